@@ -1,0 +1,68 @@
+# Everything from one command: `make demo` or `make test` on a fresh machine with Python 3.11+ (and Java 17+ for Spark).
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Kernels that run as plain Python are slow; two processes use both cores of a small machine.
+WORKERS ?= 2
+
+say = @printf '\n== %s\n' '$(1)'
+
+.PHONY: help
+help: ## what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "shedjoin needs Python 3.11 or newer, but $(PYTHON) is %d.%d: name another with make PYTHON=python3.12" % sys.version_info[:2])'
+	$(call say,making $(VENV) and installing the pinned packages (a few minutes the first time))
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lab,dev]'
+	@touch $@
+
+.PHONY: demo
+demo: $(READY) ## the policies on a made-up join with a quarter of the memory it needs
+	@$(BIN)/shedjoin demo
+
+.PHONY: test
+test: $(READY) ## lint, types, import layers, doctests, tests; twice: compiled and with the JIT off
+	$(call say,what is there)
+	@$(BIN)/shedjoin check
+	$(call say,lint)
+	@$(BIN)/ruff check .
+	$(call say,format)
+	@$(BIN)/ruff format --check .
+	$(call say,types)
+	@$(BIN)/mypy
+	$(call say,import layers)
+	@$(BIN)/lint-imports
+	$(call say,kernels (compiled once and kept on disk))
+	@$(BIN)/shedjoin demo --rows 10000 > /dev/null
+	$(call say,tests and doctests - compiled)
+	@$(BIN)/pytest -q -n $(WORKERS)
+	$(call say,tests - with the JIT off)
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n $(WORKERS) -m small
+	$(call say,all good)
+
+.PHONY: bench
+bench: $(READY) ## tuples/s of every policy
+	@$(BIN)/python benchmarks/policies.py
+
+.PHONY: lab
+lab: $(READY) ## run the papers experiments, draw the figures, check the claims
+	@$(BIN)/shedjoin check
+	@$(BIN)/shedjoin lab run all
+	@$(BIN)/shedjoin lab plot all
+	@$(BIN)/shedjoin lab claims
+
+.PHONY: format
+format: $(READY) ## let ruff put the code in order
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+.PHONY: clean
+clean: ## remove the environment and everything made
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

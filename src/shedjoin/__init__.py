@@ -1,0 +1,68 @@
+"""shedjoin: sliding-window joins over streams under a budget."""
+
+from shedjoin.batch import ROW_BYTES, Batch
+from shedjoin.budget import Budget
+from shedjoin.engine.codes import WHY
+from shedjoin.engine.engine import Engine
+from shedjoin.engine.output import Output, ShedLog
+from shedjoin.errors import InputError, ShedjoinError, SnapshotError, SpecError
+from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
+from shedjoin.policies import (
+    Additive,
+    Cumulative,
+    Dgl,
+    DimpProb,
+    KeepAll,
+    Life,
+    Multiplicative,
+    Policy,
+    Prob,
+    Rand,
+    Replay,
+    Simp,
+    SimpProb,
+)
+from shedjoin.simulate import Run, simulate
+from shedjoin.spec import JoinSpec
+from shedjoin.window import RowWindow, TimeWindow
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ROW_BYTES",
+    "WHY",
+    "Additive",
+    "Batch",
+    "Budget",
+    "CountMin",
+    "Cumulative",
+    "Decayed",
+    "Dgl",
+    "DimpProb",
+    "Engine",
+    "Estimator",
+    "History",
+    "InMemory",
+    "InWindow",
+    "InputError",
+    "JoinSpec",
+    "KeepAll",
+    "Life",
+    "Multiplicative",
+    "Output",
+    "Policy",
+    "Prob",
+    "Rand",
+    "Replay",
+    "RowWindow",
+    "Run",
+    "ShedLog",
+    "ShedjoinError",
+    "Simp",
+    "SimpProb",
+    "SnapshotError",
+    "SpecError",
+    "Table",
+    "TimeWindow",
+    "simulate",
+]

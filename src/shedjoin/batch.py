@@ -1,0 +1,217 @@
+"""The columns that flow: rows of both streams in the order in which they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from shedjoin.errors import InputError
+
+#: Beyond this, times are no longer exact in a float.
+LATEST = 2**53
+#: What a stored tuple takes in the engine's own arrays, rounded up; the default of the `bytes` column.
+ROW_BYTES = 192
+STREAMS = ("left", "right")
+
+Table = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names to arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows in order of arrival. Inside an instant (a run of equal `ts`) stream 0 comes before stream 1.
+
+    Make one with `Batch.of` (a table for each stream) or `Batch.rows` (one table, in an order of your own).
+    """
+
+    stream: NDArray[np.int64]
+    key: NDArray[np.int64]
+    null: NDArray[np.bool_]
+    ts: NDArray[np.int64]
+    importance: NDArray[np.float64]
+    bytes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return int(self.stream.size)
+
+    @classmethod
+    def of(cls, left: Table = None, right: Table = None, *, start: Sequence[int] = (0, 0)) -> Batch:
+        """Interleave one table a stream by time (by the running maximum of `ts`, where rows are out of order).
+
+        Parameters
+        ----------
+        left, right
+            Arrow tables, DataFrames or dicts of arrays with the columns `key`, `ts` (default: 0, 1, 2, ...), `importance`
+            (default: 1) and `bytes` (default: `ROW_BYTES`). None: no rows.
+        start
+            Where the default `ts` of each stream starts.
+
+        Examples
+        --------
+        >>> batch = Batch.of({"key": [1, 2]}, {"key": [3, None]})
+        >>> batch.stream, batch.ts
+        (array([0, 1, 0, 1]), array([0, 0, 1, 1]))
+        """
+        sides = [
+            _columns(name, table, stream, first)
+            for stream, (name, table, first) in enumerate(zip(STREAMS, (left, right), start, strict=True))
+            if table is not None
+        ]
+        if not sides:
+            sides = [_columns("left", {"key": np.empty(0, np.int64)}, 0, 0)]
+        return sides[0] if len(sides) == 1 else _interleave(*sides)
+
+    @classmethod
+    def rows(cls, table: Table) -> Batch:
+        """Rows in the order given, with a column `stream` (0 or 1) beside those of `Batch.of`.
+
+        Examples
+        --------
+        >>> Batch.rows({"stream": [1, 0], "key": [5, 5], "ts": [7, 7]}).stream
+        array([0, 1])
+        """
+        names = _names("rows", table)
+        if "stream" not in names:
+            raise InputError(f"rows needs a column 'stream' of 0 and 1; it has {', '.join(names) or 'none'}")
+        stream, null = _integers("rows.stream", _column(table, "stream"))
+        if null.any() or not np.isin(stream, (0, 1)).all():
+            raise InputError("rows.stream must be 0 (left) or 1 (right) in every row")
+        columns = _columns("rows", table, 0, 0)
+        return Batch(stream, *columns.fields()[1:]).in_canonical_order()
+
+    def fields(self) -> tuple[NDArray[Any], ...]:
+        return (self.stream, self.key, self.null, self.ts, self.importance, self.bytes)
+
+    def take(self, rows: NDArray[np.int64] | slice) -> Batch:
+        """Some of the rows, in the order given; a slice copies nothing."""
+        return Batch(*(column[rows] for column in self.fields()))
+
+    def in_canonical_order(self) -> Batch:
+        """Stream 0 before stream 1 inside each run of equal `ts`."""
+        instant = np.concatenate(([0], np.cumsum(np.diff(self.ts) != 0)))[: len(self)]
+        place = 2 * instant + self.stream
+        if not (np.diff(place) < 0).any():
+            return self
+        return self.take(np.argsort(place, kind="stable"))
+
+
+def _interleave(left: Batch, right: Batch) -> Batch:
+    """Merge two streams by their clocks, the left first on equal times."""
+    clocks = [np.maximum.accumulate(side.ts) for side in (left, right)]
+    places = [
+        np.arange(len(left)) + np.searchsorted(clocks[1], clocks[0], side="left"),
+        np.arange(len(right)) + np.searchsorted(clocks[0], clocks[1], side="right"),
+    ]
+    columns = []
+    for parts in zip(left.fields(), right.fields(), strict=True):
+        column = np.empty(len(left) + len(right), parts[0].dtype)
+        for place, part in zip(places, parts, strict=True):
+            column[place] = part
+        columns.append(column)
+    merged = Batch(*columns)
+    in_order = all(np.array_equal(clock, side.ts) for clock, side in zip(clocks, (left, right), strict=True))
+    return merged if in_order else merged.in_canonical_order()
+
+
+def _names(name: str, table: Table) -> list[str]:
+    if isinstance(table, Mapping):
+        return [str(column) for column in table]
+    if isinstance(table, pa.Table | pa.RecordBatch):
+        return list(table.schema.names)
+    if hasattr(table, "columns") and hasattr(table, "__getitem__"):
+        return [str(column) for column in table.columns]
+    raise InputError(
+        f"{name} must be an Arrow table, a DataFrame or a dict of arrays with a column 'key', not {type(table).__name__}"
+    )
+
+
+def _column(table: Table, column: str) -> Any:
+    return table.column(column) if isinstance(table, pa.Table | pa.RecordBatch) else table[column]
+
+
+def _columns(name: str, table: Table, stream: int, first: int) -> Batch:
+    names = _names(name, table)
+    if "key" not in names:
+        raise InputError(f"{name} needs a column 'key'; it has {', '.join(names) or 'no columns'}")
+    key, null = _integers(f"{name}.key", _column(table, "key"))
+    size = key.size
+    ts = np.arange(first, first + size, dtype=np.int64)
+    importance = np.ones(size)
+    row_bytes = np.full(size, ROW_BYTES, dtype=np.int64)
+    if "ts" in names:
+        ts = _without_null(f"{name}.ts", _column(table, "ts"), size)
+        _check(f"{name}.ts", ts, np.abs(ts) <= LATEST, "lie within +-2**53")
+    if "importance" in names:
+        importance = _floats(f"{name}.importance", _column(table, "importance"), size)
+        _check(f"{name}.importance", importance, np.isfinite(importance) & (importance > 0), "be finite and above 0")
+    if "bytes" in names:
+        row_bytes = _without_null(f"{name}.bytes", _column(table, "bytes"), size)
+        _check(f"{name}.bytes", row_bytes, (row_bytes > 0) & (row_bytes < 2**31), "be above 0 and below 2**31")
+    return Batch(np.full(size, stream, dtype=np.int64), key, null, ts, importance, row_bytes)
+
+
+def _check(name: str, values: NDArray[Any], fits: NDArray[np.bool_], must: str) -> None:
+    if not fits.all():
+        row = int(np.argmin(fits))
+        raise InputError(f"{name} must {must}, but row {row} has {values[row]} ({int((~fits).sum())} such rows)")
+
+
+def _arrow(name: str, values: Any) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as reason:
+        raise InputError(f"{name} is not a column that can be read: {reason}") from None
+
+
+def _integers(name: str, values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """An integer column and where it is null."""
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, not of shape {values.shape}")
+    if isinstance(values, np.ndarray) and values.dtype == np.int64 and not np.ma.isMaskedArray(values):
+        return np.ascontiguousarray(values), np.zeros(values.size, dtype=np.bool_)
+    array = _arrow(name, values)
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.int64())
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.timestamp("us")).cast(pa.int64())
+    if not pa.types.is_integer(array.type):
+        raise InputError(
+            f"{name} must be a column of whole numbers, not {array.type}: hash or number other kinds of keys first"
+        )
+    null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    try:
+        filled = pc.fill_null(array, 0).cast(pa.int64())
+    except pa.ArrowInvalid as reason:
+        raise InputError(f"{name} must fit into 64 bits: {reason}") from None
+    return np.array(filled.to_numpy(zero_copy_only=False), dtype=np.int64), null
+
+
+def _without_null(name: str, values: Any, size: int) -> NDArray[np.int64]:
+    integers, null = _integers(name, values)
+    _check_size(name, integers.size, size)
+    if null.any():
+        raise InputError(f"{name} must have a value in every row, but row {int(np.argmax(null))} is null")
+    return integers
+
+
+def _floats(name: str, values: Any, size: int) -> NDArray[np.float64]:
+    array = _arrow(name, values)
+    if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
+        raise InputError(f"{name} must be a column of numbers, not {array.type}")
+    _check_size(name, len(array), size)
+    numbers = array.cast(pa.float64()).to_numpy(zero_copy_only=False)  # nulls become NaN
+    return np.array(numbers, dtype=np.float64)
+
+
+def _check_size(name: str, came: int, size: int) -> None:
+    if came != size:
+        raise InputError(f"{name} has {came} rows where key has {size}: all columns must be equally long")

@@ -1,0 +1,102 @@
+"""The memory budget: how much may be stored, and how streams share it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from shedjoin.errors import SpecError
+
+ALLOCATIONS = ("fixed", "variable")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A hard cap on what is stored between two instants.
+
+    Parameters
+    ----------
+    tuples
+        The cap in tuples, as in the papers. Give this or `bytes`.
+    bytes
+        The cap in bytes: the sum of the rows' `bytes` column (rows without one count `shedjoin.ROW_BYTES` each).
+    allocation
+        ``"fixed"``: each stream has its own share and never takes from the other. ``"variable"``: one memory, in which
+        streams compete (the papers' names ending in V).
+    shares
+        The ratio of fixed shares, one number a stream; equal by default.
+
+    Examples
+    --------
+    >>> Budget(tuples=400).caps(streams=2)
+    (200, 200)
+    >>> Budget(tuples=400, shares=(3, 1)).caps(streams=2)
+    (300, 100)
+    >>> Budget(tuples=1)
+    Budget(tuples=1, bytes=None, allocation='fixed', shares=None)
+    >>> Budget(tuples=1).caps(streams=2)
+    Traceback (most recent call last):
+    ...
+    shedjoin.errors.SpecError: Budget(tuples=1) leaves stream 0 with no tuple at all (shares 0, 0): each stream needs room for at least one
+    """
+
+    tuples: int | None = None
+    bytes: int | None = None
+    allocation: str = "fixed"
+    shares: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.tuples is None) == (self.bytes is None):
+            raise SpecError(f"Budget takes either tuples or bytes, not tuples={self.tuples!r} and bytes={self.bytes!r}")
+        for name in ("tuples", "bytes"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**62:
+                raise SpecError(f"Budget.{name} must be a whole number of at least 1, not {value!r}")
+        if self.allocation not in ALLOCATIONS:
+            raise SpecError(f"Budget.allocation must be one of {', '.join(ALLOCATIONS)}, not {self.allocation!r}")
+        if self.shares is not None:
+            self._check_shares(self.shares)
+
+    def _check_shares(self, shares: tuple[float, ...]) -> None:
+        if self.allocation == "variable":
+            raise SpecError("Budget.shares is for fixed allocation: with allocation='variable' streams compete for one memory")
+        try:
+            numbers = tuple(float(x) for x in shares)
+        except (TypeError, ValueError):
+            raise SpecError(f"Budget.shares must be numbers, one a stream, not {shares!r}") from None
+        if not all(math.isfinite(x) and x > 0 for x in numbers):
+            raise SpecError(f"Budget.shares must be finite and above 0, not {shares!r}: a stream without memory cannot join")
+        object.__setattr__(self, "shares", numbers)
+
+    @property
+    def unit(self) -> str:
+        return "tuples" if self.tuples is not None else "bytes"
+
+    @property
+    def total(self) -> int:
+        return self.tuples if self.tuples is not None else int(self.bytes or 0)
+
+    def caps(self, streams: int, row_bytes: int = 1) -> tuple[int, ...]:
+        """The cap of each memory group: one a stream (fixed), or a single one (variable)."""
+        need = 1 if self.unit == "tuples" else row_bytes
+        what = "tuple" if self.unit == "tuples" else f"row of {row_bytes} bytes"
+        if self.allocation == "variable":
+            if self.total < need * streams:
+                raise SpecError(
+                    f"Budget({self.unit}={self.total}) is less than one {what} for each of {streams} streams: "
+                    f"the least is {need * streams}"
+                )
+            return (self.total,)
+        shares = self.shares or (1.0,) * streams
+        if len(shares) != streams:
+            raise SpecError(f"Budget.shares has {len(shares)} numbers for {streams} streams: give one a stream")
+        caps = tuple(int(math.floor(self.total * share / sum(shares))) for share in shares)
+        for stream, cap in enumerate(caps):
+            if cap < need:
+                raise SpecError(
+                    f"Budget({self.unit}={self.total}) leaves stream {stream} with no {what} at all "
+                    f"(shares {', '.join(map(str, caps))}): each stream needs room for at least one"
+                )
+        return caps

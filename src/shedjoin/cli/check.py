@@ -1,0 +1,37 @@
+"""`shedjoin check`: is everything there that the extras need?"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from shedjoin.lab.java import check_java
+
+PACKAGES = ("numpy", "numba", "pyarrow", "scipy", "pyspark", "pandas", "matplotlib")
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "check",
+        help="versions of what shedjoin runs on; says what to do if Java is missing or too old",
+        description="Print the versions of Python, packages and Java. Fails if there is no Java that Spark can run on.",
+    )
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Print one line a part; the last is Java, whose absence is an error."""
+    del args
+    print(f"Python {platform.python_version()}")
+    for package in PACKAGES:
+        print(f"{package} {_version(package)}")
+    print(f"Java {check_java()}")
+    return 0
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed (optional)"

@@ -1,0 +1,92 @@
+"""The integer codes that kernels switch on, and the settings that policies and estimators boil down to.
+
+A policy is a code and a few numbers, never a function handed to a kernel: numba's on-disk cache then holds in every
+new process.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+# How a policy's tuples are organised so that the lowest is found without a scan.
+KEEP = 0  # nothing is ever evicted
+RANDOM = 1  # a list a stream, swap-remove
+TUPLE = 2  # a heap of tuples with priorities fixed at arrival
+KEY = 3  # a heap of keys, tuples ordered inside each key
+LIFE = 4  # a kinetic tournament of keys: priorities fall with time
+CUMULATIVE = 5  # a heap of tuples; those that produce output are touched
+SCHEDULE = 6  # a heap of tuples by the time they leave
+
+# How importance, weight and life make a priority.
+SUM = 0
+PRODUCT = 1
+LOGSUM = 2
+
+# Estimators.
+TABLE = 0
+IN_MEMORY = 1
+HISTORY = 2
+IN_WINDOW = 3
+DECAYED = 4
+COUNT_MIN = 5
+
+# Window kinds.
+TIME = 0
+ROW = 1
+
+# The importance of an output from that of its inputs.
+IMPORTANCE = {"min": 0, "max": 1, "sum": 2, "product": 3, "mean": 4}
+
+# Why a row is in the shed log.
+EVICTED = 0
+LATE = 1
+SCHEDULED = 2
+WHY = ("evicted", "late", "schedule")
+
+
+class Order(NamedTuple):
+    """How a policy orders tuples: its organisation and the numbers in its priority."""
+
+    organisation: int
+    combine: int = PRODUCT
+    importance: float = 0.0  # exponent or factor `a`
+    matches: float = 0.0  # exponent or factor `b`
+    life: float = 0.0  # exponent or factor `c`
+    gain: float = 0.0
+    loss: float = 1.0
+
+
+class Weigher(NamedTuple):
+    """What an estimator boils down to."""
+
+    code: int
+    half_life: float = 1.0
+    width: int = 1
+    depth: int = 1
+
+
+_NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life")
+_CODES = (
+    "organisation",
+    "combine",
+    "fifo",  # inside a key, the oldest is the lowest
+    "estimator",
+    "width",
+    "depth",
+    "kind0",
+    "kind1",
+    "size0",
+    "size1",
+    "lateness",
+    "max_skew",  # -1: none
+    "output_importance",
+    "groups",  # 0: no budget; 1: one memory; 2: one a stream
+    "by_bytes",
+    "warmup",
+    "trace_every",
+    "emit",
+)
+#: Everything a kernel needs to know that does not change while it runs.
+SETTINGS_RECORD = np.dtype([(name, "f8") for name in _NUMBERS] + [(name, "i8") for name in _CODES])

@@ -1,0 +1,111 @@
+"""Handles: a record of numbers plus the addresses of arrays, passed to kernels as one pointer.
+
+A kernel that takes thirty arrays as arguments copies some three hundred words for every call inside it, and takes a hundred times
+as long as the same kernel that is given one record (measured: docs/decisions/003). So a state is a record whose
+fields are counters and addresses; `flat`, `by_stream` and `wide` make the functions by which kernels see the arrays behind it.
+The `Handle` keeps the arrays alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+from numba.np.numpy_support import from_dtype
+from numpy.typing import DTypeLike, NDArray
+
+#: Arrays with a place for each stream have this many.
+STREAMS = 2
+Accessor = Callable[[Any], Any]
+
+
+class Handle:
+    """Numbers and arrays that kernels work on."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.record: NDArray[Any] = np.zeros(1, dtype)
+        self.arrays: dict[str, NDArray[Any]] = {}
+
+    def hold(self, **arrays: NDArray[Any]) -> None:
+        """Put arrays behind the handle, in place of those of the same name."""
+        for name, array in arrays.items():
+            if not array.flags.c_contiguous:
+                array = np.ascontiguousarray(array)
+            self.arrays[name] = array
+            self.record[f"{name}_at"] = array.ctypes.data
+
+    def resize(self, **rooms: int) -> None:
+        """Set how long arrays are along the axis that varies."""
+        for name, room in rooms.items():
+            self.record[f"{name}_room"] = room
+
+    def __getitem__(self, field: str) -> Any:
+        return self.record[0][field]
+
+    def __setitem__(self, field: str, value: Any) -> None:
+        self.record[field] = value
+
+    def for_kernel(self) -> Any:
+        """What an entry kernel takes: it looks at element 0."""
+        return [self] if numba.config.DISABLE_JIT else self.record
+
+
+def pointers(*names: str) -> list[tuple[str, str]]:
+    """The fields that a handle needs for arrays of these names."""
+    return [(f"{name}_{part}", "i8") for name in names for part in ("at", "room")]
+
+
+def flat(name: str, dtype: DTypeLike) -> Accessor:
+    """An array of shape (room,)."""
+    return _accessor(name, dtype, ("room",))
+
+
+def by_stream(name: str, dtype: DTypeLike) -> Accessor:
+    """An array of shape (streams, room)."""
+    return _accessor(name, dtype, (STREAMS, "room"))
+
+
+def wide(name: str, dtype: DTypeLike, width: int) -> Accessor:
+    """An array of shape (room, width)."""
+    return _accessor(name, dtype, ("room", width))
+
+
+def _accessor(name: str, dtype: DTypeLike, shape: tuple[int | str, ...]) -> Accessor:
+    """A function from a handle to one of its arrays; compiled, it is no more than two loads."""
+    if numba.config.DISABLE_JIT:
+        return lambda handle: handle.arrays[name]
+    array_type = types.Array(from_dtype(np.dtype(dtype)), len(shape), "C")
+
+    @intrinsic
+    def see(typing_context: Any, handle: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            def number(field: str) -> Any:
+                place = cgutils.get_record_member(builder, args[0], handle.offset(field), context.get_data_type(types.int64))
+                return builder.load(place)
+
+            word = context.get_constant
+            lengths = [number(f"{name}_room") if part == "room" else word(types.intp, part) for part in shape]
+            item = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
+            strides = [word(types.intp, item)]
+            for length in reversed(lengths[1:]):
+                strides.insert(0, builder.mul(strides[0], length))
+            array = context.make_array(array_type)(context, builder)
+            populate_array(
+                array,
+                data=builder.inttoptr(number(f"{name}_at"), array.data.type),
+                shape=lengths,
+                strides=strides,
+                itemsize=word(types.intp, item),
+                meminfo=None,  # the handle owns the memory
+            )
+            return array._getvalue()
+
+        return array_type(handle), generate
+
+    return see  # type: ignore[no-any-return]

@@ -1,0 +1,90 @@
+"""A four-ary heap that knows where each item stands, so that items can be moved and removed.
+
+Entries are (priority, rank, arrival, item), ordered in this order; `place[item]` is the index, -1 when absent.
+"""
+
+from __future__ import annotations
+
+from shedjoin.engine.jit import kernel
+
+
+@kernel
+def lower(prio, rank, arrival, prio2, rank2, arrival2):
+    return prio < prio2 or (prio == prio2 and (rank < rank2 or (rank == rank2 and arrival < arrival2)))
+
+
+@kernel
+def _put(heap, place, i, prio, rank, arrival, item):
+    entry = heap[i]
+    entry["prio"] = prio
+    entry["rank"] = rank
+    entry["arrival"] = arrival
+    entry["item"] = item
+    place[item] = i
+
+
+@kernel
+def _rise(heap, place, i, prio, rank, arrival, item):
+    while i > 0:
+        up = (i - 1) >> 2
+        above = heap[up]
+        if not lower(prio, rank, arrival, above["prio"], above["rank"], above["arrival"]):
+            break
+        heap[i] = above
+        place[above["item"]] = i
+        i = up
+    _put(heap, place, i, prio, rank, arrival, item)
+
+
+@kernel
+def _sink(heap, place, size, i, prio, rank, arrival, item):
+    while True:
+        first = 4 * i + 1
+        if first >= size:
+            break
+        least = first
+        for child in range(first + 1, min(first + 4, size)):
+            a, b = heap[child], heap[least]
+            if lower(a["prio"], a["rank"], a["arrival"], b["prio"], b["rank"], b["arrival"]):
+                least = child
+        below = heap[least]
+        if not lower(below["prio"], below["rank"], below["arrival"], prio, rank, arrival):
+            break
+        heap[i] = below
+        place[below["item"]] = i
+        i = least
+    _put(heap, place, i, prio, rank, arrival, item)
+
+
+@kernel
+def push(heap, place, size, prio, rank, arrival, item):
+    """Add an item to a heap of `size` entries."""
+    _rise(heap, place, size, prio, rank, arrival, item)
+
+
+@kernel
+def move(heap, place, size, prio, rank, arrival, item):
+    """Give an item that is in the heap another priority."""
+    i = place[item]
+    old = heap[i]
+    if lower(prio, rank, arrival, old["prio"], old["rank"], old["arrival"]):
+        _rise(heap, place, i, prio, rank, arrival, item)
+    else:
+        _sink(heap, place, size, i, prio, rank, arrival, item)
+
+
+@kernel
+def remove(heap, place, size, item):
+    """Take an item out of a heap of `size` entries."""
+    i = place[item]
+    place[item] = -1
+    last = size - 1
+    if i == last:
+        return
+    moved = heap[last]
+    prio, rank, arrival, other = moved["prio"], moved["rank"], moved["arrival"], moved["item"]
+    gone = heap[i]
+    if lower(prio, rank, arrival, gone["prio"], gone["rank"], gone["arrival"]):
+        _rise(heap, place, i, prio, rank, arrival, other)
+    else:
+        _sink(heap, place, last, i, prio, rank, arrival, other)

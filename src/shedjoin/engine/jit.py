@@ -1,0 +1,42 @@
+"""`kernel`: numba's njit with an on-disk cache that notices a change in any kernel file.
+
+numba stamps a cached kernel with its own file only, so a change in a callee of another file would leave stale machine
+code behind, also after an upgrade of the package. Here the stamp is a digest of all sources of the engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def _digest() -> str:
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.blake2b(b"".join(path.read_bytes() for path in sources), digest_size=16).hexdigest()
+
+
+STAMP = _digest()
+# Kernels allocate nothing, so they need none of numba's reference counting, which costs more than the work itself.
+OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function that only other kernels call."""
+    return numba.njit(**OPTIONS)(function)  # type: ignore[no-any-return]
+
+
+def entry(function: Function) -> Function:
+    """Compile a function that Python calls; its machine code is kept on disk."""
+    compiled = numba.njit(cache=True, **OPTIONS)(function)
+    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if file is not None:  # absent when the JIT is off
+        # Other versions of the engine have other files: none is ever read by the wrong one.
+        name = file._index_name.removesuffix(".nbi")
+        file.__init__(file._cache_path, f"{name}.{STAMP}", STAMP)
+    return compiled  # type: ignore[no-any-return]

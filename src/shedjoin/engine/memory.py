@@ -1,0 +1,217 @@
+"""Making the arrays of a state, and larger ones when a join outgrows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shedjoin.engine import keytable, kinetic, mem, weigh
+from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_WINDOW, KEY, LIFE, RANDOM, SCHEDULE, TUPLE
+from shedjoin.engine.handle import STREAMS, Handle
+from shedjoin.engine.jit import entry
+from shedjoin.engine.plan import Plan
+from shedjoin.engine.state import (
+    HEAP_RECORD,
+    KEY_RECORD,
+    LINE_RECORD,
+    MORE_RECORD,
+    NEVER,
+    NONE,
+    SEEN_RECORD,
+    STATE_RECORD,
+    TUPLE_RECORD,
+)
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
+    """The empty memory of a new join."""
+    known = sum(table[0].size for table in plan.tables if table is not None)
+    capped = plan.budget.tuples or 0 if plan.budget is not None else 0
+    tuples, keys = _power_of_two(1024 + capped), _power_of_two(1024 + known)
+    st = Handle(STATE_RECORD)
+    st.hold(**_pool_arrays(how, tuples, plan.lateness > 0), **_key_arrays(how, keys), **_heap_arrays(how, tuples, keys))
+    until = plan.schedule or (np.zeros(1, np.int64), np.zeros(1, np.int64))
+    st.hold(
+        ring=np.zeros((STREAMS, 1024 if how[0]["estimator"] == IN_WINDOW else 1), SEEN_RECORD),
+        sketch=np.zeros(STREAMS * plan.weigher.depth * plan.weigher.width, np.int64),
+        until0=until[0],
+        until1=until[1],
+    )
+    measure(st)
+    st["clock"] = st["base"] = NEVER
+    st["head"] = st["tail"] = NONE
+    st["free_count"], st["free_key_count"] = tuples, keys
+    st["random"] = _first_random_state(seed)
+    for stream, table in enumerate(plan.tables):
+        if table is not None:
+            _preload(st.for_kernel(), stream, *table)
+    return st
+
+
+def measure(st: Handle) -> None:
+    """Tell the kernels how long the arrays are."""
+    for name, array in st.arrays.items():
+        st.resize(**{name: array.shape[-1]})
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
+
+
+def _first_random_state(seed: int) -> int:
+    """splitmix64's first output, so that seeds that look alike start far apart."""
+    mask = 2**64 - 1
+    x = (seed + 0x9E3779B97F4A7C15) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return (x ^ (x >> 31)) or 1
+
+
+def _free_stack(first: int, size: int) -> NDArray[np.int32]:
+    """Places first .. size - 1, the lowest on top."""
+    return np.arange(size - 1, first - 1, -1, dtype=np.int32)
+
+
+def _lines(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Records of 64 bytes that start where cache lines do."""
+    memory = np.zeros((size + 1) * 64, np.uint8)
+    skip = -memory.ctypes.data % 64
+    return memory[skip : skip + size * 64].view(dtype)
+
+
+def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
+    organisation = how[0]["organisation"]
+    more = organisation == CUMULATIVE or (organisation in (KEY, LIFE) and not how[0]["fifo"])
+    return {
+        "pool": _lines(size, TUPLE_RECORD),
+        "more": np.zeros(size if more else 1, MORE_RECORD),
+        "free": _free_stack(0, size),
+        "stray": np.zeros((STREAMS, size if strays else 1), HEAP_RECORD),
+        "stray_place": np.full(size if strays else 1, NONE, np.int32),
+        "dense": np.zeros((STREAMS, size if organisation == RANDOM else 1), np.int32),
+        "touched": np.zeros(size if organisation == CUMULATIVE else 1, np.int32),
+    }
+
+
+def _key_arrays(how: NDArray[Any], size: int) -> Arrays:
+    leaves = size if how[0]["organisation"] == LIFE else 1
+    return {
+        "keys": _lines(size, KEY_RECORD),
+        "mass": np.zeros((STREAMS, size if how[0]["estimator"] == DECAYED else 1)),
+        "buckets": np.full(2 * size, NONE, np.int32),
+        "free_keys": _free_stack(0, size),
+        "winner": np.full((STREAMS, 2 * leaves), NONE, np.int32),
+        "doubt": np.full((STREAMS, 2 * leaves), kinetic.SURE, np.int64),
+        "line": np.zeros((STREAMS, leaves), LINE_RECORD),
+    }
+
+
+def _heap_arrays(how: NDArray[Any], tuples: int, keys: int) -> Arrays:
+    organisation = how[0]["organisation"]
+    entries = {KEY: keys, TUPLE: tuples, CUMULATIVE: tuples, SCHEDULE: tuples}.get(int(organisation), 1)
+    return {
+        "heap": np.zeros((STREAMS, entries), HEAP_RECORD),
+        "place": np.full((STREAMS, tuples if organisation == RANDOM else entries), NONE, np.int32),
+    }
+
+
+def _exchange(st: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
+    """Put larger arrays behind the handle, the old contents at their beginning; returns the old arrays."""
+    old = {name: st.arrays[name] for name in new}
+    for name, array in new.items():
+        if name not in but:
+            array[tuple(slice(0, length) for length in old[name].shape)] = old[name]
+    st.hold(**new)
+    measure(st)
+    return old
+
+
+def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
+    """Room for at least `room` more tuples."""
+    before = st.arrays["pool"].size
+    size = _power_of_two(max(2 * before, before - int(st["free_count"]) + room))
+    strays = st.arrays["stray_place"].size > 1
+    new = _pool_arrays(how, size, strays) | _heap_arrays(how, size, st.arrays["keys"].size)
+    old = _exchange(st, new, but=("free",))
+    _stack_more(st, "free", "free_count", old["free"])
+
+
+def grow_keys(how: NDArray[Any], st: Handle, room: int) -> None:
+    """Room for at least `room` more keys."""
+    before = st.arrays["keys"].size
+    size = _power_of_two(max(2 * before, before - int(st["free_key_count"]) + room))
+    new = _key_arrays(how, size) | _heap_arrays(how, st.arrays["pool"].size, size)
+    old = _exchange(st, new, but=("free_keys", "buckets", "winner", "doubt"))
+    _stack_more(st, "free_keys", "free_key_count", old["free_keys"])
+    _rehash(st.arrays["keys"], old["buckets"], st.arrays["buckets"])
+    if how[0]["organisation"] == LIFE:
+        st.arrays["winner"][:, size : size + before] = old["winner"][:, before:]
+        _replay(st.for_kernel())
+
+
+def _stack_more(st: Handle, stack: str, count: str, old: NDArray[np.int32]) -> None:
+    """New places go below the old ones: low places are used first."""
+    free = st.arrays[stack]
+    held, added = int(st[count]), free.size - old.size
+    free[:added] = _free_stack(old.size, free.size)
+    free[added : added + held] = old[:held]
+    st[count] = held + added
+
+
+def grow_ring(st: Handle, room: int) -> None:
+    """Room for at least `room` more arrivals in InWindow's memory."""
+    old = st.arrays["ring"]
+    size = _power_of_two(max(2 * old.shape[1], int(st["ring_size"].max()) + room))
+    ring = np.zeros((STREAMS, size), SEEN_RECORD)
+    for stream in range(STREAMS):
+        held = int(st["ring_size"][stream])
+        ring[stream, :held] = np.roll(old[stream], -int(st["ring_head"][stream]))[:held]
+    st["ring_head"] = 0
+    st.hold(ring=ring)
+    measure(st)
+
+
+def make_room_for_keys(how: NDArray[Any], st: Handle, room: int) -> None:
+    """Forget what can be forgotten; grow when that is not plenty."""
+    _sweep(how, st.for_kernel())
+    if int(st["free_key_count"]) < max(room, st.arrays["keys"].size // 2):
+        grow_keys(how, st, room)
+
+
+@entry
+def _sweep(settings, state):  # type: ignore[no-untyped-def]
+    weigh.sweep(settings[0], state[0])
+    return keytable.forget_idle(state[0])
+
+
+@entry
+def _rehash(keys, old, new):  # type: ignore[no-untyped-def]
+    for i in range(old.size):
+        slot = old[i]
+        while slot != NONE:
+            following = keys[slot]["next"]
+            bucket = keytable.bucket_of(keys[slot]["key"], new.size)
+            keys[slot]["next"] = new[bucket]
+            new[bucket] = slot
+            slot = following
+
+
+@entry
+def _replay(state):  # type: ignore[no-untyped-def]
+    st = state[0]
+    for stream in range(STREAMS):
+        kinetic.replay_all(mem.winner(st)[stream], mem.doubt(st)[stream], mem.line(st)[stream], st["base"][stream])
+
+
+@entry
+def _preload(state, stream, keys, weights):  # type: ignore[no-untyped-def]
+    """Keys of a table are known from the start and never forgotten."""
+    st = state[0]
+    for i in range(keys.size):
+        slot = keytable.find_or_add(st, keys[i])
+        mem.keys(st)[slot]["held"] = 1
+        mem.keys(st)[slot]["weight"][stream] = weights[i]

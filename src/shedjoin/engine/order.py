@@ -1,0 +1,261 @@
+"""How policies keep their tuples in order, so that the lowest is found without a scan of the memory.
+
+`enter` and `leave` follow a tuple, `reweigh` follows a changed estimate, `settle` gives new tuples their priorities at
+the end of an instant, `lowest` names the tuple that a stream would give up.
+"""
+
+from __future__ import annotations
+
+import math
+
+from shedjoin.engine import heap, kinetic, mem, pairing
+from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, LOGSUM, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
+from shedjoin.engine.jit import kernel
+from shedjoin.engine.state import NONE
+
+
+@kernel
+def window_kind(how, stream):
+    return how["kind0"] if stream == 0 else how["kind1"]
+
+
+@kernel
+def window_size(how, stream):
+    return how["size0"] if stream == 0 else how["size1"]
+
+
+@kernel
+def end_of_life(how, stream, ts, seq):
+    """What `State.base` is counted up to before the tuple expires."""
+    size = window_size(how, stream)
+    return seq + size + 1 if window_kind(how, stream) == ROW else ts + size
+
+
+@kernel
+def _share_of_life(how, st, stream, t):
+    return (end_of_life(how, stream, t["ts"], t["seq"]) - st["base"][stream]) / window_size(how, stream)
+
+
+@kernel
+def decay(how, st, time):
+    """The factor by which Decayed's weights stand above decayed counts."""
+    return math.exp2((time - st["t0"]) / how["half_life"] - 512.0 * st["epoch"])
+
+
+@kernel
+def current_matches(how, st, stream, slot):
+    """Matches expected for a tuple of `stream`, on the scale of counts."""
+    if how["estimator"] == DECAYED:
+        return mem.mass(st)[1 - stream, slot] / decay(how, st, max(st["clock"][0], st["clock"][1]))
+    return mem.keys(st)[slot]["weight"][1 - stream]
+
+
+@kernel
+def _rank(how, stream, importance, ts, seq):
+    """The order of the tuples of one key, and the first tie-break between keys."""
+    if how["organisation"] == LIFE:
+        return float(end_of_life(how, stream, ts, seq))
+    if how["combine"] == PRODUCT:
+        return importance
+    age = how["life"] * (end_of_life(how, stream, ts, seq) / window_size(how, stream))
+    if how["combine"] == SUM:
+        return how["importance"] * importance + age
+    return how["importance"] * math.log(importance) + age
+
+
+@kernel
+def _log_matches(how, matches):
+    if how["matches"] == 0.0:
+        return 0.0
+    return how["matches"] * math.log(matches) if matches > 0.0 else -math.inf
+
+
+@kernel
+def _key_priority(how, rank, weight):
+    if how["combine"] == PRODUCT:
+        return rank * weight
+    if how["combine"] == SUM:
+        return rank + how["matches"] * weight
+    return rank + _log_matches(how, weight)
+
+
+@kernel
+def _lowest_of_key(how, st, stream, slot):
+    entry = mem.keys(st)[slot]
+    return int(entry["head"][stream] if how["fifo"] else entry["root"][stream])
+
+
+@kernel
+def reweigh(how, st, stream, slot):
+    """Put a key where its lowest tuple and its weight say."""
+    if how["organisation"] != KEY and how["organisation"] != LIFE:
+        return
+    entry = mem.keys(st)[slot]
+    present = entry["count"][stream] > 0
+    low = _lowest_of_key(how, st, stream, slot)
+    if how["organisation"] == LIFE:
+        if present:
+            line = mem.line(st)[stream, slot]
+            line["weight"] = entry["weight"][1 - stream]
+            line["end"] = end_of_life(how, stream, mem.pool(st)[low]["ts"], mem.pool(st)[low]["seq"])
+            line["arrival"] = mem.pool(st)[low]["arrival"]
+        elif mem.winner(st)[stream, st["winner_room"] // 2 + slot] == NONE:
+            return
+        kinetic.enter(mem.winner(st)[stream], mem.doubt(st)[stream], mem.line(st)[stream], slot, present, st["base"][stream])
+        return
+    place = mem.place(st)[stream]
+    if not present:
+        if place[slot] != NONE:
+            heap.remove(mem.heap(st)[stream], place, st["heap_size"][stream], slot)
+            st["heap_size"][stream] -= 1
+        return
+    rank = 1.0 if how["fifo"] else mem.more(st)[low]["rank"]
+    prio = _key_priority(how, rank, entry["weight"][1 - stream])
+    if place[slot] == NONE:
+        heap.push(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st)[low]["arrival"], slot)
+        st["heap_size"][stream] += 1
+    else:
+        heap.move(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st)[low]["arrival"], slot)
+
+
+@kernel
+def _push(st, stream, prio, rank, arrival, x):
+    heap.push(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], prio, rank, arrival, x)
+    st["heap_size"][stream] += 1
+
+
+@kernel
+def enter(how, st, x):
+    """A tuple was stored (it is in its key's chain already)."""
+    t = mem.pool(st)[x]
+    stream, slot = int(t["stream"]), int(t["slot"])
+    if how["organisation"] == KEY or how["organisation"] == LIFE:
+        if not how["fifo"]:
+            mem.more(st)[x]["rank"] = _rank(how, stream, t["importance"], t["ts"], t["seq"])
+            mem.more(st)[x]["arrival"] = t["arrival"]
+            root = mem.keys(st)[slot]["root"]
+            root[stream] = pairing.insert(mem.more(st), int(root[stream]), x)
+        if _lowest_of_key(how, st, stream, slot) == x:
+            reweigh(how, st, stream, slot)
+    elif how["organisation"] == RANDOM:
+        last = st["heap_size"][stream]
+        mem.dense(st)[stream, last] = x
+        mem.place(st)[stream, x] = last
+        st["heap_size"][stream] = last + 1
+    elif how["organisation"] == SCHEDULE:
+        until = mem.until0(st) if stream == 0 else mem.until1(st)
+        _push(st, stream, float(until[t["seq"]]), 0.0, t["arrival"], x)
+
+
+@kernel
+def leave(how, st, x):
+    """A tuple is about to go (it is still in its key's chain, which `forget` looks at afterwards)."""
+    stream = int(mem.pool(st)[x]["stream"])
+    organisation = how["organisation"]
+    if organisation == RANDOM:
+        last = st["heap_size"][stream] - 1
+        hole = mem.place(st)[stream, x]
+        moved = mem.dense(st)[stream, last]
+        mem.dense(st)[stream, hole] = moved
+        mem.place(st)[stream, moved] = hole
+        st["heap_size"][stream] = last
+    elif organisation == TUPLE or organisation == CUMULATIVE or organisation == SCHEDULE:
+        heap.remove(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], x)
+        st["heap_size"][stream] -= 1
+    elif (organisation == KEY or organisation == LIFE) and not how["fifo"]:
+        root = mem.keys(st)[mem.pool(st)[x]["slot"]]["root"]
+        root[stream] = pairing.remove(mem.more(st), int(root[stream]), x)
+
+
+@kernel
+def _fixed_priority(how, st, x):
+    t = mem.pool(st)[x]
+    stream = int(t["stream"])
+    importance = t["importance"]
+    matches = current_matches(how, st, stream, int(t["slot"]))
+    if how["combine"] == PRODUCT:
+        return importance * matches
+    share = _share_of_life(how, st, stream, t)
+    if how["combine"] == SUM:
+        return how["importance"] * importance + how["matches"] * matches + how["life"] * share
+    return how["importance"] * math.log(importance) + _log_matches(how, matches) + how["life"] * share
+
+
+@kernel
+def _power(base, exponent):
+    return base if exponent == 1.0 else base**exponent
+
+
+@kernel
+def _gain(how, st, x):
+    t = mem.pool(st)[x]
+    stream = int(t["stream"])
+    matches = current_matches(how, st, stream, int(t["slot"]))
+    share = _share_of_life(how, st, stream, t)
+    return how["gain"] * _power(t["importance"], how["importance"]) * _power(matches, how["matches"]) * _power(share, how["life"])
+
+
+@kernel
+def _settle_cumulative(how, st, fresh, size):
+    tick = st["tick"]
+    for i in range(size):
+        x = fresh[i]
+        t = mem.pool(st)[x]
+        value = t["importance"]
+        if mem.more(st)[x]["mark"] == tick:
+            value += _gain(how, st, x)
+        _push(st, int(t["stream"]), math.log(value) - tick * how["log_loss"], t["importance"], t["arrival"], x)
+    for i in range(st["touched_count"]):
+        x = int(mem.touched(st)[i])
+        t = mem.pool(st)[x]
+        stream = int(t["stream"])
+        value = math.exp(mem.heap(st)[stream, mem.place(st)[stream, x]]["prio"] + (tick - 1) * how["log_loss"]) + _gain(how, st, x)
+        prio = math.log(value) - tick * how["log_loss"]
+        heap.move(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], prio, t["importance"], t["arrival"], x)
+    st["touched_count"] = 0
+
+
+@kernel
+def settle(how, st, fresh, size):
+    """Priorities of the tuples that this instant brought (`fresh`) or that had part in its output."""
+    if how["organisation"] == TUPLE:
+        for i in range(size):
+            x = fresh[i]
+            t = mem.pool(st)[x]
+            _push(st, int(t["stream"]), _fixed_priority(how, st, x), t["importance"], t["arrival"], x)
+    elif how["organisation"] == CUMULATIVE:
+        _settle_cumulative(how, st, fresh, size)
+
+
+@kernel
+def lowest(how, st, stream):
+    """(tuple, priority, arrival) that the stream would give up; tuple -1 when it has none."""
+    if st["resident"][stream] == 0:
+        return NONE, 0.0, 0
+    if how["organisation"] == LIFE:
+        slot = kinetic.lowest(mem.winner(st)[stream], mem.doubt(st)[stream], mem.line(st)[stream], st["base"][stream])
+        line = mem.line(st)[stream, slot]
+        x = _lowest_of_key(how, st, stream, slot)
+        return x, line["weight"] * (line["end"] - st["base"][stream]), line["arrival"]
+    top = mem.heap(st)[stream, 0]
+    if how["organisation"] == KEY:
+        x = _lowest_of_key(how, st, stream, top["item"])
+        prio = top["prio"]
+        if how["combine"] != PRODUCT:
+            prio = prio - how["life"] * (st["base"][stream] / window_size(how, stream))
+        return x, prio, top["arrival"]
+    return top["item"], top["prio"], top["arrival"]
+
+
+@kernel
+def rescale(how, st, factor):
+    """Decayed's weights were all multiplied by a power of two: so are the priorities made of them."""
+    if how["organisation"] == KEY and how["combine"] == PRODUCT:
+        for stream in range(2):
+            for i in range(st["heap_size"][stream]):
+                mem.heap(st)[stream, i]["prio"] *= factor
+    elif how["organisation"] == LIFE:
+        for stream in range(2):
+            for slot in range(st["line_room"]):
+                mem.line(st)[stream, slot]["weight"] *= factor
+            kinetic.replay_all(mem.winner(st)[stream], mem.doubt(st)[stream], mem.line(st)[stream], st["base"][stream])

@@ -1,0 +1,145 @@
+"""Plan: what a spec boils down to, in numbers and arrays that kernels take."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shedjoin.batch import ROW_BYTES
+from shedjoin.budget import Budget
+from shedjoin.engine.codes import IMPORTANCE, KEEP, KEY, LIFE, ROW, TABLE, TIME, SETTINGS_RECORD, Order, Weigher
+from shedjoin.errors import SpecError
+from shedjoin.window import Window
+
+STREAMS = 2
+Tables = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+class EstimatorLike(Protocol):
+    """What the engine asks of an estimator."""
+
+    def weigher(self) -> Weigher: ...
+    def table(self, stream: int) -> Tables | None: ...
+
+
+class PolicyLike(Protocol):
+    """What the engine asks of a policy."""
+
+    @property
+    def estimator(self) -> EstimatorLike | None: ...
+    def order(self) -> Order: ...
+    def schedule(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The engine's own view of a join."""
+
+    windows: tuple[Window, Window]
+    budget: Budget | None
+    order: Order
+    weigher: Weigher
+    tables: tuple[Tables | None, Tables | None]
+    schedule: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+    importance: str
+    lateness: int
+    max_skew: int | None
+
+    @classmethod
+    def of(
+        cls,
+        windows: tuple[Window, Window],
+        budget: Budget | None,
+        policy: PolicyLike,
+        importance: str,
+        lateness: int,
+        max_skew: int | None,
+    ) -> Plan:
+        estimator = policy.estimator
+        return cls(
+            windows=windows,
+            budget=budget,
+            order=policy.order(),
+            # Policies that ask no estimator still need weights to read: an empty table.
+            weigher=estimator.weigher() if estimator is not None else Weigher(TABLE),
+            tables=(estimator.table(0), estimator.table(1)) if estimator is not None else (None, None),
+            schedule=policy.schedule(),
+            importance=importance,
+            lateness=lateness,
+            max_skew=max_skew,
+        )
+
+    def caps(self, budget: Budget | None) -> tuple[int, ...]:
+        """The caps of a budget, in its unit; empty without one."""
+        if budget is None:
+            return ()
+        if self.order.organisation == KEEP:
+            raise SpecError("a join that keeps all (KeepAll) cannot be given a budget: build it with a policy such as Prob()")
+        return budget.caps(STREAMS, ROW_BYTES)
+
+    def settings(self, budget: Budget | None, *, warmup: int, trace_every: int, emit: bool) -> NDArray[Any]:
+        """What kernels are told, as one record."""
+        kinds = [TIME if window.kind == "time" else ROW for window in self.windows]
+        values = dict(
+            organisation=self.order.organisation,
+            combine=self.order.combine,
+            importance=self.order.importance,
+            matches=self.order.matches,
+            life=self.order.life,
+            gain=self.order.gain,
+            log_loss=float(np.log(self.order.loss)),
+            fifo=int(self._oldest_is_lowest(kinds)),
+            estimator=self.weigher.code,
+            half_life=self.weigher.half_life,
+            width=self.weigher.width,
+            depth=self.weigher.depth,
+            kind0=kinds[0],
+            kind1=kinds[1],
+            size0=self.windows[0].size,
+            size1=self.windows[1].size,
+            lateness=self.lateness,
+            max_skew=-1 if self.max_skew is None else self.max_skew,
+            output_importance=IMPORTANCE[self.importance],
+            groups=len(self.caps(budget)),
+            by_bytes=int(budget is not None and budget.unit == "bytes"),
+            warmup=warmup,
+            trace_every=trace_every,
+            emit=int(emit),
+        )
+        record = np.zeros(1, SETTINGS_RECORD)
+        for name, value in values.items():
+            record[name] = value
+        return record
+
+    def _oldest_is_lowest(self, kinds: list[int]) -> bool:
+        """Whether, inside a key, the order of arrival is the policy's order."""
+        order = self.order
+        if order.organisation == LIFE:
+            return self.lateness == 0 or kinds == [ROW, ROW]
+        return order.organisation == KEY and order.importance == 0.0 and order.life == 0.0
+
+    def signature(self) -> dict[str, Any]:
+        """What must be the same for a snapshot to be resumed."""
+        return {
+            "window": [[window.kind, window.size] for window in self.windows],
+            "policy": list(self.order),
+            "estimator": list(self.weigher),
+            "estimator table": [_fingerprint(table) for table in self.tables],
+            "schedule": _fingerprint(self.schedule),
+            "importance": self.importance,
+            "lateness": self.lateness,
+            "max_skew": self.max_skew,
+        }
+
+
+def _fingerprint(arrays: tuple[NDArray[Any], ...] | None) -> str | None:
+    if arrays is None:
+        return None
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(str(array.shape).encode() + array.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,169 @@
+"""Estimators as kernels: how much a stream is expected to bring of a key."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shedjoin.engine import mem, order
+from shedjoin.engine.codes import (
+    COUNT_MIN,
+    DECAYED,
+    HISTORY,
+    IN_MEMORY,
+    IN_WINDOW,
+    KEY,
+    PRODUCT,
+    ROW,
+)
+from shedjoin.engine.jit import kernel
+
+FORGOTTEN = 2.0**-20
+FOLD = 2.0**-512
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FIRST = np.uint64(0xBF58476D1CE4E5B9)
+SECOND = np.uint64(0x94D049BB133111EB)
+
+
+@kernel
+def _cell(how, stream, row, key):
+    """Where the sketch counts a key: splitmix64's finaliser, salted with the row."""
+    x = np.uint64(key) + np.uint64(row + 1) * GOLDEN
+    x = (x ^ (x >> np.uint64(30))) * FIRST
+    x = (x ^ (x >> np.uint64(27))) * SECOND
+    x = x ^ (x >> np.uint64(31))
+    return (stream * how["depth"] + row) * how["width"] + np.int64(x % np.uint64(how["width"]))
+
+
+@kernel
+def stored(how, st, stream, slot, change):
+    """A tuple was stored (+1) or went (-1): what counts in memory means to the other stream."""
+    if how["estimator"] == IN_MEMORY:
+        mem.keys(st)[slot]["weight"][stream] += change
+        order.reweigh(how, st, 1 - stream, slot)
+
+
+@kernel
+def let_go(how, st):
+    """Arrivals that have left the window no longer count."""
+    if how["estimator"] != IN_WINDOW:
+        return
+    size = st["ring_room"]
+    for stream in range(2):
+        span = order.window_size(how, stream)
+        if order.window_kind(how, stream) == ROW:
+            limit = st["arrived"][stream] - span - 1
+        else:
+            limit = st["clock"][stream] - span
+        while st["ring_size"][stream] > 0:
+            first = mem.ring(st)[stream, st["ring_head"][stream]]
+            if first["stamp"] > limit:
+                break
+            slot = first["slot"]
+            st["ring_head"][stream] = (st["ring_head"][stream] + 1) & (size - 1)
+            st["ring_size"][stream] -= 1
+            mem.keys(st)[slot]["weight"][stream] -= 1.0
+            mem.keys(st)[slot]["held"] -= 1
+            order.reweigh(how, st, 1 - stream, slot)
+
+
+@kernel
+def fold(how, st):
+    """Keep Decayed's weights within the range of floats."""
+    if how["estimator"] != DECAYED or st["started"] == 0:
+        return
+    now = max(st["clock"][0], st["clock"][1])
+    while (now - st["t0"]) / how["half_life"] - 512.0 * st["epoch"] > 512.0:
+        st["epoch"] += 1
+        live = _live(how)
+        for slot in range(st["keys_room"]):
+            for stream in range(2):
+                mem.mass(st)[stream, slot] *= FOLD
+                if live:
+                    mem.keys(st)[slot]["weight"][stream] *= FOLD
+        order.rescale(how, st, FOLD)
+
+
+@kernel
+def _live(how):
+    """Whether priorities use Decayed's weights as they stand (their common factor does not matter)."""
+    return how["organisation"] != KEY or how["combine"] == PRODUCT
+
+
+@kernel
+def observe(how, st, stream, slot, key, seq):
+    """A row of this instant, seen by the estimator."""
+    entry = mem.keys(st)[slot]
+    if how["estimator"] == HISTORY:
+        entry["weight"][stream] += 1.0
+        entry["held"] = 1
+        order.reweigh(how, st, 1 - stream, slot)
+    elif how["estimator"] == IN_WINDOW:
+        size = st["ring_room"]
+        seen = mem.ring(st)[stream, (st["ring_head"][stream] + st["ring_size"][stream]) & (size - 1)]
+        seen["stamp"] = seq if order.window_kind(how, stream) == ROW else st["clock"][stream]
+        seen["slot"] = slot
+        st["ring_size"][stream] += 1
+        entry["weight"][stream] += 1.0
+        entry["held"] += 1
+        order.reweigh(how, st, 1 - stream, slot)
+    elif how["estimator"] == DECAYED:
+        if st["started"] == 0:
+            st["started"] = 1
+            st["t0"] = st["clock"][stream]
+        _forget(how, st, slot)
+        mem.mass(st)[stream, slot] += order.decay(how, st, st["clock"][stream])
+        entry["held"] = 1
+        if _live(how):
+            entry["weight"][stream] = mem.mass(st)[stream, slot]
+            order.reweigh(how, st, 1 - stream, slot)
+    elif how["estimator"] == COUNT_MIN:
+        for row in range(how["depth"]):
+            mem.sketch(st)[_cell(how, stream, row, key)] += 1
+
+
+@kernel
+def _forget(how, st, slot):
+    """Drop what is left of a count that has all but decayed, so that it makes no difference when `sweep` came by."""
+    for stream in range(2):
+        mass = mem.mass(st)[stream, slot]
+        if mass > 0.0 and mass < FORGOTTEN * order.decay(how, st, st["clock"][stream]):
+            mem.mass(st)[stream, slot] = 0.0
+            if _live(how):
+                mem.keys(st)[slot]["weight"][stream] = 0.0
+                order.reweigh(how, st, 1 - stream, slot)
+
+
+@kernel
+def refresh(how, st, slot, key):
+    """Estimates that are read when a row of their key arrives."""
+    if how["estimator"] == COUNT_MIN:
+        for stream in range(2):
+            least = mem.sketch(st)[_cell(how, stream, 0, key)]
+            for row in range(1, how["depth"]):
+                least = min(least, mem.sketch(st)[_cell(how, stream, row, key)])
+            mem.keys(st)[slot]["weight"][stream] = least
+            order.reweigh(how, st, 1 - stream, slot)
+    elif how["estimator"] == DECAYED and not _live(how):
+        for stream in range(2):
+            mem.keys(st)[slot]["weight"][stream] = order.current_matches(how, st, 1 - stream, slot)
+            order.reweigh(how, st, 1 - stream, slot)
+
+
+@kernel
+def sweep(how, st):
+    """Let go of the keys of which Decayed remembers next to nothing and nothing is stored."""
+    if how["estimator"] != DECAYED or st["started"] == 0:
+        return
+    for slot in range(st["keys_room"]):
+        if mem.keys(st)[slot]["held"] == 1 and _negligible(how, st, slot):
+            mem.keys(st)[slot]["held"] = 0
+
+
+@kernel
+def _negligible(how, st, slot):
+    for stream in range(2):
+        if mem.keys(st)[slot]["count"][stream] != 0:
+            return False
+        if mem.mass(st)[stream, slot] >= FORGOTTEN * order.decay(how, st, st["clock"][stream]):
+            return False
+    return True

@@ -1,0 +1,32 @@
+"""Exponentially decayed counts: recent rows weigh more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shedjoin.engine.codes import DECAYED, Weigher
+from shedjoin.errors import SpecError
+from shedjoin.estimators.base import Estimator
+
+
+@dataclass(frozen=True, slots=True)
+class Decayed(Estimator):
+    """Rows of a key so far, each worth half as much after every `half_life`.
+
+    A key whose count has fallen below 2**-20 of a row and of which nothing is stored is forgotten, so memory follows the
+    keys of about the last 20 half-lives.
+    """
+
+    half_life: float
+    name: ClassVar[str] = "decayed"
+
+    def __post_init__(self) -> None:
+        value = self.half_life
+        if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
+            raise SpecError(f"Decayed.half_life must be a number above 0, in the unit of ts, not {value!r}")
+        object.__setattr__(self, "half_life", float(value))
+
+    def weigher(self) -> Weigher:
+        return Weigher(DECAYED, half_life=self.half_life)

@@ -1,0 +1,24 @@
+"""Counts of everything so far: das2003's "history to predict the future"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shedjoin.engine.codes import HISTORY, Weigher
+from shedjoin.estimators.base import Estimator
+
+
+@dataclass(frozen=True, slots=True)
+class History(Estimator):
+    """The number of rows of a key so far. Remembers every key ever seen; `CountMin` is the bounded form.
+
+    References
+    ----------
+    das2003, section 3.3.1.
+    """
+
+    name: ClassVar[str] = "history"
+
+    def weigher(self) -> Weigher:
+        return Weigher(HISTORY)

@@ -1,0 +1,24 @@
+"""Counts in memory: importance2006's "matches in the opposite window"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shedjoin.engine.codes import IN_MEMORY, Weigher
+from shedjoin.estimators.base import Estimator
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory(Estimator):
+    """The number of stored tuples of a key. Needs no memory of its own, but sees only what shedding left.
+
+    References
+    ----------
+    importance2006, section 5.2: match probabilities are estimated "solely from the sliding windows".
+    """
+
+    name: ClassVar[str] = "in_memory"
+
+    def weigher(self) -> Weigher:
+        return Weigher(IN_MEMORY)

@@ -1,0 +1,19 @@
+"""Counts of all arrivals in the window, stored or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shedjoin.engine.codes import IN_WINDOW, Weigher
+from shedjoin.estimators.base import Estimator
+
+
+@dataclass(frozen=True, slots=True)
+class InWindow(Estimator):
+    """The number of rows of a key that arrived within the window. Remembers one key a row of the window (16 bytes)."""
+
+    name: ClassVar[str] = "in_window"
+
+    def weigher(self) -> Weigher:
+        return Weigher(IN_WINDOW)

@@ -1,0 +1,25 @@
+"""Every figure of every paper, by name."""
+
+from __future__ import annotations
+
+from shedjoin.errors import SpecError
+from shedjoin.lab.experiment import Figure
+from shedjoin.lab.papers import das2003, importance2006
+
+PAPERS: dict[str, tuple[Figure, ...]] = {"das2003": das2003.FIGURES, "importance2006": importance2006.FIGURES}
+
+
+def find(paper: str, name: str) -> Figure:
+    """The figure of that name."""
+    for figure in figures(paper):
+        if figure.name == name:
+            return figure
+    known = ", ".join(figure.name for figure in figures(paper))
+    raise SpecError(f"{paper} has no figure {name!r}; it has {known}")
+
+
+def figures(paper: str) -> tuple[Figure, ...]:
+    """All figures of a paper."""
+    if paper not in PAPERS:
+        raise SpecError(f"no paper {paper!r}; there are {', '.join(PAPERS)}")
+    return PAPERS[paper]

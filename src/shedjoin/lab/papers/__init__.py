@@ -1,0 +1,1 @@
+"""The papers: one package each, one file a figure, the claims beside."""

@@ -1,0 +1,15 @@
+"""Figure 10: domain size 50 (section 4.4)."""
+
+from __future__ import annotations
+
+from shedjoin.lab.papers.das2003.synthetic import memory_sweep
+
+FIGURE = memory_sweep(
+    "fig10",
+    "Share of the output against memory, domain 50",
+    window=400,
+    domain=50,
+    skew=1.0,
+    methods=("RAND", "PROB"),
+    as_share=True,
+)

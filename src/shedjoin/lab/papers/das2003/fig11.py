@@ -1,0 +1,15 @@
+"""Figure 11: domain size 200 (section 4.4)."""
+
+from __future__ import annotations
+
+from shedjoin.lab.papers.das2003.synthetic import memory_sweep
+
+FIGURE = memory_sweep(
+    "fig11",
+    "Share of the output against memory, domain 200",
+    window=400,
+    domain=200,
+    skew=1.0,
+    methods=("RAND", "PROB"),
+    as_share=True,
+)

@@ -1,0 +1,32 @@
+"""The methods of das2003. PROB and LIFE know the true probability of every key, as in the paper's experiments."""
+
+from __future__ import annotations
+
+import shedjoin as sj
+from shedjoin.lab.methods import Method, exact, online
+from shedjoin.lab.workloads import Workload
+
+
+def _rand(workload: Workload) -> sj.Policy:
+    del workload
+    return sj.Rand()
+
+
+def _prob(workload: Workload) -> sj.Policy:
+    return sj.Prob(estimator=workload.table())
+
+
+def _life(workload: Workload) -> sj.Policy:
+    return sj.Life(estimator=workload.table())
+
+
+#: By the paper's names; those that end in V share one memory between the streams (section 4.3).
+METHODS: dict[str, Method] = {
+    "EXACT": exact,
+    "RAND": online(_rand),
+    "PROB": online(_prob),
+    "LIFE": online(_life),
+    "RANDV": online(_rand, "variable"),
+    "PROBV": online(_prob, "variable"),
+    "LIFEV": online(_life, "variable"),
+}

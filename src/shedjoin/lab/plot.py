@@ -1,0 +1,71 @@
+"""How stored rows become a picture, as plain data: `report` reads it, so figures need no plotting library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def as_stored(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Draw the rows as they are."""
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One pair of axes.
+
+    Parameters
+    ----------
+    title
+        Above the axes.
+    y, y_label
+        The column drawn upwards, and what it is, with its unit.
+    where
+        Only rows with these values are drawn.
+    line
+        A horizontal line for the eye, such as the paper's value, and its label.
+    from_zero
+        Whether the y axis starts at 0.
+    """
+
+    title: str
+    y: str
+    y_label: str
+    where: Mapping[str, Any] = field(default_factory=dict)
+    line: tuple[float, str] | None = None
+    from_zero: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A figure's panels over one x axis. Rows of one series and x are one point: their mean, with their spread.
+
+    Parameters
+    ----------
+    x, x_label
+        The column drawn to the right, and what it is, with its unit. Rows without a value there (EXACT needs no memory
+        setting) become a horizontal line.
+    panels
+        Side by side.
+    caption
+        What differs from the paper's figure.
+    series
+        The column whose values are different lines.
+    kind
+        ``"lines"``, ``"time"`` (many points, no markers) or ``"bars"`` (x is not a number).
+    log_x
+        Whether the x axis is logarithmic, with a tick at each value.
+    derive
+        From stored rows to drawn ones: shares, differences, one row a stream.
+    """
+
+    x: str
+    x_label: str
+    panels: tuple[Panel, ...]
+    caption: str
+    series: str = "method"
+    kind: str = "lines"
+    log_x: bool = False
+    derive: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = as_stored

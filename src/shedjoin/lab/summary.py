@@ -1,0 +1,90 @@
+"""Means and spreads of rows, and shares of the exact result, pair by pair of equal seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shedjoin.errors import DataError
+from shedjoin.lab.experiment import Row, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of some values and their spread: the standard deviation over seeds (0 for a single value)."""
+
+    value: float
+    spread: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Mean:
+        """Mean and spread of one value or more.
+
+        Examples
+        --------
+        >>> Mean.of([1.0, 3.0])
+        Mean(value=2.0, spread=1.4142135623730951, count=2)
+        """
+        numbers = list(values)
+        if not numbers:
+            raise ValueError("the mean of no values is not defined")
+        value = math.fsum(numbers) / len(numbers)
+        squares = math.fsum((number - value) ** 2 for number in numbers)
+        return cls(value, math.sqrt(squares / (len(numbers) - 1)) if len(numbers) > 1 else 0.0, len(numbers))
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.spread:.3f}" if self.count > 1 else f"{self.value:.3f}"
+
+    def percent(self) -> str:
+        """The same in per cent."""
+        if self.count == 1:
+            return f"{100 * self.value:.1f}%"
+        return f"{100 * self.value:.1f} ± {100 * self.spread:.1f}%"
+
+
+def where(rows: Iterable[Row], **equal: Scalar) -> list[Row]:
+    """The rows that have these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in equal.items())]
+
+
+def number(row: Row, column: str) -> float:
+    """A measured number of a row."""
+    value = row.get(column)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DataError(f"a stored row has no number in {column!r} but {value!r}: run the figure again with --fresh")
+    return float(value)
+
+
+def mean(rows: Iterable[Row], column: str, **equal: Scalar) -> Mean:
+    """Mean and spread of a column over the rows that have these values."""
+    chosen = where(rows, **equal)
+    if not chosen:
+        wanted = ", ".join(f"{name}={value}" for name, value in equal.items())
+        raise DataError(f"no stored row has {wanted}: run the figure again with --fresh")
+    return Mean.of(number(row, column) for row in chosen)
+
+
+def shares(rows: Sequence[Row], column: str, same: Sequence[str], of: str = "EXACT") -> list[Row]:
+    """Each row with `share`: its `column` divided by that of method `of` on the same workload.
+
+    Parameters
+    ----------
+    same
+        The columns in which two rows of the same workload agree, the seed among them.
+    of
+        The method that is 1; ``"OPT"`` as soon as rows of it are stored.
+    """
+    whole = {_place(row, same): number(row, column) for row in rows if row["method"] == of}
+    result = []
+    for row in rows:
+        base = whole.get(_place(row, same))
+        if base is None:
+            continue  # this seed's reference has not been run yet
+        result.append({**row, "share": number(row, column) / base if base else math.nan})
+    return result
+
+
+def _place(row: Row, columns: Sequence[str]) -> tuple[Scalar, ...]:
+    return tuple(row.get(name) for name in columns)

@@ -1,0 +1,50 @@
+"""What every policy is: a frozen description that answers one question, "how are tuples ordered?"."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shedjoin.engine.codes import Order
+from shedjoin.errors import SpecError
+from shedjoin.estimators import Estimator
+
+
+class Policy:
+    """Decides who stays in memory. The engine owns the loop; a policy only says how tuples are ordered.
+
+    `estimator` is where the expected matches come from, or None for policies that do not look at them.
+    """
+
+    name: ClassVar[str]
+    estimator: Estimator | None
+
+    def order(self) -> Order:
+        raise TypeError(f"{type(self).__name__} does not describe its order")
+
+    def schedule(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """The times at which rows leave, for policies that know them in advance."""
+        return None
+
+
+def check_estimator(policy: Policy) -> None:
+    """A clear word when something else than an estimator was given."""
+    if not isinstance(policy.estimator, Estimator):
+        raise SpecError(
+            f"{type(policy).__name__}.estimator must be an estimator such as History() or InMemory(), not {policy.estimator!r}"
+        )
+
+
+def check_number(owner: Policy, field: str, *, above: float = -math.inf, below: float = math.inf) -> None:
+    """Hold a numeric parameter to an open range."""
+    value = getattr(owner, field)
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not (fits and above < value < below):
+        bounds = [f"above {above:g}"] * math.isfinite(above) + [f"below {below:g}"] * math.isfinite(below)
+        raise SpecError(
+            f"{type(owner).__name__}.{field} must be a finite number {' and '.join(bounds)}".rstrip() + f", not {value!r}"
+        )
+    object.__setattr__(owner, field, float(value))

@@ -1,0 +1,70 @@
+"""Replay: run a schedule that was made in advance, such as an offline optimum, through the same loop."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shedjoin.engine.codes import SCHEDULE, Order
+from shedjoin.errors import SpecError
+from shedjoin.policies.base import Policy
+
+
+class Replay(Policy):
+    """Each row leaves memory at the end of the first instant at or after its `until`.
+
+    Parameters
+    ----------
+    left, right
+        `until` for each row of the stream, by its number. A row whose `until` is not after its own time is not kept at all.
+
+    Examples
+    --------
+    >>> Replay([0, 3], [2, 1])
+    Replay(2 rows, 2 rows)
+    """
+
+    name: ClassVar[str] = "replay"
+    estimator: ClassVar[None] = None
+    __slots__ = ("_until",)
+
+    def __init__(self, left: ArrayLike, right: ArrayLike) -> None:
+        self._until = (_times("left", left), _times("right", right))
+
+    @property
+    def left(self) -> list[int]:
+        return self._until[0].tolist()
+
+    @property
+    def right(self) -> list[int]:
+        return self._until[1].tolist()
+
+    def order(self) -> Order:
+        return Order(SCHEDULE)
+
+    def schedule(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self._until
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Replay) and all(
+            np.array_equal(mine, theirs) for mine, theirs in zip(self._until, other._until, strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(side.tobytes() for side in self._until))
+
+    def __repr__(self) -> str:
+        return f"Replay({self._until[0].size} rows, {self._until[1].size} rows)"
+
+
+def _times(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    times = np.asarray(values)
+    if times.size == 0:
+        times = times.astype(np.int64)
+    if times.ndim != 1 or times.dtype.kind not in "iu":
+        raise SpecError(f"Replay.{name} must be whole numbers, one a row, not {times.dtype} of shape {times.shape}")
+    if times.size and np.abs(times).max() > 2**53:
+        raise SpecError(f"Replay.{name} must lie within +-2**53, not {times[np.abs(times).argmax()]}")
+    return times.astype(np.int64)

@@ -1,0 +1,40 @@
+"""How good an answer is: the error measures of das2003 section 2.2, on results and on shed logs."""
+
+from shedjoin.quality.archive_metric import arm, incomplete_rows
+from shedjoin.quality.distances import emd, mac
+from shedjoin.quality.measures import (
+    Comparison,
+    Pairs,
+    compare,
+    cosine,
+    dice,
+    jaccard,
+    matching,
+    max_subset,
+    overlap,
+    symmetric_difference,
+)
+from shedjoin.quality.missing import Arrivals, exact_results, missing_counts, missing_results
+from shedjoin.quality.runs import from_run
+
+__all__ = [
+    "Arrivals",
+    "Comparison",
+    "Pairs",
+    "arm",
+    "compare",
+    "cosine",
+    "dice",
+    "emd",
+    "exact_results",
+    "from_run",
+    "incomplete_rows",
+    "jaccard",
+    "mac",
+    "matching",
+    "max_subset",
+    "missing_counts",
+    "missing_results",
+    "overlap",
+    "symmetric_difference",
+]

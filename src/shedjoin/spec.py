@@ -1,0 +1,200 @@
+"""JoinSpec: what to join, within which windows, with how much memory, and who stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from shedjoin.batch import ROW_BYTES
+from shedjoin.budget import Budget
+from shedjoin.engine.codes import IMPORTANCE
+from shedjoin.engine.engine import Engine
+from shedjoin.engine.plan import Plan
+from shedjoin.errors import SpecError
+from shedjoin.estimators import ESTIMATORS, Estimator
+from shedjoin.policies import POLICIES, KeepAll, Policy, Prob
+from shedjoin.window import RowWindow, TimeWindow, Window
+
+STREAMS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSpec:
+    """A sliding-window equi-join of two streams under a memory budget.
+
+    Parameters
+    ----------
+    window
+        `TimeWindow` or `RowWindow`; one for both streams, or a pair.
+    budget
+        The hard cap on stored tuples. None: none, the join is exact.
+    policy
+        Who stays when memory is short. Default: `KeepAll` without a budget, `Prob` with one.
+    importance
+        How an output's importance follows from its inputs': min, max, sum, product or mean.
+    lateness
+        How far a row may lag behind the largest `ts` of its stream and still be joined.
+    max_skew
+        A stream whose clock lags behind the other's by more than this counts as idle and no longer holds up expiry.
+
+    Examples
+    --------
+    >>> spec = JoinSpec(window=TimeWindow(400), budget=Budget(tuples=400))
+    >>> spec.policy
+    Prob(estimator=History())
+    >>> JoinSpec.from_dict(spec.to_dict()) == spec
+    True
+    """
+
+    window: Window | tuple[Window, Window]
+    budget: Budget | None = None
+    policy: Policy | None = None
+    importance: str = "min"
+    lateness: int = 0
+    max_skew: int | None = None
+
+    def __post_init__(self) -> None:
+        windows = self.window if isinstance(self.window, tuple) else (self.window,) * STREAMS
+        if len(windows) != STREAMS or not all(isinstance(one, TimeWindow | RowWindow) for one in windows):
+            raise SpecError(f"JoinSpec.window must be a TimeWindow or RowWindow, or a pair of them, not {self.window!r}")
+        if self.budget is not None and not isinstance(self.budget, Budget):
+            raise SpecError(f"JoinSpec.budget must be a Budget or None, not {self.budget!r}")
+        if self.policy is None:
+            object.__setattr__(self, "policy", KeepAll() if self.budget is None else Prob())
+        if not isinstance(self.policy, Policy):
+            known = ", ".join(kind.__name__ + "()" for kind in POLICIES.values())
+            raise SpecError(f"JoinSpec.policy must be a policy ({known}), not {self.policy!r}")
+        if isinstance(self.policy, KeepAll) and self.budget is not None:
+            raise SpecError("JoinSpec.policy KeepAll() keeps everything and cannot hold a budget: leave one of the two out")
+        if self.importance not in IMPORTANCE:
+            raise SpecError(f"JoinSpec.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
+        _check_duration("lateness", self.lateness)
+        if self.max_skew is not None:
+            _check_duration("max_skew", self.max_skew)
+        if self.budget is not None:
+            self.budget.caps(STREAMS, ROW_BYTES)
+
+    @property
+    def windows(self) -> tuple[Window, Window]:
+        """The window of each stream."""
+        return self.window if isinstance(self.window, tuple) else (self.window, self.window)
+
+    def build(self, seed: int = 0) -> Engine:
+        """A new engine. The same spec, seed and input give the same output."""
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+            raise SpecError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
+        return Engine(self.plan(), seed)
+
+    def resume(self, snapshot: bytes) -> Engine:
+        """Go on from `engine.snapshot()`. The budget may be another one; everything else must be as it was."""
+        return Engine.resume(self.plan(), snapshot)
+
+    def plan(self) -> Plan:
+        """The plain settings the engine runs by."""
+        assert self.policy is not None  # __post_init__ fills it in
+        return Plan.of(self.windows, self.budget, self.policy, self.importance, self.lateness, self.max_skew)
+
+    def with_budget(self, budget: Budget | None) -> JoinSpec:
+        """The same join within another budget."""
+        return replace(self, budget=budget)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for TOML or JSON job files; `from_dict` reads it."""
+        windows = [{one.kind: one.size} for one in self.windows]
+        data: dict[str, Any] = {"window": windows[0] if windows[0] == windows[1] else windows}
+        if self.budget is not None:
+            data["budget"] = _plain(self.budget)
+        data["policy"] = _plain(self.policy)
+        data["importance"] = self.importance
+        data["lateness"] = self.lateness
+        if self.max_skew is not None:
+            data["max_skew"] = self.max_skew
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> JoinSpec:
+        """The spec that `to_dict` described. Policies and estimators may be given by name alone."""
+        known = [field.name for field in fields(cls)]
+        _only("JoinSpec", data, known)
+        if "window" not in data:
+            raise SpecError("JoinSpec needs a window, such as {'time': 400} or {'row': 400}")
+        window = data["window"]
+        made: dict[str, Any] = dict(data)
+        made["window"] = _window(window) if isinstance(window, Mapping) else tuple(_window(one) for one in window)
+        if data.get("budget") is not None:
+            made["budget"] = _budget(data["budget"])
+        if data.get("policy") is not None:
+            made["policy"] = _policy(data["policy"])
+        return cls(**made)
+
+
+def _check_duration(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**50:
+        raise SpecError(f"JoinSpec.{name} must be a whole number of at least 0, in the unit of ts, not {value!r}")
+
+
+def _only(what: str, data: Any, known: list[str]) -> None:
+    if not isinstance(data, Mapping):
+        raise SpecError(f"{what} must be a table of settings, not {data!r}")
+    unknown = [str(name) for name in data if name not in known]
+    if unknown:
+        raise SpecError(f"{what} has no setting {unknown[0]!r}; it has {', '.join(known)}")
+
+
+def _window(data: Any) -> Window:
+    _only("window", data, ["time", "row"])
+    if len(data) != 1:
+        raise SpecError(f"window must be {{'time': length}} or {{'row': rows}}, not {dict(data)!r}")
+    return TimeWindow(data["time"]) if "time" in data else RowWindow(data["row"])
+
+
+def _budget(data: Any) -> Budget:
+    _only("budget", data, ["tuples", "bytes", "allocation", "shares"])
+    shares = data.get("shares")
+    return Budget(**{**data, "shares": tuple(shares) if shares is not None else None})
+
+
+def _policy(data: Any) -> Policy:
+    kind, settings = _named("policy", data, POLICIES)
+    if settings.get("estimator") is not None:
+        settings["estimator"] = _estimator(settings["estimator"])
+    return _make(kind, settings)
+
+
+def _estimator(data: Any) -> Estimator:
+    kind, settings = _named("estimator", data, ESTIMATORS)
+    if kind.name == "table":  # JSON and TOML know only text as keys
+        settings = {side: {int(key): value for key, value in table.items()} for side, table in settings.items()}
+    return _make(kind, settings)
+
+
+def _named(what: str, data: Any, registry: Mapping[str, type[Any]]) -> tuple[type[Any], dict[str, Any]]:
+    settings = {"name": data} if isinstance(data, str) else dict(data)
+    name = settings.pop("name", None)
+    if name not in registry:
+        raise SpecError(f"{what} must be one of {', '.join(registry)}, not {name!r}")
+    return registry[name], settings
+
+
+def _make(kind: type[Any], settings: dict[str, Any]) -> Any:
+    try:
+        return kind(**settings)
+    except TypeError as reason:
+        raise SpecError(f"{kind.__name__} does not take these settings: {reason}") from None
+
+
+def _plain(part: Any) -> dict[str, Any]:
+    """A policy, an estimator or a budget as plain data."""
+    names = [field.name for field in fields(part)] if is_dataclass(part) else ["left", "right"]
+    data: dict[str, Any] = {"name": part.name} if hasattr(part, "name") else {}
+    for name in names:
+        value = getattr(part, name)
+        if value is None:
+            continue
+        if isinstance(value, Estimator):
+            value = _plain(value)
+        elif isinstance(value, dict):
+            value = {str(key): number for key, number in value.items()}
+        data[name] = list(value) if isinstance(value, tuple) else value
+    return data

@@ -1,0 +1,71 @@
+"""Sliding windows: over time, or over the last rows of a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shedjoin.errors import SpecError
+
+#: Beyond this, products of a lifetime and a weight could no longer be told apart in a float.
+LONGEST = 2**50
+
+
+def _whole(name: str, value: object, why: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SpecError(f"{name} must be a whole number, not {value!r} ({type(value).__name__})")
+    if not 1 <= value < LONGEST:
+        raise SpecError(f"{name} must be at least 1 and below 2**50, not {value}: {why}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """Two tuples can join iff their times differ by less than `length` (half-open).
+
+    Parameters
+    ----------
+    length
+        In the unit of the streams' `ts`. With one tuple per time unit the window holds exactly `length` tuples.
+
+    Examples
+    --------
+    >>> TimeWindow(400)
+    TimeWindow(length=400)
+    """
+
+    length: int
+    kind: ClassVar[str] = "time"
+
+    def __post_init__(self) -> None:
+        _whole("TimeWindow.length", self.length, "a window of no length holds no tuple")
+
+    @property
+    def size(self) -> int:
+        return self.length
+
+
+@dataclass(frozen=True, slots=True)
+class RowWindow:
+    """A tuple can join while it is among the last `rows` of its stream.
+
+    Examples
+    --------
+    >>> RowWindow(0)
+    Traceback (most recent call last):
+    ...
+    shedjoin.errors.SpecError: RowWindow.rows must be at least 1 and below 2**50, not 0: a window of no rows holds no tuple
+    """
+
+    rows: int
+    kind: ClassVar[str] = "row"
+
+    def __post_init__(self) -> None:
+        _whole("RowWindow.rows", self.rows, "a window of no rows holds no tuple")
+
+    @property
+    def size(self) -> int:
+        return self.rows
+
+
+Window = TimeWindow | RowWindow

@@ -1,0 +1,41 @@
+"""Means, spreads and shares."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from shedjoin.errors import DataError
+from shedjoin.lab.summary import Mean, mean, shares
+
+ROWS = [
+    {"method": "EXACT", "seed": 0, "memory": None, "matches": 100},
+    {"method": "EXACT", "seed": 1, "memory": None, "matches": 200},
+    {"method": "RAND", "seed": 0, "memory": 5, "matches": 50},
+    {"method": "RAND", "seed": 1, "memory": 5, "matches": 50},
+    {"method": "RAND", "seed": 2, "memory": 5, "matches": 50},
+]
+
+
+def test_shares_are_of_the_same_seed() -> None:
+    shared = shares(ROWS, "matches", ["seed"])
+    assert [row["share"] for row in shared] == [1.0, 1.0, 0.5, 0.25]  # seed 2 has no EXACT yet
+    assert mean(shared, "share", method="RAND") == Mean(0.375, pytest.approx(math.sqrt(2) / 8), 2)
+
+
+def test_a_share_of_nothing_is_not_a_number() -> None:
+    rows = [{"method": "EXACT", "seed": 0, "matches": 0}]
+    assert math.isnan(float(str(shares(rows, "matches", ["seed"])[0]["share"])))
+
+
+def test_missing_rows_and_numbers_are_told() -> None:
+    with pytest.raises(DataError, match="no stored row has method=LIFE"):
+        mean(ROWS, "matches", method="LIFE")
+    with pytest.raises(DataError, match="no number in 'memory' but None"):
+        mean(ROWS, "memory", method="EXACT")
+
+
+def test_spread_is_shown_only_where_there_is_one() -> None:
+    assert str(Mean.of([0.5])) == "0.500"
+    assert Mean.of([0.5, 0.6]).percent() == "55.0 ± 7.1%"

@@ -1,0 +1,173 @@
+"""Generators: the same seed, the same streams; and the distributions they promise, within statistical error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shedjoin.errors import SpecError
+from shedjoin.lab.workloads import (
+    IMPORTANCE,
+    RANKS,
+    Burst,
+    Workload,
+    at_rates,
+    bursty,
+    drifting,
+    rotating,
+    rotating_sets,
+    zipf,
+    zipf_probabilities,
+)
+
+#: Standard errors that a frequency may lie off: about one draw in 15,000 would, by chance, and seeds are fixed.
+SIGMAS = 4.0
+
+MAKERS = {
+    "zipf": lambda seed: zipf(500, seed=seed, ranks="uncorrelated", importance="pareto"),
+    "drifting": lambda seed: drifting(500, seed=seed, together=False, importance="rare_high"),
+    "bursty": lambda seed: bursty(200, seed=seed, bursts=[Burst(50, 60)]),
+    "rotating": lambda seed: rotating(500, seed=seed, window=50, values=100),
+    "rotating_sets": lambda seed: rotating_sets(200, seed=seed, window=50),
+    "at_rates": lambda seed: at_rates(500, seed=seed, rates=[1, 2, 3], distinct=[5, 50, 500], arrivals="poisson"),
+}
+
+
+def same(one: Workload, other: Workload) -> bool:
+    return all(
+        mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+        for mine, theirs in zip(one.streams, other.streams, strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_seed_decides(name: str) -> None:
+    assert same(MAKERS[name](3), MAKERS[name](3))
+    assert not same(MAKERS[name](3), MAKERS[name](4))
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("ranks", RANKS)
+def test_keys_come_as_often_as_the_table_says(skew: float, ranks: str) -> None:
+    rows = 40_000
+    workload = zipf(rows, seed=11, domain=20, skew=skew, ranks=ranks)
+    assert workload.probabilities is not None
+    for stream, p in zip(workload.streams, workload.probabilities, strict=True):
+        assert p.sum() == pytest.approx(1.0)
+        share = np.bincount(stream["key"], minlength=20) / rows
+        assert np.all(np.abs(share - p) <= SIGMAS * np.sqrt(p * (1 - p) / rows))
+
+
+def test_ranks_relate_the_popularity_orders() -> None:
+    tables = {ranks: zipf(1, seed=5, domain=200, ranks=ranks).probabilities for ranks in RANKS}
+
+    def correlation(ranks: str) -> float:
+        left, right = (np.argsort(np.argsort(p)) for p in tables[ranks] or ())
+        return float(np.corrcoef(left, right)[0, 1])
+
+    assert correlation("correlated") == pytest.approx(1.0)
+    assert correlation("anti") == pytest.approx(-1.0)
+    assert abs(correlation("uncorrelated")) < SIGMAS / np.sqrt(200)
+
+
+def test_streams_may_differ_in_skew() -> None:
+    workload = zipf(1, seed=0, domain=10, skew=(1.0, 0.0))
+    assert workload.probabilities is not None
+    np.testing.assert_allclose(workload.probabilities[0], zipf_probabilities(10, 1.0))
+    np.testing.assert_allclose(workload.probabilities[1], 0.1)
+
+
+def test_importance_leaves_the_keys_as_they_were() -> None:
+    plain, worthy = (zipf(300, seed=9, importance=name) for name in ("one", "rare_high"))
+    assert np.array_equal(plain.left["key"], worthy.left["key"])
+    assert np.array_equal(plain.right["key"], worthy.right["key"])
+    assert np.all(plain.left["importance"] == 1)
+
+
+@pytest.mark.parametrize("name", IMPORTANCE)
+def test_importance_is_positive_and_bounded(name: str) -> None:
+    values = IMPORTANCE[name](np.random.default_rng(2), 20_000)
+    assert values.min() > 0
+    assert values.max() <= 100
+
+
+def test_high_importance_is_rare() -> None:
+    values = IMPORTANCE["rare_high"](np.random.default_rng(2), 40_000)
+    assert np.mean(values >= 50) == pytest.approx(0.05, abs=SIGMAS * np.sqrt(0.05 * 0.95 / 40_000))
+    assert not np.any((values > 10) & (values < 50))
+    pareto = IMPORTANCE["pareto"](np.random.default_rng(2), 40_000)
+    above = 10**-1.5  # P(X > 10) of a Pareto with exponent 1.5
+    assert np.mean(pareto > 10) == pytest.approx(above, abs=SIGMAS * np.sqrt(above / 40_000))
+
+
+def test_popularity_drifts() -> None:
+    workload = drifting(20_000, seed=1, domain=10, skew=2.0, every=100, swaps=3)
+    start, end = (np.bincount(workload.left["key"][part], minlength=10) for part in (slice(100), slice(-100, None)))
+    assert start.argmax() == 0
+    assert end.argmax() != 0
+    with pytest.raises(SpecError, match="no true table"):
+        workload.table()
+
+
+def test_streams_drift_together_or_apart() -> None:
+    def top(together: bool) -> list[int]:
+        workload = drifting(10_000, seed=4, domain=10, skew=3.0, every=50, swaps=5, together=together)
+        return [int(np.bincount(stream["key"][-50:]).argmax()) for stream in workload.streams]
+
+    assert top(True)[0] == top(True)[1]
+    assert top(False)[0] != top(False)[1]
+
+
+def test_bursts_multiply_the_rows_of_an_instant() -> None:
+    workload = bursty(100, seed=0, rate=2, bursts=[Burst(10, 20, factor=5, streams=(0,)), Burst(15, 20, factor=2)])
+    left, right = (np.bincount(stream["ts"], minlength=100) for stream in workload.streams)
+    assert left[[9, 10, 14, 15, 19, 20]].tolist() == [2, 10, 10, 20, 20, 2]
+    assert right[[9, 10, 14, 15, 19, 20]].tolist() == [2, 2, 2, 4, 4, 2]
+
+
+def test_rotation_goes_round_once_in_two_windows_and_the_right_stream_lags() -> None:
+    workload = rotating(400, seed=1, window=100, values=1000, skew=12.0)  # so skewed that only the top value comes
+    ts = np.arange(400)
+    for stream, lag in ((workload.left, 0), (workload.right, 125)):
+        assert np.array_equal(stream["key"], 1 + 1000 * ((ts - lag) % 200) // 200)
+
+
+def test_sets_have_about_five_different_items() -> None:
+    stream = rotating_sets(5_000, seed=1, window=100).left
+    sizes = np.diff(stream["offsets"])
+    assert sizes.mean() == pytest.approx(5, abs=0.1)
+    assert sizes.std() == pytest.approx(1, abs=0.1)
+    sets = np.split(stream["items"], stream["offsets"][1:-1])
+    assert all(np.all(np.diff(items) > 0) for items in sets)
+    assert stream["items"].min() == 1
+    assert stream["items"].max() == 100
+
+
+@pytest.mark.parametrize("arrivals", ["one", "fixed", "poisson"])
+def test_streams_come_at_their_rates(arrivals: str) -> None:
+    rates, instants = [1.0, 4.0], 20_000
+    workload = at_rates(instants, seed=2, rates=rates, distinct=[5, 50], arrivals=arrivals)
+    expected = [rate / (sum(rates) if arrivals == "one" else 1) for rate in rates]
+    for stream, rate, distinct in zip(workload.streams, expected, (5, 50), strict=True):
+        assert stream["ts"].size / instants == pytest.approx(rate, abs=SIGMAS * np.sqrt(rate / instants))
+        assert np.all(np.diff(stream["ts"]) >= 0)
+        assert set(np.unique(stream["key"])) == set(range(1, distinct + 1))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: zipf(5, seed=0, ranks="sideways"), "ranks must be one of correlated, uncorrelated, anti"),
+        (lambda: zipf(5, seed=0, importance="much"), "importance must be one of one, rare_high, pareto"),
+        (lambda: zipf(5, seed=0, skew=-1.0), "skew must be at least 0, not -1.0"),
+        (lambda: zipf(5, seed=-1), "seed must be a whole number of at least 0, not -1"),
+        (lambda: drifting(5, seed=0, domain=1), "domain must be at least 2"),
+        (lambda: Burst(5, 5), "Burst.stop must come after start=5"),
+        (lambda: at_rates(5, seed=0, rates=[1], distinct=[1, 2]), "one number a stream"),
+        (lambda: at_rates(5, seed=0, rates=[0], distinct=[1]), "rates must be above 0"),
+        (lambda: at_rates(5, seed=0, rates=[1], distinct=[1], arrivals="late"), "arrivals must be one of"),
+    ],
+)
+def test_bad_arguments_are_named(make: object, words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        make()  # type: ignore[operator]

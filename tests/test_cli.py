@@ -1,0 +1,196 @@
+"""The command line: what it prints, what it returns, and that no stack trace reaches a user."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import shedjoin as sj
+from shedjoin.cli import demo, job, main
+
+LEFT = {"ad": ["a", "a", "a", "c", "b"], "at": [0, 1, 2, 3, 4], "bid": [1.0, 2.0, 1.0, 1.0, 1.0]}
+RIGHT = {"ad": ["b", "c", "a", "a", "c"], "at": [0, 1, 2, 3, 4]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pq.write_table(pa.table(LEFT), tmp_path / "left.parquet")
+    pyarrow.csv.write_csv(pa.table(RIGHT), tmp_path / "right.csv")
+    return tmp_path
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "job.toml"
+    path.write_text(text)
+    return str(path)
+
+
+FILES = """
+[left]
+path = "left.parquet"
+key = "ad"
+ts = "at"
+importance = "bid"
+[right]
+path = "right.csv"
+key = "ad"
+ts = "at"
+"""
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"shedjoin {sj.__version__}\n"
+
+
+def test_simulate_files_with_text_keys(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(folder, "[join]\nwindow = {time = 3}\n" + FILES)
+    pairs = folder / "pairs.parquet"
+    assert main(["simulate", path, "--pairs", str(pairs)]) == 0
+    assert "7 of 7 (100.0%)" in capsys.readouterr().out
+    found = pq.read_table(pairs).to_pydict()
+    assert sorted(zip(found["left"], found["right"], strict=True)) == [
+        (0, 2), (1, 2), (1, 3), (2, 2), (2, 3), (3, 1), (3, 4),
+    ]  # fmt: skip
+
+
+def test_simulate_within_a_budget_says_what_was_shed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(folder, "[join]\nwindow = {time = 3}\nbudget = {tuples = 2}\npolicy = 'simp'\n" + FILES)
+    log = folder / "shed.parquet"
+    assert main(["simulate", path, "--shed", str(log)]) == 0
+    spec = sj.JoinSpec(window=sj.TimeWindow(3), budget=sj.Budget(tuples=2), policy=sj.Simp())
+    numbers = {"a": 1, "b": 2, "c": 3}
+    left, right = ({"key": [numbers[ad] for ad in side["ad"]], "ts": side["at"]} for side in (LEFT, RIGHT))
+    run = sj.simulate(spec, left | {"importance": LEFT["bid"]}, right)
+    printed = capsys.readouterr().out
+    assert f"{run.matches} of 7" in printed
+    assert f"{len(run.shed)} evicted" in printed
+    assert f"{run.peak_tuples} of 2 tuples" in printed
+    assert pq.read_table(log)["why"].to_pylist() == ["evicted"] * len(run.shed)
+
+
+def test_simulate_a_made_up_workload(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+    [join]
+    window = {row = 20}
+    budget = {bytes = 4000, allocation = "variable"}
+    policy = {name = "dgl", loss = 0.9, estimator = "in_window"}
+    importance = "mean"
+    [workload]
+    rows = 200
+    domain = 5
+    skew = [0.0, 1.0]
+    importance = "pareto"
+    [run]
+    seed = 3
+    warmup = 40
+    """
+    assert main(["simulate", write(folder, text)]) == 0
+    printed = capsys.readouterr().out
+    assert "400 (0 with a null key)" in printed
+    assert "of 4,000 bytes" in printed
+
+
+def test_null_keys_of_files_stay_null(folder: Path) -> None:
+    pq.write_table(pa.table({"ad": ["a", None, None], "at": [0, 1, 2], "bid": [1.0] * 3}), folder / "left.parquet")
+    made = job.read_job(Path(write(folder, "[join]\nwindow = {time = 3}\n" + FILES)))
+    assert made.left["key"].null_count == 2
+    assert sj.simulate(made.spec, made.left, made.right).matches == 1
+
+
+JOIN = "[join]\nwindow = {time = 3}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[join", "is not a TOML file"),
+        ("[left]\npath = 'x'\n", "needs a table [join]"),
+        ("[joint]\n", "has no setting 'joint'"),
+        ("join = 3\n", "JoinSpec must be a table of settings"),
+        (JOIN + "policy = 'best'\n" + FILES, "policy must be one of keep_all, rand, prob"),
+        ("[join]\nwindow = {time = -3}\n" + FILES, "TimeWindow.length must be at least 1"),
+        (JOIN, "needs a table [left]"),
+        (JOIN + "[left]\nkey = 'ad'\n", "[left] needs a path"),
+        (JOIN + "[left]\npath = 'left.parquet'\nkey = 'add'\n", "has the columns ad, at, bid"),
+        (JOIN + "[left]\npath = 'left.txt'\nkey = 'ad'\n", "must end in .csv or .parquet"),
+        (JOIN + "[left]\npath = 'none.csv'\nkey = 'ad'\n", "cannot be read"),
+        (JOIN + "[left]\npath = 'job.parquet'\nkey = 'ad'\n", "cannot be read"),
+        (JOIN + FILES + "[workload]\nrows = 5\n", "not both"),
+        (JOIN + "[workload]\nrow = 5\n", "[workload] has no setting 'row'"),
+        (JOIN + "[workload]\nranks = 'same'\n", "ranks must be one of"),
+        (JOIN + "[workload]\nrows = 'many'\n", "[workload]"),
+        (JOIN + FILES + "[run]\nlate = 'drop'\n", "late must be one of refuse, log"),
+        (JOIN + FILES + "[run]\nspeed = 3\n", "[run] has no setting 'speed'"),
+        (JOIN + "[run]\n" + FILES.replace('ts = "at"', 'ts = "ad"'), "left.ts must be a column of whole numbers"),
+    ],
+)
+def test_a_bad_job_gets_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str], text: str, words: str) -> None:
+    assert main(["simulate", write(folder, text)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("shedjoin: ")
+    assert words in said
+    assert "Traceback" not in said
+
+
+def test_a_missing_job_file_gets_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "nowhere.toml"]) == 2
+    assert capsys.readouterr().err == "shedjoin: the job file nowhere.toml cannot be read: No such file or directory\n"
+
+
+def test_demo_compares_the_policies(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "WINDOW", 200)
+    assert main(["demo", "--rows", "1000"]) == 0
+    printed = capsys.readouterr().out
+    assert "Exact needs 400 tuples; the policies get 100." in printed
+    assert all(policy.name in printed for policy in demo.POLICIES)
+    assert "100.0%" in printed
+
+
+def test_lab_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["lab", "list", "--out", str(tmp_path)]) == 0
+    assert "das2003" in capsys.readouterr().out
+
+
+def test_check_prints_versions_and_finds_java(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check"]) == 0
+    printed = capsys.readouterr().out
+    assert f"numba {version('numba')}" in printed
+    assert "Java " in printed
+
+
+def test_check_without_java_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert main(["check"]) == 2
+    assert "Install a Java runtime of version 17 or newer" in capsys.readouterr().err
+
+
+def test_a_missing_extra_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("shedjoin.cli.simulate")
+
+    def without(args: object) -> int:
+        raise ModuleNotFoundError("No module named 'pyspark.sql'", name="pyspark.sql")
+
+    monkeypatch.setattr(module, "handle", without)
+    assert main(["simulate", "job.toml"]) == 2
+    assert capsys.readouterr().err == "shedjoin: this needs pyspark: pip install 'shedjoin[spark]'\n"
+
+
+def test_an_interrupt_is_no_stack_trace(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(args: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["shedjoin.cli.demo"], "handle", interrupted)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr().err == "shedjoin: interrupted\n"

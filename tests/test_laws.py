@@ -1,0 +1,224 @@
+"""Laws that hold for every policy, estimator, allocation and window."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+import shedjoin as sj
+from naive import Row, exact_needs, exact_pairs, instant_borders, missing_pairs
+from strategies import (
+    CHOOSERS,
+    REPRESENTATIVES,
+    WINDOWS,
+    Case,
+    Chooser,
+    Told,
+    cases_of,
+    for_all,
+    go_on,
+    long_case,
+    pairs_of,
+    punctual_cases,
+    results_of,
+    run_engine,
+    shed_by,
+)
+
+EXAMPLES = 7
+EVERY_CHOOSER = pytest.mark.parametrize(
+    "chooser",
+    [
+        pytest.param(chooser, marks=pytest.mark.small if chooser in REPRESENTATIVES else (), id=str(chooser))
+        for chooser in CHOOSERS
+    ],
+)
+
+
+def used_by_group(engine: sj.Engine, budget: sj.Budget) -> tuple[int, ...]:
+    used = tuple(engine.used)
+    return (sum(used),) if budget.allocation == "variable" else used
+
+
+@EVERY_CHOOSER
+def test_cap_holds_at_every_instant_border(chooser: Chooser) -> None:
+    def check(case: Case) -> None:
+        assert case.spec.budget is not None
+        caps = case.spec.budget.caps(2)
+        engine = case.spec.build(seed=case.seed)
+        alone = case.cut_at_instants()
+        for number in range(len(alone.pushes)):
+            go_on(engine, alone, number, number + 1)
+            used = used_by_group(engine, case.spec.budget)
+            assert all(mine <= cap for mine, cap in zip(used, caps, strict=True)), (number, used, caps)
+
+    for_all(cases_of(chooser), check, label=f"cap {chooser}", examples=EXAMPLES)
+
+
+@EVERY_CHOOSER
+def test_output_is_part_of_the_exact_join(chooser: Chooser) -> None:
+    def check(case: Case) -> None:
+        exact = Counter(exact_pairs(case.pushes, case.spec.windows))
+        assert Counter(pairs_of(run_engine(case))) <= exact
+
+    for_all(cases_of(chooser), check, label=f"part {chooser}", examples=EXAMPLES)
+
+
+@EVERY_CHOOSER
+def test_shed_log_and_inputs_give_the_missing_pairs(chooser: Chooser) -> None:
+    def check(case: Case) -> None:
+        history = run_engine(case)
+        missing = missing_pairs(shed_by(history), case.pushes, case.spec.windows)
+        assert Counter(missing) + Counter(pairs_of(history)) == Counter(exact_pairs(case.pushes, case.spec.windows))
+
+    for_all(cases_of(chooser), check, label=f"missing {chooser}", examples=EXAMPLES)
+
+
+@EVERY_CHOOSER
+def test_same_seed_same_output(chooser: Chooser) -> None:
+    def check(case: Case) -> None:
+        assert run_engine(case) == run_engine(case)
+
+    for_all(cases_of(chooser), check, label=f"seed {chooser}", examples=EXAMPLES)
+
+
+@EVERY_CHOOSER
+def test_cutting_at_instant_borders_changes_nothing(chooser: Chooser) -> None:
+    def check(drawn: tuple[Case, list[bool]]) -> None:
+        case, chosen = drawn
+        borders = instant_borders(case.rows)
+        some = [border for border, cut_here in zip(borders, chosen, strict=False) if cut_here]
+        whole, *others = (run_engine(replace(case, cuts=cuts)) for cuts in ([], some, borders))
+        for other in others:
+            assert results_of(other) == results_of(whole)
+            assert shed_by(other) == shed_by(whole)
+            assert other[-1].residents == whole[-1].residents
+
+    drawn = st.tuples(cases_of(chooser), st.lists(st.booleans(), max_size=64))
+    for_all(drawn, check, label=f"cuts {chooser}", examples=EXAMPLES)
+
+
+@EVERY_CHOOSER
+def test_a_snapshot_between_pushes_changes_nothing(chooser: Chooser) -> None:
+    """The engine is replaced by its own snapshot before every push."""
+
+    def check(case: Case) -> None:
+        assert resumed_each_time(case) == run_engine(case)
+
+    for_all(cases_of(chooser), check, label=f"snapshot {chooser}", examples=EXAMPLES)
+    long = long_case(chooser, 9)
+    assert resumed_each_time(long) == run_engine(long)
+
+
+def resumed_each_time(case: Case) -> list[Told]:
+    engine = case.spec.build(seed=case.seed)
+    history: list[Told] = []
+    for number in range(len(case.pushes)):
+        engine = case.spec.resume(engine.snapshot())
+        history += go_on(engine, case, number, number + 1)
+    return history
+
+
+IN_ANOTHER_PROCESS = """
+import pickle, sys
+from strategies import go_on
+cases = pickle.load(sys.stdin.buffer)
+told = [go_on(case.spec.resume(snapshot), case, first) for case, snapshot, first in cases]
+sys.stdout.buffer.write(pickle.dumps(told))
+"""
+
+
+@pytest.mark.small
+def test_a_snapshot_goes_on_in_another_process() -> None:
+    stopped: list[tuple[Case, bytes, int]] = []
+    expected: list[list[Told]] = []
+    for chooser in REPRESENTATIVES:
+        case = long_case(chooser, 5)
+        engine = case.spec.build(seed=case.seed)
+        first = len(case.pushes) // 2
+        go_on(engine, case, 0, first)
+        stopped.append((case, engine.snapshot(), first))
+        expected.append(go_on(engine, case, first))
+    assert in_another_process(stopped) == expected
+
+
+def in_another_process(stopped: list[tuple[Case, bytes, int]]) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-c", IN_ANOTHER_PROCESS],
+        input=pickle.dumps(stopped),
+        cwd=Path(__file__).parent,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return pickle.loads(done.stdout)
+
+
+@EVERY_CHOOSER
+def test_enough_memory_gives_the_exact_join(chooser: Chooser) -> None:
+    """Enough is what the exact join stores at instant borders: not a tuple more."""
+
+    def check(case: Case) -> None:
+        assert case.spec.budget is not None
+        enough = replace(case, spec=never_scheduled(case).with_budget(enough_for(case, case.spec.budget)))
+        history = run_engine(enough)
+        exact = sj.JoinSpec(case.spec.window, None, None, case.spec.importance, case.spec.lateness, case.spec.max_skew)
+        assert results_of(history) == results_of(run_engine(replace(case, spec=exact)))
+        assert {record.why for record in shed_by(history)} <= {"late"}
+
+    for_all(cases_of(chooser), check, label=f"enough {chooser}", examples=EXAMPLES)
+
+
+def enough_for(case: Case, like: sj.Budget) -> sj.Budget:
+    needs = exact_needs(case.spec, case.pushes)
+    least, used = (1, needs.tuples) if like.unit == "tuples" else (sj.ROW_BYTES, needs.bytes)
+    total = sum(max(least, side) for side in used) if like.allocation == "variable" else 2 * max(least, *used)
+    if like.unit == "tuples":
+        return sj.Budget(tuples=total, allocation=like.allocation)
+    return sj.Budget(bytes=total, allocation=like.allocation)
+
+
+def never_scheduled(case: Case) -> sj.JoinSpec:
+    if not isinstance(case.spec.policy, sj.Replay):
+        return case.spec
+    forever = sj.Replay([2**53] * len(case.side(0)), [2**53] * len(case.side(1)))
+    return replace(case.spec, policy=forever)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("window", WINDOWS)
+def test_without_a_budget_arrival_order_does_not_matter(window: str) -> None:
+    """However late within the lateness, and however far ahead one stream is: the output is the exact join."""
+
+    def check(case: Case) -> None:
+        history = run_engine(case)
+        assert shed_by(history) == []
+        assert pairs_of(history) == sorted(exact_pairs(case.pushes, case.spec.windows))
+
+    for_all(punctual_cases(window), check, label=f"order {window}", examples=100)
+
+
+@pytest.mark.small
+def test_without_a_budget_the_output_is_the_batch_join() -> None:
+    """For time windows it knows no arrival order at all: here it is worked out from keys and times alone."""
+
+    def check(case: Case) -> None:
+        length = case.spec.windows[0].size
+        left, right = case.side(0), case.side(1)
+        batch = [(r, s) for r, one in enumerate(left) for s, other in enumerate(right) if can_meet(one, other, length)]
+        assert pairs_of(run_engine(case)) == sorted(batch)
+        one_after_the_other = replace(case, rows=[*right, *left], cuts=[len(right)])
+        assert pairs_of(run_engine(one_after_the_other)) == sorted(batch)
+
+    for_all(punctual_cases("time"), check, label="batch", examples=150)
+
+
+def can_meet(r: Row, s: Row, length: int) -> bool:
+    return r.key is not None and r.key == s.key and abs(r.ts - s.ts) < length

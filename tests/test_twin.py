@@ -1,0 +1,129 @@
+"""The engine against its slow twin: the same pairs, the same importances, the same shed log, the same memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import shedjoin as sj
+from naive import Output, Record, Twin, exact_pairs, missing_pairs
+from strategies import (
+    CHOOSERS,
+    COMBINATIONS,
+    EXACT,
+    REPRESENTATIVES,
+    Case,
+    Chooser,
+    Combination,
+    Told,
+    cases,
+    cases_of,
+    changing_cases,
+    for_all,
+    go_on,
+    long_case,
+    records,
+    side_table,
+)
+
+#: The combinations that also run without the compiler.
+SMALL = {(chooser, *rest) for chooser in REPRESENTATIVES for rest in (("fixed", "time"), ("variable", "row_time"))}
+
+
+def small_if(is_small: bool, value: object) -> Any:
+    return pytest.param(value, marks=pytest.mark.small if is_small else (), id=str(value))
+
+
+def choosers(small: Iterable[Chooser] = REPRESENTATIVES) -> list[Any]:
+    return [small_if(chooser in small, chooser) for chooser in CHOOSERS]
+
+
+def without_nulls(log: list[Record]) -> list[Record]:
+    """The engine's log has a number in every row; a null key is written as 0."""
+    return [record if record.key is not None else record._replace(key=0) for record in log]
+
+
+def told_by(twin: Twin, out: Output) -> Told:
+    results = [(left, right, value) for (left, right), value in zip(out.pairs, out.importance, strict=True)]
+    return Told(sorted(results), without_nulls(out.shed), twin.residents, twin.used)
+
+
+def run_twin(twin: Twin, case: Case) -> list[Told]:
+    history = []
+    for number, rows in enumerate(case.pushes):
+        if number in case.changes:
+            history.append(told_by(twin, twin.set_budget(case.changes[number])))
+        history.append(told_by(twin, twin.push(rows)))
+    return history
+
+
+def assert_agree(case: Case) -> None:
+    twin, engine = Twin(case.spec, case.seed), case.spec.build(seed=case.seed)
+    assert go_on(engine, case) == run_twin(twin, case)
+    assert {name: engine.counters[name] for name in twin.counters} == twin.counters
+
+
+@pytest.mark.parametrize(
+    "combination", [small_if(tuple(combination) in SMALL, combination) for combination in (*COMBINATIONS, *EXACT)]
+)
+def test_engine_agrees_with_twin(combination: Combination) -> None:
+    for_all(cases(combination), assert_agree, label=combination, examples=6)
+
+
+@pytest.mark.parametrize("chooser", choosers())
+def test_engine_agrees_with_twin_when_the_budget_changes(chooser: Chooser) -> None:
+    for_all(changing_cases(chooser), assert_agree, label=f"{chooser} changes", examples=8)
+
+
+@pytest.mark.parametrize("chooser", choosers())
+def test_engine_agrees_with_twin_over_a_long_run(chooser: Chooser) -> None:
+    for number in range(2):
+        assert_agree(long_case(chooser, number))
+
+
+@pytest.mark.parametrize("chooser", choosers())
+def test_simulation_agrees_with_twin(chooser: Chooser) -> None:
+    settings = st.tuples(cases_of(chooser), st.integers(0, 63), st.sampled_from((0, 1, 3)))
+    for_all(settings, lambda drawn: assert_simulated(*drawn), label=f"{chooser} simulated", examples=8)
+
+
+def assert_simulated(case: Case, warm: int, every: int) -> None:
+    """`warm` chooses a row; results before its time are warm-up."""
+    case = case.interleaved()
+    warmup = case.rows[warm % len(case.rows)].ts if case.rows else 0
+    twin = Twin(case.spec, case.seed)
+    out = twin.push(case.rows)
+    run = sj.simulate(
+        case.spec, side_table(case, 0), side_table(case, 1), warmup=warmup, seed=case.seed, late="log", trace=every
+    )
+    counted = [number for number, produced in enumerate(out.produced) if produced >= warmup]
+    left, right = run.pairs()
+    assert sorted(zip(left.tolist(), right.tolist(), strict=True)) == sorted(out.pairs[number] for number in counted)
+    assert (run.matches, run.results) == (len(counted), len(out.pairs))
+    assert math.isclose(run.importance, math.fsum(out.importance[number] for number in counted), rel_tol=1e-9)
+    assert records(run.shed) == without_nulls(out.shed)
+    assert run.peak_tuples == max((sum(border.tuples) for border in out.borders), default=0)
+    traced = [[border.ts, *border.tuples] for border in out.borders[::every]] if every else []
+    assert np.asarray(run.trace).reshape(-1, 3).tolist() == traced
+    assert {name: run.counters[name] for name in twin.counters} == twin.counters
+
+
+@pytest.mark.parametrize("chooser", choosers())
+def test_twin_loses_only_what_it_logs(chooser: Chooser) -> None:
+    """The twin is held by brute force, so that it does not only share the engine's mistakes."""
+
+    def check(case: Case) -> None:
+        twin = Twin(case.spec, case.seed)
+        outs = [twin.push(rows) for rows in case.pushes]
+        log = [record for out in outs for record in out.shed]
+        missing = missing_pairs(log, case.pushes, case.spec.windows)
+        assert sorted([*missing, *(pair for out in outs for pair in out.pairs)]) == sorted(
+            exact_pairs(case.pushes, case.spec.windows)
+        )
+
+    for_all(cases_of(chooser), check, label=f"{chooser} logged", examples=6)
