@@ -553,8 +553,10 @@ class Twin:
 
     def rank(self, x: Stored) -> float:
         match self.policy:
-            case Prob() | Life() | Replay():
+            case Prob() | Replay():
                 return 0.0
+            case Life():
+                return float(self.end(x))
             case Additive(update="always", importance=a, life=c):
                 return a * x.importance + c * (self.end(x) / self.windows[x.stream].size)
             case Multiplicative(update="always", importance=a, life=c):

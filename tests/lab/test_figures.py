@@ -13,7 +13,8 @@ from shedjoin.errors import SpecError
 from shedjoin.lab.catalogue import PAPERS, find
 from shedjoin.lab.experiment import Figure, Row, Scale, identity
 from shedjoin.lab.papers.das2003.fixed_vs_variable import gains
-from shedjoin.lab.report import draw
+from shedjoin.lab.papers.importance2006.dgl_constants import GAINS
+from shedjoin.lab.report import OTHERS, draw
 from shedjoin.lab.run import in_process, run
 from shedjoin.lab.store import Store
 
@@ -46,6 +47,11 @@ def test_parameters_are_all_different(figure: Figure) -> None:
         assert len(set(names)) == len(names)
     few, many = (set(map(identity, figure.parameters(Scale(seeds=seeds)))) for seeds in (2, 5))
     assert few <= many  # more seeds add to what is stored
+
+
+def test_no_figure_has_more_series_than_there_are_styles() -> None:
+    """DGL's constants have the most: one line a gain, and DIMPPROB."""
+    assert len(GAINS) + 1 <= len(OTHERS) == len(set(OTHERS))
 
 
 @pytest.mark.parametrize("figure", SMALL, ids=by_name)

@@ -61,6 +61,26 @@ def pointers(*names: str) -> list[tuple[str, str]]:
     return [(f"{name}_{part}", "i8") for name in names for part in ("at", "room")]
 
 
+def records(name: str, dtype: DTypeLike) -> Callable[..., Any]:
+    """One record of an array of shape (room,), by its place, without the detour over the array."""
+    if numba.config.DISABLE_JIT:
+        return lambda handle, place: handle.arrays[name][place]
+    record_type = from_dtype(np.dtype(dtype))
+    size = np.dtype(dtype).itemsize
+
+    @intrinsic
+    def see(typing_context: Any, handle: Any, place: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            start = _load(context, builder, handle, args[0], f"{name}_at")
+            wide_place = context.cast(builder, args[1], place, types.int64)
+            address = builder.add(start, builder.mul(wide_place, context.get_constant(types.int64, size)))
+            return builder.inttoptr(address, context.get_value_type(record_type))
+
+        return record_type(handle, place), generate
+
+    return see  # type: ignore[no-any-return]
+
+
 def flat(name: str, dtype: DTypeLike) -> Accessor:
     """An array of shape (room,)."""
     return _accessor(name, dtype, ("room",))
@@ -76,6 +96,14 @@ def wide(name: str, dtype: DTypeLike, width: int) -> Accessor:
     return _accessor(name, dtype, ("room", width))
 
 
+def _load(context: Any, builder: Any, handle_type: Any, handle: Any, field: str) -> Any:
+    """A number out of the handle's record."""
+    place = cgutils.get_record_member(
+        builder, handle, handle_type.offset(field), context.get_data_type(types.int64)
+    )
+    return builder.load(place)
+
+
 def _accessor(name: str, dtype: DTypeLike, shape: tuple[int | str, ...]) -> Accessor:
     """A function from a handle to one of its arrays; compiled, it is no more than two loads."""
     if numba.config.DISABLE_JIT:
@@ -86,8 +114,7 @@ def _accessor(name: str, dtype: DTypeLike, shape: tuple[int | str, ...]) -> Acce
     def see(typing_context: Any, handle: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             def number(field: str) -> Any:
-                place = cgutils.get_record_member(builder, args[0], handle.offset(field), context.get_data_type(types.int64))
-                return builder.load(place)
+                return _load(context, builder, handle, args[0], field)
 
             word = context.get_constant
             lengths = [number(f"{name}_room") if part == "room" else word(types.intp, part) for part in shape]

@@ -21,13 +21,13 @@ def find_or_add(st, key):
     bucket = bucket_of(key, st["buckets_room"])
     slot = int(mem.buckets(st)[bucket])
     while slot != NONE:
-        entry = mem.keys(st)[slot]
+        entry = mem.keys(st, slot)
         if entry["key"] == key:
             return slot
         slot = int(entry["next"])
     st["free_key_count"] -= 1
     slot = int(mem.free_keys(st)[st["free_key_count"]])
-    entry = mem.keys(st)[slot]
+    entry = mem.keys(st, slot)
     entry["key"] = key
     entry["held"] = 0
     entry["next"] = mem.buckets(st)[bucket]
@@ -46,25 +46,25 @@ def find_or_add(st, key):
 @kernel
 def is_idle(st, slot):
     """Whether nothing is stored of a key and no estimator holds it."""
-    entry = mem.keys(st)[slot]
+    entry = mem.keys(st, slot)
     return entry["held"] == 0 and entry["count"][0] == 0 and entry["count"][1] == 0
 
 
 @kernel
 def forget_idle(st):
     """Give back the slots of idle keys. Done when slots run out, not tuple by tuple; returns how many went."""
-    keys, buckets = mem.keys(st), mem.buckets(st)
+    buckets = mem.buckets(st)
     gone = 0
     for bucket in range(st["buckets_room"]):
         before = NONE
         slot = int(buckets[bucket])
         while slot != NONE:
-            following = int(keys[slot]["next"])
+            following = int(mem.keys(st, slot)["next"])
             if is_idle(st, slot):
                 if before == NONE:
                     buckets[bucket] = following
                 else:
-                    keys[before]["next"] = following
+                    mem.keys(st, before)["next"] = following
                 mem.free_keys(st)[st["free_key_count"]] = slot
                 st["free_key_count"] += 1
                 gone += 1

@@ -105,9 +105,9 @@ def _probe(how, st, io, i, slot):
     counted = 0
     total = 0.0
     at = io["pairs"]
-    x = int(mem.keys(st)[slot]["head"][other])
+    x = int(mem.keys(st, slot)["head"][other])
     while x != NONE:
-        t = mem.pool(st)[x]
+        t = mem.pool(st, x)
         apart = ts - t["ts"]
         if apart < back and -apart < ahead:
             found += 1
@@ -120,8 +120,8 @@ def _probe(how, st, io, i, slot):
                     mem.out_right(io)[at] = t["seq"] if stream == 0 else seq
                     mem.out_worth(io)[at] = worth
                     at += 1
-            if how["organisation"] == CUMULATIVE and mem.more(st)[x]["mark"] != tick:
-                mem.more(st)[x]["mark"] = tick
+            if how["organisation"] == CUMULATIVE and mem.more(st, x)["mark"] != tick:
+                mem.more(st, x)["mark"] = tick
                 if t["arrival"] < io["old"]:
                     mem.touched(st)[st["touched_count"]] = x
                     st["touched_count"] += 1
@@ -145,7 +145,7 @@ def _meet(how, st, io, i):
     stream = mem.row_stream(io)[i]
     slot = keytable.find_or_add(st, mem.row_key(io)[i])
     if how["emit"]:
-        partners = mem.keys(st)[slot]["count"][1 - stream]
+        partners = mem.keys(st, slot)["count"][1 - stream]
         if io["out_left_room"] - io["pairs"] < partners:
             io["wanted"] = partners
             return NEED_PAIRS
@@ -234,8 +234,8 @@ def _used(how, st, group):
 
 @kernel
 def _shed(how, st, io, x, why):
-    t = mem.pool(st)[x]
-    _record(st, io, t["stream"], t["seq"], t["ts"], mem.keys(st)[t["slot"]]["key"], why)
+    t = mem.pool(st, x)
+    _record(st, io, t["stream"], t["seq"], t["ts"], mem.keys(st, t["slot"])["key"], why)
     store.discard(how, st, x)
 
 
@@ -245,7 +245,7 @@ def _leave_by_schedule(how, st, io):
     now = float(max(st["clock"][0], st["clock"][1]))
     while True:
         x = _lowest_of_all(how, st)
-        if x == NONE or mem.heap(st)[mem.pool(st)[x]["stream"], 0]["prio"] > now:
+        if x == NONE or mem.heap(st)[mem.pool(st, x)["stream"], 0]["prio"] > now:
             return DONE
         if io["shed"] == io["out_shed_room"]:
             return NEED_SHED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.handle import by_stream, flat, wide
+from shedjoin.engine.handle import by_stream, flat, records, wide
 from shedjoin.engine.state import (
     HEAP_RECORD,
     KEY_RECORD,
@@ -15,10 +15,10 @@ from shedjoin.engine.state import (
     TUPLE_RECORD,
 )
 
-pool = flat("pool", TUPLE_RECORD)  # stored tuples
-more = flat("more", MORE_RECORD)  # beside the pool
+pool = records("pool", TUPLE_RECORD)  # stored tuples
+more = records("more", MORE_RECORD)  # beside the pool
 free = flat("free", np.int32)  # unused places in the pool, a stack
-keys = flat("keys", KEY_RECORD)  # the keys that are known
+keys = records("keys", KEY_RECORD)  # the keys that are known
 mass = by_stream("mass", np.float64)  # Decayed: the counts behind the weights
 buckets = flat("buckets", np.int32)  # hash of a key -> the first of its chain in `keys`
 free_keys = flat("free_keys", np.int32)

@@ -213,5 +213,5 @@ def _preload(state, stream, keys, weights):  # type: ignore[no-untyped-def]
     st = state[0]
     for i in range(keys.size):
         slot = keytable.find_or_add(st, keys[i])
-        mem.keys(st)[slot]["held"] = 1
-        mem.keys(st)[slot]["weight"][stream] = weights[i]
+        mem.keys(st, slot)["held"] = 1
+        mem.keys(st, slot)["weight"][stream] = weights[i]

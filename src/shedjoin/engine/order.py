@@ -47,7 +47,7 @@ def current_matches(how, st, stream, slot):
     """Matches expected for a tuple of `stream`, on the scale of counts."""
     if how["estimator"] == DECAYED:
         return mem.mass(st)[1 - stream, slot] / decay(how, st, max(st["clock"][0], st["clock"][1]))
-    return mem.keys(st)[slot]["weight"][1 - stream]
+    return mem.keys(st, slot)["weight"][1 - stream]
 
 
 @kernel
@@ -81,7 +81,7 @@ def _key_priority(how, rank, weight):
 
 @kernel
 def _lowest_of_key(how, st, stream, slot):
-    entry = mem.keys(st)[slot]
+    entry = mem.keys(st, slot)
     return int(entry["head"][stream] if how["fifo"] else entry["root"][stream])
 
 
@@ -90,15 +90,15 @@ def reweigh(how, st, stream, slot):
     """Put a key where its lowest tuple and its weight say."""
     if how["organisation"] != KEY and how["organisation"] != LIFE:
         return
-    entry = mem.keys(st)[slot]
+    entry = mem.keys(st, slot)
     present = entry["count"][stream] > 0
     low = _lowest_of_key(how, st, stream, slot)
     if how["organisation"] == LIFE:
         if present:
             line = mem.line(st)[stream, slot]
             line["weight"] = entry["weight"][1 - stream]
-            line["end"] = end_of_life(how, stream, mem.pool(st)[low]["ts"], mem.pool(st)[low]["seq"])
-            line["arrival"] = mem.pool(st)[low]["arrival"]
+            line["end"] = end_of_life(how, stream, mem.pool(st, low)["ts"], mem.pool(st, low)["seq"])
+            line["arrival"] = mem.pool(st, low)["arrival"]
         elif mem.winner(st)[stream, st["winner_room"] // 2 + slot] == NONE:
             return
         kinetic.enter(mem.winner(st)[stream], mem.doubt(st)[stream], mem.line(st)[stream], slot, present, st["base"][stream])
@@ -109,13 +109,13 @@ def reweigh(how, st, stream, slot):
             heap.remove(mem.heap(st)[stream], place, st["heap_size"][stream], slot)
             st["heap_size"][stream] -= 1
         return
-    rank = 1.0 if how["fifo"] else mem.more(st)[low]["rank"]
+    rank = 1.0 if how["fifo"] else mem.more(st, low)["rank"]
     prio = _key_priority(how, rank, entry["weight"][1 - stream])
     if place[slot] == NONE:
-        heap.push(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st)[low]["arrival"], slot)
+        heap.push(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st, low)["arrival"], slot)
         st["heap_size"][stream] += 1
     else:
-        heap.move(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st)[low]["arrival"], slot)
+        heap.move(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st, low)["arrival"], slot)
 
 
 @kernel
@@ -127,14 +127,14 @@ def _push(st, stream, prio, rank, arrival, x):
 @kernel
 def enter(how, st, x):
     """A tuple was stored (it is in its key's chain already)."""
-    t = mem.pool(st)[x]
+    t = mem.pool(st, x)
     stream, slot = int(t["stream"]), int(t["slot"])
     if how["organisation"] == KEY or how["organisation"] == LIFE:
         if not how["fifo"]:
-            mem.more(st)[x]["rank"] = _rank(how, stream, t["importance"], t["ts"], t["seq"])
-            mem.more(st)[x]["arrival"] = t["arrival"]
-            root = mem.keys(st)[slot]["root"]
-            root[stream] = pairing.insert(mem.more(st), int(root[stream]), x)
+            mem.more(st, x)["rank"] = _rank(how, stream, t["importance"], t["ts"], t["seq"])
+            mem.more(st, x)["arrival"] = t["arrival"]
+            root = mem.keys(st, slot)["root"]
+            root[stream] = pairing.insert(st, int(root[stream]), x)
         if _lowest_of_key(how, st, stream, slot) == x:
             reweigh(how, st, stream, slot)
     elif how["organisation"] == RANDOM:
@@ -150,7 +150,7 @@ def enter(how, st, x):
 @kernel
 def leave(how, st, x):
     """A tuple is about to go (it is still in its key's chain, which `forget` looks at afterwards)."""
-    stream = int(mem.pool(st)[x]["stream"])
+    stream = int(mem.pool(st, x)["stream"])
     organisation = how["organisation"]
     if organisation == RANDOM:
         last = st["heap_size"][stream] - 1
@@ -163,13 +163,13 @@ def leave(how, st, x):
         heap.remove(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], x)
         st["heap_size"][stream] -= 1
     elif (organisation == KEY or organisation == LIFE) and not how["fifo"]:
-        root = mem.keys(st)[mem.pool(st)[x]["slot"]]["root"]
-        root[stream] = pairing.remove(mem.more(st), int(root[stream]), x)
+        root = mem.keys(st, mem.pool(st, x)["slot"])["root"]
+        root[stream] = pairing.remove(st, int(root[stream]), x)
 
 
 @kernel
 def _fixed_priority(how, st, x):
-    t = mem.pool(st)[x]
+    t = mem.pool(st, x)
     stream = int(t["stream"])
     importance = t["importance"]
     matches = current_matches(how, st, stream, int(t["slot"]))
@@ -188,10 +188,12 @@ def _power(base, exponent):
 
 @kernel
 def _gain(how, st, x):
-    t = mem.pool(st)[x]
+    t = mem.pool(st, x)
     stream = int(t["stream"])
     matches = current_matches(how, st, stream, int(t["slot"]))
     share = _share_of_life(how, st, stream, t)
+    if share <= 0.0:
+        return 0.0  # it arrived outside its window and is about to go
     return how["gain"] * _power(t["importance"], how["importance"]) * _power(matches, how["matches"]) * _power(share, how["life"])
 
 
@@ -200,14 +202,14 @@ def _settle_cumulative(how, st, fresh, size):
     tick = st["tick"]
     for i in range(size):
         x = fresh[i]
-        t = mem.pool(st)[x]
+        t = mem.pool(st, x)
         value = t["importance"]
-        if mem.more(st)[x]["mark"] == tick:
+        if mem.more(st, x)["mark"] == tick:
             value += _gain(how, st, x)
         _push(st, int(t["stream"]), math.log(value) - tick * how["log_loss"], t["importance"], t["arrival"], x)
     for i in range(st["touched_count"]):
         x = int(mem.touched(st)[i])
-        t = mem.pool(st)[x]
+        t = mem.pool(st, x)
         stream = int(t["stream"])
         value = math.exp(mem.heap(st)[stream, mem.place(st)[stream, x]]["prio"] + (tick - 1) * how["log_loss"]) + _gain(how, st, x)
         prio = math.log(value) - tick * how["log_loss"]
@@ -221,7 +223,7 @@ def settle(how, st, fresh, size):
     if how["organisation"] == TUPLE:
         for i in range(size):
             x = fresh[i]
-            t = mem.pool(st)[x]
+            t = mem.pool(st, x)
             _push(st, int(t["stream"]), _fixed_priority(how, st, x), t["importance"], t["arrival"], x)
     elif how["organisation"] == CUMULATIVE:
         _settle_cumulative(how, st, fresh, size)

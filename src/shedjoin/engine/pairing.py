@@ -5,77 +5,78 @@ Thousands of small heaps share the pool's own links, so none has storage to grow
 
 from __future__ import annotations
 
+from shedjoin.engine import mem
 from shedjoin.engine.jit import kernel
 from shedjoin.engine.state import NONE
 
 
 @kernel
-def _meld(pool, a, b):
+def _meld(st, a, b):
     """One heap of two; neither root may have a sibling."""
     if a == NONE:
         return b
     if b == NONE:
         return a
-    x, y = pool[a], pool[b]
+    x, y = mem.more(st, a), mem.more(st, b)
     if y["rank"] < x["rank"] or (y["rank"] == x["rank"] and y["arrival"] < x["arrival"]):
         a, b = b, a
-    up, down = pool[a], pool[b]
+    up, down = mem.more(st, a), mem.more(st, b)
     first = up["child"]
     down["sibling"] = first
     down["back"] = a
     if first != NONE:
-        pool[first]["back"] = b
+        mem.more(st, first)["back"] = b
     up["child"] = b
     return a
 
 
 @kernel
-def _meld_all(pool, first):
+def _meld_all(st, first):
     """One heap of a list of siblings: in pairs from the left, then together from the right."""
     pairs = NONE
     while first != NONE:
         a = first
-        b = int(pool[a]["sibling"])
+        b = int(mem.more(st, a)["sibling"])
         first = NONE
         if b != NONE:
-            first = int(pool[b]["sibling"])
-            pool[b]["sibling"] = NONE
-        pool[a]["sibling"] = NONE
-        pair = _meld(pool, a, b)
-        pool[pair]["sibling"] = pairs
+            first = int(mem.more(st, b)["sibling"])
+            mem.more(st, b)["sibling"] = NONE
+        mem.more(st, a)["sibling"] = NONE
+        pair = _meld(st, a, b)
+        mem.more(st, pair)["sibling"] = pairs
         pairs = pair
     root = NONE
     while pairs != NONE:
-        following = int(pool[pairs]["sibling"])
-        pool[pairs]["sibling"] = NONE
-        root = _meld(pool, root, pairs)
+        following = int(mem.more(st, pairs)["sibling"])
+        mem.more(st, pairs)["sibling"] = NONE
+        root = _meld(st, root, pairs)
         pairs = following
     return root
 
 
 @kernel
-def insert(pool, root, x):
+def insert(st, root, x):
     """The root after x came in."""
-    pool[x]["child"] = NONE
-    pool[x]["sibling"] = NONE
-    pool[x]["back"] = NONE
-    return _meld(pool, root, x)
+    mem.more(st, x)["child"] = NONE
+    mem.more(st, x)["sibling"] = NONE
+    mem.more(st, x)["back"] = NONE
+    return _meld(st, root, x)
 
 
 @kernel
-def remove(pool, root, x):
+def remove(st, root, x):
     """The root after x went out."""
-    gone = pool[x]
-    rest = _meld_all(pool, int(gone["child"]))
+    gone = mem.more(st, x)
+    rest = _meld_all(st, int(gone["child"]))
     gone["child"] = NONE
     if x == root:
         return rest
     back, sibling = gone["back"], gone["sibling"]
-    if pool[back]["child"] == x:
-        pool[back]["child"] = sibling
+    if mem.more(st, back)["child"] == x:
+        mem.more(st, back)["child"] = sibling
     else:
-        pool[back]["sibling"] = sibling
+        mem.more(st, back)["sibling"] = sibling
     if sibling != NONE:
-        pool[sibling]["back"] = back
+        mem.more(st, sibling)["back"] = back
     gone["sibling"] = NONE
-    return _meld(pool, root, rest)
+    return _meld(st, root, rest)

@@ -37,7 +37,7 @@ def add(how, st, stream, slot, ts, seq, importance, size, mark):
     """Store a tuple; returns its place in the pool."""
     st["free_count"] -= 1
     x = int(mem.free(st)[st["free_count"]])
-    t = mem.pool(st)[x]
+    t = mem.pool(st, x)
     t["ts"] = ts
     t["seq"] = seq
     t["importance"] = importance
@@ -45,7 +45,7 @@ def add(how, st, stream, slot, ts, seq, importance, size, mark):
     t["stream"] = stream
     t["arrival"] = st["arrival"]
     if how["organisation"] == CUMULATIVE:
-        mem.more(st)[x]["mark"] = mark
+        mem.more(st, x)["mark"] = mark
     t["bytes"] = size
     _chain(st, x, slot, stream)
     _queue(how, st, x, stream)
@@ -59,14 +59,14 @@ def add(how, st, stream, slot, ts, seq, importance, size, mark):
 @kernel
 def _chain(st, x, slot, stream):
     """To the end of its key's chain."""
-    entry = mem.keys(st)[slot]
+    entry = mem.keys(st, slot)
     last = entry["tail"][stream]
-    mem.pool(st)[x]["prev"] = last
-    mem.pool(st)[x]["next"] = NONE
+    mem.pool(st, x)["prev"] = last
+    mem.pool(st, x)["next"] = NONE
     if last == NONE:
         entry["head"][stream] = x
     else:
-        mem.pool(st)[last]["next"] = x
+        mem.pool(st, last)["next"] = x
     entry["tail"][stream] = x
     entry["count"][stream] += 1
 
@@ -74,9 +74,9 @@ def _chain(st, x, slot, stream):
 @kernel
 def _queue(how, st, x, stream):
     """To the end of the queue for expiry; a tuple out of order waits in a heap by time."""
-    t = mem.pool(st)[x]
+    t = mem.pool(st, x)
     last = st["tail"][stream]
-    strays = last != NONE and t["ts"] < mem.pool(st)[last]["ts"] and order.window_kind(how, stream) != ROW
+    strays = last != NONE and t["ts"] < mem.pool(st, last)["ts"] and order.window_kind(how, stream) != ROW
     t["strayed"] = 1 if strays else 0
     if strays:
         heap.push(
@@ -89,13 +89,13 @@ def _queue(how, st, x, stream):
     if last == NONE:
         st["head"][stream] = x
     else:
-        mem.pool(st)[last]["later"] = x
+        mem.pool(st, last)["later"] = x
     st["tail"][stream] = x
 
 
 @kernel
 def _unqueue(st, x, stream):
-    t = mem.pool(st)[x]
+    t = mem.pool(st, x)
     if t["strayed"]:
         heap.remove(mem.stray(st)[stream], mem.stray_place(st), st["stray_size"][stream], x)
         st["stray_size"][stream] -= 1
@@ -106,34 +106,34 @@ def _unqueue(st, x, stream):
         if st["tail"][stream] == x:
             st["tail"][stream] = NONE
         return
-    mem.pool(st)[t["earlier"]]["later"] = t["later"]
+    mem.pool(st, t["earlier"])["later"] = t["later"]
     if st["tail"][stream] == x:
         st["tail"][stream] = t["earlier"]
     else:
-        mem.pool(st)[t["later"]]["earlier"] = t["earlier"]
+        mem.pool(st, t["later"])["earlier"] = t["earlier"]
 
 
 @kernel
 def _unchain(st, x, slot, stream):
-    entry = mem.keys(st)[slot]
-    t = mem.pool(st)[x]
+    entry = mem.keys(st, slot)
+    t = mem.pool(st, x)
     entry["count"][stream] -= 1
     if entry["head"][stream] == x:
         entry["head"][stream] = t["next"]
         if entry["tail"][stream] == x:
             entry["tail"][stream] = NONE
         return
-    mem.pool(st)[t["prev"]]["next"] = t["next"]
+    mem.pool(st, t["prev"])["next"] = t["next"]
     if entry["tail"][stream] == x:
         entry["tail"][stream] = t["prev"]
     else:
-        mem.pool(st)[t["next"]]["prev"] = t["prev"]
+        mem.pool(st, t["next"])["prev"] = t["prev"]
 
 
 @kernel
 def discard(how, st, x):
     """Take a tuple out of memory and out of everything that follows it."""
-    t = mem.pool(st)[x]
+    t = mem.pool(st, x)
     stream, slot = int(t["stream"]), int(t["slot"])
     order.leave(how, st, x)
     _unchain(st, x, slot, stream)
@@ -155,7 +155,7 @@ def _next_to_expire(st, stream):
     top = mem.stray(st)[stream, 0]
     if head == NONE:
         return top["item"]
-    t = mem.pool(st)[head]
+    t = mem.pool(st, head)
     if top["prio"] < t["ts"] or (top["prio"] == t["ts"] and top["arrival"] < t["arrival"]):
         return top["item"]
     return head
@@ -178,9 +178,9 @@ def expire(how, st):
             if x == NONE:
                 break
             if rows:
-                if mem.pool(st)[x]["seq"] >= limit:
+                if mem.pool(st, x)["seq"] >= limit:
                     break
-            elif mem.pool(st)[x]["ts"] > limit:
+            elif mem.pool(st, x)["ts"] > limit:
                 break
             discard(how, st, x)
             st["expired"] += 1

@@ -38,7 +38,7 @@ def _cell(how, stream, row, key):
 def stored(how, st, stream, slot, change):
     """A tuple was stored (+1) or went (-1): what counts in memory means to the other stream."""
     if how["estimator"] == IN_MEMORY:
-        mem.keys(st)[slot]["weight"][stream] += change
+        mem.keys(st, slot)["weight"][stream] += change
         order.reweigh(how, st, 1 - stream, slot)
 
 
@@ -61,8 +61,8 @@ def let_go(how, st):
             slot = first["slot"]
             st["ring_head"][stream] = (st["ring_head"][stream] + 1) & (size - 1)
             st["ring_size"][stream] -= 1
-            mem.keys(st)[slot]["weight"][stream] -= 1.0
-            mem.keys(st)[slot]["held"] -= 1
+            mem.keys(st, slot)["weight"][stream] -= 1.0
+            mem.keys(st, slot)["held"] -= 1
             order.reweigh(how, st, 1 - stream, slot)
 
 
@@ -79,7 +79,7 @@ def fold(how, st):
             for stream in range(2):
                 mem.mass(st)[stream, slot] *= FOLD
                 if live:
-                    mem.keys(st)[slot]["weight"][stream] *= FOLD
+                    mem.keys(st, slot)["weight"][stream] *= FOLD
         order.rescale(how, st, FOLD)
 
 
@@ -92,7 +92,7 @@ def _live(how):
 @kernel
 def observe(how, st, stream, slot, key, seq):
     """A row of this instant, seen by the estimator."""
-    entry = mem.keys(st)[slot]
+    entry = mem.keys(st, slot)
     if how["estimator"] == HISTORY:
         entry["weight"][stream] += 1.0
         entry["held"] = 1
@@ -129,7 +129,7 @@ def _forget(how, st, slot):
         if mass > 0.0 and mass < FORGOTTEN * order.decay(how, st, st["clock"][stream]):
             mem.mass(st)[stream, slot] = 0.0
             if _live(how):
-                mem.keys(st)[slot]["weight"][stream] = 0.0
+                mem.keys(st, slot)["weight"][stream] = 0.0
                 order.reweigh(how, st, 1 - stream, slot)
 
 
@@ -141,11 +141,11 @@ def refresh(how, st, slot, key):
             least = mem.sketch(st)[_cell(how, stream, 0, key)]
             for row in range(1, how["depth"]):
                 least = min(least, mem.sketch(st)[_cell(how, stream, row, key)])
-            mem.keys(st)[slot]["weight"][stream] = least
+            mem.keys(st, slot)["weight"][stream] = least
             order.reweigh(how, st, 1 - stream, slot)
     elif how["estimator"] == DECAYED and not _live(how):
         for stream in range(2):
-            mem.keys(st)[slot]["weight"][stream] = order.current_matches(how, st, 1 - stream, slot)
+            mem.keys(st, slot)["weight"][stream] = order.current_matches(how, st, 1 - stream, slot)
             order.reweigh(how, st, 1 - stream, slot)
 
 
@@ -155,14 +155,14 @@ def sweep(how, st):
     if how["estimator"] != DECAYED or st["started"] == 0:
         return
     for slot in range(st["keys_room"]):
-        if mem.keys(st)[slot]["held"] == 1 and _negligible(how, st, slot):
-            mem.keys(st)[slot]["held"] = 0
+        if mem.keys(st, slot)["held"] == 1 and _negligible(how, st, slot):
+            mem.keys(st, slot)["held"] = 0
 
 
 @kernel
 def _negligible(how, st, slot):
     for stream in range(2):
-        if mem.keys(st)[slot]["count"][stream] != 0:
+        if mem.keys(st, slot)["count"][stream] != 0:
             return False
         if mem.mass(st)[stream, slot] >= FORGOTTEN * order.decay(how, st, st["clock"][stream]):
             return False

@@ -33,7 +33,17 @@ STYLES = {
     "SIMP": ("#56B4E9", "D"),
 }
 #: Colours and markers for series that are not methods, in their order.
-OTHERS = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"), ("#56B4E9", "P"))
+OTHERS = (
+    ("#0072B2", "o"),
+    ("#D55E00", "s"),
+    ("#009E73", "^"),
+    ("#CC79A7", "D"),
+    ("#E69F00", "v"),
+    ("#56B4E9", "P"),
+    ("#000000", "X"),
+    ("#8C6D31", "p"),
+    ("#7F7F7F", "h"),
+)
 _SETTINGS: dict[str, Any] = {
     "svg.hashsalt": "shedjoin",
     "font.size": 9,
