@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 import shedjoin as sj
-from naive import Output, Record, Twin, exact_pairs, missing_pairs
+from naive import Output, Record, Row, Twin, exact_pairs, missing_pairs
 from strategies import (
     CHOOSERS,
     COMBINATIONS,
@@ -73,6 +73,57 @@ def assert_agree(case: Case) -> None:
 )
 def test_engine_agrees_with_twin(combination: Combination) -> None:
     for_all(cases(combination), assert_agree, label=combination, examples=6)
+
+
+def rows_of(*rows: tuple[int, int, int] | tuple[int, int, int, float]) -> list[Row]:
+    return [Row(*row) for row in rows]
+
+
+BOTH = sj.Budget(tuples=5, allocation="variable")
+#: Inputs that once told engine and twin apart, as small as they get.
+PINNED = {
+    "a budget that changes is logged with the last instant": Case(
+        sj.JoinSpec(sj.TimeWindow(9), sj.Budget(tuples=4)),
+        rows_of((0, 1, 0), (0, 1, 1), (0, 1, 2)),
+        cuts=[2],
+        changes={1: sj.Budget(tuples=2)},
+    ),
+    "life: of tuples worth nothing the one that ends first goes": Case(
+        sj.JoinSpec(sj.TimeWindow(8), sj.Budget(tuples=2), sj.Life(sj.Table({}, {})), lateness=3),
+        rows_of((0, 7, 1), (0, 7, 0)),
+    ),
+    "life: nor does it matter which key it has": Case(
+        sj.JoinSpec(sj.TimeWindow(8), sj.Budget(tuples=2), sj.Life(sj.Table({}, {})), lateness=3),
+        rows_of((0, 7, 1), (0, 8, 0)),
+    ),
+    "cumulative: six rows arrive where the window has three": Case(
+        sj.JoinSpec(sj.RowWindow(3), BOTH, sj.Cumulative(2.0, 0.1, 1.0, 3.0, 0.5, sj.CountMin(4, 2))),
+        rows_of((0, 1, 0), (0, 1, 0), (0, 1, 40), *[(1, 1, 288)] * 4, (1, 1, 288, 1e-9), (1, 1, 288)),
+    ),
+    "decayed: equal but for the rounding": Case(
+        sj.JoinSpec(
+            (sj.TimeWindow(3), sj.TimeWindow(20)),
+            sj.Budget(tuples=4, allocation="variable"),
+            sj.Additive(0.0, 1.0, 0.0, "always", sj.Decayed(10.0)),
+            lateness=1,
+        ),
+        rows_of((1, 2, 0), (0, 2, 9), (1, 0, 2), (0, 2, 20), (0, 0, 21), (0, 0, 22)),
+    ),
+    "decayed: a weight that vanishes when all are scaled": Case(
+        sj.JoinSpec(sj.TimeWindow(500), sj.Budget(tuples=16, shares=(3, 1)), sj.DimpProb(sj.Decayed(0.01))),
+        rows_of((1, 1, 1), (0, 1, 0), (1, 2, 2), (1, 2, 12), (1, 1, 13), (1, 1, 14)),
+    ),
+    "decayed: a key that comes back after many half-lives": Case(
+        sj.JoinSpec(sj.TimeWindow(20), sj.Budget(tuples=4, shares=(1, 2.5)), sj.Prob(sj.Decayed(0.01))),
+        rows_of((0, 0, 0), (1, 0, 0), (1, 1, 1), (0, 2, 3), (1, 0, 4)),
+    ),
+}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("case", PINNED.values(), ids=PINNED.keys())
+def test_engine_agrees_with_twin_where_it_once_did_not(case: Case) -> None:
+    assert_agree(case)
 
 
 @pytest.mark.parametrize("chooser", choosers())

@@ -5,15 +5,15 @@ Entries are (priority, rank, arrival, item), ordered in this order; `place[item]
 
 from __future__ import annotations
 
-from shedjoin.engine.jit import kernel
+from shedjoin.engine.jit import inlined, kernel
 
 
-@kernel
+@inlined
 def lower(prio, rank, arrival, prio2, rank2, arrival2):
     return prio < prio2 or (prio == prio2 and (rank < rank2 or (rank == rank2 and arrival < arrival2)))
 
 
-@kernel
+@inlined
 def _put(heap, place, i, prio, rank, arrival, item):
     entry = heap[i]
     entry["prio"] = prio
@@ -23,7 +23,7 @@ def _put(heap, place, i, prio, rank, arrival, item):
     place[item] = i
 
 
-@kernel
+@inlined
 def _rise(heap, place, i, prio, rank, arrival, item):
     while i > 0:
         up = (i - 1) >> 2
@@ -36,7 +36,7 @@ def _rise(heap, place, i, prio, rank, arrival, item):
     _put(heap, place, i, prio, rank, arrival, item)
 
 
-@kernel
+@inlined
 def _sink(heap, place, size, i, prio, rank, arrival, item):
     while True:
         first = 4 * i + 1

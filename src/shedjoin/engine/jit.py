@@ -31,6 +31,11 @@ def kernel(function: Function) -> Function:
     return numba.njit(**OPTIONS)(function)  # type: ignore[no-any-return]
 
 
+def inlined(function: Function) -> Function:
+    """Compile a small function of the hot path into each of its callers: a call of its own costs more than its work."""
+    return numba.njit(forceinline=True, **OPTIONS)(function)  # type: ignore[no-any-return]
+
+
 def entry(function: Function) -> Function:
     """Compile a function that Python calls; its machine code is kept on disk."""
     compiled = numba.njit(cache=True, **OPTIONS)(function)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.jit import kernel
+from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
 
 
-@kernel
+@inlined
 def bucket_of(key, buckets):
     """Which of `buckets` (a power of two) a key belongs to."""
     # Fibonacci hashing of the folded key; the high bits are the good ones.
@@ -15,7 +15,7 @@ def bucket_of(key, buckets):
     return ((mixed >> 24) ^ mixed) & (buckets - 1)
 
 
-@kernel
+@inlined
 def find_or_add(st, key):
     """The key's slot, a new one if need be; the caller has made sure that one is free."""
     bucket = bucket_of(key, st["buckets_room"])

@@ -10,7 +10,7 @@ import numpy as np
 from shedjoin.engine import keytable, mem, order, store, weigh
 from shedjoin.engine.codes import CUMULATIVE, EVICTED, IN_MEMORY, IN_WINDOW, LATE, RANDOM, SCHEDULE, SCHEDULED, TABLE, TIME
 from shedjoin.engine.handle import STREAMS
-from shedjoin.engine.jit import entry, kernel
+from shedjoin.engine.jit import entry, inlined, kernel
 from shedjoin.engine.state import NONE
 
 # What `advance` answers.
@@ -20,7 +20,7 @@ DONE, NEED_PAIRS, NEED_SHED, NEED_POOL, NEED_KEYS, NEED_RING = range(6)
 BEGIN, MEET, COMPETE = range(3)
 
 
-@kernel
+@inlined
 def _record(st, io, stream, seq, ts, key, why):
     record = mem.out_shed(io)[io["shed"]]
     record["stream"] = stream
@@ -35,7 +35,7 @@ def _record(st, io, stream, seq, ts, key, why):
     io["shed"] += 1
 
 
-@kernel
+@inlined
 def _wants(how, st, io, size):
     """What has to grow before an instant of `size` rows can begin."""
     io["wanted"] = size
@@ -50,7 +50,7 @@ def _wants(how, st, io, size):
     return DONE
 
 
-@kernel
+@inlined
 def _begin(how, st, io):
     """Late rows, clocks, expiry. A late row is marked by slot -2, a null key by -1."""
     first, end = io["first"], io["end"]
@@ -78,7 +78,7 @@ def _begin(how, st, io):
     weigh.fold(how, st)
 
 
-@kernel
+@inlined
 def _output_importance(code, a, b):
     if code == 0:
         return min(a, b)
@@ -91,7 +91,7 @@ def _output_importance(code, a, b):
     return (a + b) / 2.0
 
 
-@kernel
+@inlined
 def _probe(how, st, io, i, slot):
     """Meet the stored tuples of the other stream; returns how many there were."""
     stream = mem.row_stream(io)[i]
@@ -133,7 +133,7 @@ def _probe(how, st, io, i, slot):
     return found
 
 
-@kernel
+@inlined
 def _meet(how, st, io, i):
     """One row: probe, then store. Returns NEED_PAIRS, untouched, when the results might not fit."""
     place = i - io["first"]
@@ -168,7 +168,7 @@ def _meet(how, st, io, i):
     return DONE
 
 
-@kernel
+@inlined
 def _weigh(how, st, io, first, end):
     """The estimator sees the instant's rows."""
     if how["estimator"] == TABLE or how["estimator"] == IN_MEMORY:
@@ -226,13 +226,13 @@ def _lowest(how, st, group):
     return _lowest_of_all(how, st)
 
 
-@kernel
+@inlined
 def _used(how, st, group):
     held = st["stored_bytes"] if how["by_bytes"] else st["resident"]
     return held[group] if how["groups"] == STREAMS else held[0] + held[1]
 
 
-@kernel
+@inlined
 def _shed(how, st, io, x, why):
     t = mem.pool(st, x)
     _record(st, io, t["stream"], t["seq"], t["ts"], mem.keys(st, t["slot"])["key"], why)
@@ -268,7 +268,7 @@ def _compete(how, st, io):
     return DONE
 
 
-@kernel
+@inlined
 def _finish(how, st, io, ts):
     """The instant is over: note the peak, the trace, and count on."""
     resident = st["resident"][0] + st["resident"][1]

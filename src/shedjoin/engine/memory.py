@@ -85,6 +85,7 @@ def _lines(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
     organisation = how[0]["organisation"]
+    leaves = size if organisation == LIFE else 1
     more = organisation == CUMULATIVE or (organisation in (KEY, LIFE) and not how[0]["fifo"])
     return {
         "pool": _lines(size, TUPLE_RECORD),
@@ -92,21 +93,20 @@ def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
         "free": _free_stack(0, size),
         "stray": np.zeros((STREAMS, size if strays else 1), HEAP_RECORD),
         "stray_place": np.full(size if strays else 1, NONE, np.int32),
-        "dense": np.zeros((STREAMS, size if organisation == RANDOM else 1), np.int32),
+        "dense": np.tile(np.arange(size if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (STREAMS, 1)),
         "touched": np.zeros(size if organisation == CUMULATIVE else 1, np.int32),
+        "winner": np.full((STREAMS, 2 * leaves), NONE, np.int32),
+        "doubt": np.full((STREAMS, 2 * leaves), kinetic.SURE, np.int64),
+        "line": np.zeros((STREAMS, leaves), LINE_RECORD),
     }
 
 
 def _key_arrays(how: NDArray[Any], size: int) -> Arrays:
-    leaves = size if how[0]["organisation"] == LIFE else 1
     return {
         "keys": _lines(size, KEY_RECORD),
         "mass": np.zeros((STREAMS, size if how[0]["estimator"] == DECAYED else 1)),
         "buckets": np.full(2 * size, NONE, np.int32),
         "free_keys": _free_stack(0, size),
-        "winner": np.full((STREAMS, 2 * leaves), NONE, np.int32),
-        "doubt": np.full((STREAMS, 2 * leaves), kinetic.SURE, np.int64),
-        "line": np.zeros((STREAMS, leaves), LINE_RECORD),
     }
 
 
@@ -115,7 +115,7 @@ def _heap_arrays(how: NDArray[Any], tuples: int, keys: int) -> Arrays:
     entries = {KEY: keys, TUPLE: tuples, CUMULATIVE: tuples, SCHEDULE: tuples}.get(int(organisation), 1)
     return {
         "heap": np.zeros((STREAMS, entries), HEAP_RECORD),
-        "place": np.full((STREAMS, tuples if organisation == RANDOM else entries), NONE, np.int32),
+        "place": np.full((STREAMS, {RANDOM: tuples, LIFE: keys}.get(int(organisation), entries)), NONE, np.int32),
     }
 
 
@@ -136,8 +136,11 @@ def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
     size = _power_of_two(max(2 * before, before - int(st["free_count"]) + room))
     strays = st.arrays["stray_place"].size > 1
     new = _pool_arrays(how, size, strays) | _heap_arrays(how, size, st.arrays["keys"].size)
-    old = _exchange(st, new, but=("free",))
+    old = _exchange(st, new, but=("free", "winner", "doubt"))
     _stack_more(st, "free", "free_count", old["free"])
+    if how[0]["organisation"] == LIFE:
+        st.arrays["winner"][:, size : size + before] = old["winner"][:, before:]
+        _replay(st.for_kernel())
 
 
 def grow_keys(how: NDArray[Any], st: Handle, room: int) -> None:
@@ -145,12 +148,9 @@ def grow_keys(how: NDArray[Any], st: Handle, room: int) -> None:
     before = st.arrays["keys"].size
     size = _power_of_two(max(2 * before, before - int(st["free_key_count"]) + room))
     new = _key_arrays(how, size) | _heap_arrays(how, st.arrays["pool"].size, size)
-    old = _exchange(st, new, but=("free_keys", "buckets", "winner", "doubt"))
+    old = _exchange(st, new, but=("free_keys", "buckets"))
     _stack_more(st, "free_keys", "free_key_count", old["free_keys"])
     _rehash(st.arrays["keys"], old["buckets"], st.arrays["buckets"])
-    if how[0]["organisation"] == LIFE:
-        st.arrays["winner"][:, size : size + before] = old["winner"][:, before:]
-        _replay(st.for_kernel())
 
 
 def _stack_more(st: Handle, stack: str, count: str, old: NDArray[np.int32]) -> None:
@@ -204,7 +204,7 @@ def _rehash(keys, old, new):  # type: ignore[no-untyped-def]
 def _replay(state):  # type: ignore[no-untyped-def]
     st = state[0]
     for stream in range(STREAMS):
-        kinetic.replay_all(mem.winner(st)[stream], mem.doubt(st)[stream], mem.line(st)[stream], st["base"][stream])
+        kinetic.replay_all(st, stream)
 
 
 @entry

@@ -10,28 +10,28 @@ import math
 
 from shedjoin.engine import heap, kinetic, mem, pairing
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, LOGSUM, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
-from shedjoin.engine.jit import kernel
+from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
 
 
-@kernel
+@inlined
 def window_kind(how, stream):
     return how["kind0"] if stream == 0 else how["kind1"]
 
 
-@kernel
+@inlined
 def window_size(how, stream):
     return how["size0"] if stream == 0 else how["size1"]
 
 
-@kernel
+@inlined
 def end_of_life(how, stream, ts, seq):
     """What `State.base` is counted up to before the tuple expires."""
     size = window_size(how, stream)
     return seq + size + 1 if window_kind(how, stream) == ROW else ts + size
 
 
-@kernel
+@inlined
 def _share_of_life(how, st, stream, t):
     return (end_of_life(how, stream, t["ts"], t["seq"]) - st["base"][stream]) / window_size(how, stream)
 
@@ -42,7 +42,7 @@ def decay(how, st, time):
     return math.exp2((time - st["t0"]) / how["half_life"] - 512.0 * st["epoch"])
 
 
-@kernel
+@inlined
 def current_matches(how, st, stream, slot):
     """Matches expected for a tuple of `stream`, on the scale of counts."""
     if how["estimator"] == DECAYED:
@@ -50,7 +50,7 @@ def current_matches(how, st, stream, slot):
     return mem.keys(st, slot)["weight"][1 - stream]
 
 
-@kernel
+@inlined
 def _rank(how, stream, importance, ts, seq):
     """The order of the tuples of one key, and the first tie-break between keys."""
     if how["organisation"] == LIFE:
@@ -63,14 +63,14 @@ def _rank(how, stream, importance, ts, seq):
     return how["importance"] * math.log(importance) + age
 
 
-@kernel
+@inlined
 def _log_matches(how, matches):
     if how["matches"] == 0.0:
         return 0.0
     return how["matches"] * math.log(matches) if matches > 0.0 else -math.inf
 
 
-@kernel
+@inlined
 def _key_priority(how, rank, weight):
     if how["combine"] == PRODUCT:
         return rank * weight
@@ -79,10 +79,34 @@ def _key_priority(how, rank, weight):
     return rank + _log_matches(how, weight)
 
 
-@kernel
+@inlined
 def _lowest_of_key(how, st, stream, slot):
     entry = mem.keys(st, slot)
     return int(entry["head"][stream] if how["fifo"] else entry["root"][stream])
+
+
+@inlined
+def _reweigh_line(how, st, stream, slot, present, low):
+    """A key with tuples has a leaf in its stream's tournament. Low leaves are used first, so the tree stays compact."""
+    leaves, place = mem.dense(st), mem.place(st)
+    leaf = int(place[stream, slot])
+    if present:
+        if leaf == NONE:
+            leaf = int(leaves[stream, st["heap_size"][stream]])
+            st["heap_size"][stream] += 1
+            place[stream, slot] = leaf
+        line = mem.line(st)[stream, leaf]
+        t = mem.pool(st, low)
+        line["weight"] = mem.keys(st, slot)["weight"][1 - stream]
+        line["end"] = end_of_life(how, stream, t["ts"], t["seq"])
+        line["arrival"] = t["arrival"]
+        line["slot"] = slot
+        kinetic.enter(st, stream, leaf, True)
+    elif leaf != NONE:
+        kinetic.enter(st, stream, leaf, False)
+        place[stream, slot] = NONE
+        st["heap_size"][stream] -= 1
+        leaves[stream, st["heap_size"][stream]] = leaf
 
 
 @kernel
@@ -94,14 +118,7 @@ def reweigh(how, st, stream, slot):
     present = entry["count"][stream] > 0
     low = _lowest_of_key(how, st, stream, slot)
     if how["organisation"] == LIFE:
-        if present:
-            line = mem.line(st)[stream, slot]
-            line["weight"] = entry["weight"][1 - stream]
-            line["end"] = end_of_life(how, stream, mem.pool(st, low)["ts"], mem.pool(st, low)["seq"])
-            line["arrival"] = mem.pool(st, low)["arrival"]
-        elif mem.winner(st)[stream, st["winner_room"] // 2 + slot] == NONE:
-            return
-        kinetic.enter(mem.winner(st)[stream], mem.doubt(st)[stream], mem.line(st)[stream], slot, present, st["base"][stream])
+        _reweigh_line(how, st, stream, slot, present, low)
         return
     place = mem.place(st)[stream]
     if not present:
@@ -118,13 +135,13 @@ def reweigh(how, st, stream, slot):
         heap.move(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st, low)["arrival"], slot)
 
 
-@kernel
+@inlined
 def _push(st, stream, prio, rank, arrival, x):
     heap.push(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], prio, rank, arrival, x)
     st["heap_size"][stream] += 1
 
 
-@kernel
+@inlined
 def enter(how, st, x):
     """A tuple was stored (it is in its key's chain already)."""
     t = mem.pool(st, x)
@@ -147,7 +164,7 @@ def enter(how, st, x):
         _push(st, stream, float(until[t["seq"]]), 0.0, t["arrival"], x)
 
 
-@kernel
+@inlined
 def leave(how, st, x):
     """A tuple is about to go (it is still in its key's chain, which `forget` looks at afterwards)."""
     stream = int(mem.pool(st, x)["stream"])
@@ -181,7 +198,7 @@ def _fixed_priority(how, st, x):
     return how["importance"] * math.log(importance) + _log_matches(how, matches) + how["life"] * share
 
 
-@kernel
+@inlined
 def _power(base, exponent):
     return base if exponent == 1.0 else base**exponent
 
@@ -217,7 +234,7 @@ def _settle_cumulative(how, st, fresh, size):
     st["touched_count"] = 0
 
 
-@kernel
+@inlined
 def settle(how, st, fresh, size):
     """Priorities of the tuples that this instant brought (`fresh`) or that had part in its output."""
     if how["organisation"] == TUPLE:
@@ -235,9 +252,8 @@ def lowest(how, st, stream):
     if st["resident"][stream] == 0:
         return NONE, 0.0, 0
     if how["organisation"] == LIFE:
-        slot = kinetic.lowest(mem.winner(st)[stream], mem.doubt(st)[stream], mem.line(st)[stream], st["base"][stream])
-        line = mem.line(st)[stream, slot]
-        x = _lowest_of_key(how, st, stream, slot)
+        line = mem.line(st)[stream, kinetic.lowest(st, stream)]
+        x = _lowest_of_key(how, st, stream, line["slot"])
         return x, line["weight"] * (line["end"] - st["base"][stream]), line["arrival"]
     top = mem.heap(st)[stream, 0]
     if how["organisation"] == KEY:
@@ -258,6 +274,6 @@ def rescale(how, st, factor):
                 mem.heap(st)[stream, i]["prio"] *= factor
     elif how["organisation"] == LIFE:
         for stream in range(2):
-            for slot in range(st["line_room"]):
-                mem.line(st)[stream, slot]["weight"] *= factor
-            kinetic.replay_all(mem.winner(st)[stream], mem.doubt(st)[stream], mem.line(st)[stream], st["base"][stream])
+            for leaf in range(st["line_room"]):
+                mem.line(st)[stream, leaf]["weight"] *= factor
+            kinetic.replay_all(st, stream)

@@ -53,15 +53,15 @@ KEY_RECORD = np.dtype(
     ]
 )
 HEAP_RECORD = np.dtype([("prio", "f8"), ("rank", "f8"), ("arrival", "i8"), ("item", "i8")])
-LINE_RECORD = np.dtype([("weight", "f8"), ("end", "i8"), ("arrival", "i8")])
+LINE_RECORD = np.dtype([("weight", "f8"), ("end", "i8"), ("arrival", "i8"), ("slot", "i8")])
 SEEN_RECORD = np.dtype([("stamp", "i8"), ("slot", "i8")])
 SHED_RECORD = np.dtype(
     [(name, "i8") for name in ("stream", "seq", "ts", "key", "when", "tick", "why", "seen0", "seen1")]
 )
 
 #: The arrays of a state, by what their length depends on.
-POOL_ARRAYS = ("pool", "more", "free", "stray", "stray_place", "dense", "touched")
-KEY_ARRAYS = ("keys", "mass", "buckets", "free_keys", "winner", "doubt", "line")
+POOL_ARRAYS = ("pool", "more", "free", "stray", "stray_place", "dense", "touched", "winner", "doubt", "line")
+KEY_ARRAYS = ("keys", "mass", "buckets", "free_keys")
 HEAP_ARRAYS = ("heap", "place")
 OTHER_ARRAYS = ("ring", "sketch", "until0", "until1")
 STATE_ARRAYS = POOL_ARRAYS + KEY_ARRAYS + HEAP_ARRAYS + OTHER_ARRAYS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from shedjoin.engine import heap, kinetic, mem, order, weigh
 from shedjoin.engine.codes import CUMULATIVE, KEY, LIFE, ROW
-from shedjoin.engine.jit import kernel
+from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NEVER, NONE
 
 
-@kernel
+@inlined
 def effective_clock(how, st, stream):
     """The stream's clock, or, when it lags too far to be waited for, what is left of the other's."""
     newest = max(st["clock"][0], st["clock"][1])
@@ -17,7 +17,7 @@ def effective_clock(how, st, stream):
     return max(st["clock"][stream], newest - how["max_skew"])
 
 
-@kernel
+@inlined
 def set_bases(how, st):
     """Where remaining life is counted from, for each stream."""
     for stream in range(2):
@@ -29,10 +29,10 @@ def set_bases(how, st):
             # A stream that has not begun sets no horizon; until it does, life is counted by the own clock.
             st["base"][stream] = st["clock"][stream] if other == NEVER else other - how["lateness"]
         if how["organisation"] == LIFE and st["base"][stream] < old:
-            kinetic.replay_all(mem.winner(st)[stream], mem.doubt(st)[stream], mem.line(st)[stream], st["base"][stream])
+            kinetic.replay_all(st, stream)
 
 
-@kernel
+@inlined
 def add(how, st, stream, slot, ts, seq, importance, size, mark):
     """Store a tuple; returns its place in the pool."""
     st["free_count"] -= 1
@@ -56,7 +56,7 @@ def add(how, st, stream, slot, ts, seq, importance, size, mark):
     return x
 
 
-@kernel
+@inlined
 def _chain(st, x, slot, stream):
     """To the end of its key's chain."""
     entry = mem.keys(st, slot)
@@ -71,7 +71,7 @@ def _chain(st, x, slot, stream):
     entry["count"][stream] += 1
 
 
-@kernel
+@inlined
 def _queue(how, st, x, stream):
     """To the end of the queue for expiry; a tuple out of order waits in a heap by time."""
     t = mem.pool(st, x)
@@ -93,7 +93,7 @@ def _queue(how, st, x, stream):
     st["tail"][stream] = x
 
 
-@kernel
+@inlined
 def _unqueue(st, x, stream):
     t = mem.pool(st, x)
     if t["strayed"]:
@@ -113,7 +113,7 @@ def _unqueue(st, x, stream):
         mem.pool(st, t["later"])["earlier"] = t["earlier"]
 
 
-@kernel
+@inlined
 def _unchain(st, x, slot, stream):
     entry = mem.keys(st, slot)
     t = mem.pool(st, x)
@@ -147,7 +147,7 @@ def discard(how, st, x):
     st["free_count"] += 1
 
 
-@kernel
+@inlined
 def _next_to_expire(st, stream):
     head = st["head"][stream]
     if st["stray_size"][stream] == 0:
@@ -161,7 +161,7 @@ def _next_to_expire(st, stream):
     return head
 
 
-@kernel
+@inlined
 def expire(how, st):
     """Tuples that can meet nothing any more go."""
     for stream in range(2):

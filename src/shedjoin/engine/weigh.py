@@ -15,7 +15,7 @@ from shedjoin.engine.codes import (
     PRODUCT,
     ROW,
 )
-from shedjoin.engine.jit import kernel
+from shedjoin.engine.jit import inlined, kernel
 
 FORGOTTEN = 2.0**-20
 FOLD = 2.0**-512
@@ -34,7 +34,7 @@ def _cell(how, stream, row, key):
     return (stream * how["depth"] + row) * how["width"] + np.int64(x % np.uint64(how["width"]))
 
 
-@kernel
+@inlined
 def stored(how, st, stream, slot, change):
     """A tuple was stored (+1) or went (-1): what counts in memory means to the other stream."""
     if how["estimator"] == IN_MEMORY:
@@ -42,7 +42,7 @@ def stored(how, st, stream, slot, change):
         order.reweigh(how, st, 1 - stream, slot)
 
 
-@kernel
+@inlined
 def let_go(how, st):
     """Arrivals that have left the window no longer count."""
     if how["estimator"] != IN_WINDOW:
@@ -66,7 +66,7 @@ def let_go(how, st):
             order.reweigh(how, st, 1 - stream, slot)
 
 
-@kernel
+@inlined
 def fold(how, st):
     """Keep Decayed's weights within the range of floats."""
     if how["estimator"] != DECAYED or st["started"] == 0:
@@ -83,13 +83,13 @@ def fold(how, st):
         order.rescale(how, st, FOLD)
 
 
-@kernel
+@inlined
 def _live(how):
     """Whether priorities use Decayed's weights as they stand (their common factor does not matter)."""
     return how["organisation"] != KEY or how["combine"] == PRODUCT
 
 
-@kernel
+@inlined
 def observe(how, st, stream, slot, key, seq):
     """A row of this instant, seen by the estimator."""
     entry = mem.keys(st, slot)
@@ -133,7 +133,7 @@ def _forget(how, st, slot):
                 order.reweigh(how, st, 1 - stream, slot)
 
 
-@kernel
+@inlined
 def refresh(how, st, slot, key):
     """Estimates that are read when a row of their key arrives."""
     if how["estimator"] == COUNT_MIN:
