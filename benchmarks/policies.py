@@ -143,8 +143,10 @@ def page(rows: list[dict[str, object]], memories: list[int], loading: float, siz
         "",
         "Written by `make bench`; every figure below is from that one run.",
         "",
-        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, one core used. Workload: "
-        f"{size:,} tuples a stream, {KEYS:,} keys, Zipf 1, popularity of the two streams unrelated, one tuple a stream and instant.",
+        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, one core used. "
+        "Workload: "
+        f"{size:,} tuples a stream, {KEYS:,} keys, Zipf 1, popularity of the two streams unrelated, "
+        "one tuple a stream and instant.",
         "",
         f"- Exact join, window {EXACT_WINDOW:,}: **{exact['exact']:.1f} M tuples/s** counting, "
         f"{exact['exact, pairs out']:.1f} M tuples/s with all pairs written out.",
@@ -156,8 +158,8 @@ def page(rows: list[dict[str, object]], memories: list[int], loading: float, siz
         "| --- |" + " ---: |" * (len(header) - 1),
         *("| " + " | ".join(line) + " |" for line in body),
         "",
-        "With the memory the results per tuple grow too (each probe finds more partners): the last column counts the cost per tuple or "
-        "result handled.",
+        "With the memory the results per tuple grow too (each probe finds more partners): the last column counts "
+        "the cost per tuple or result handled.",
         "",
     ]
     return "\n".join(lines)

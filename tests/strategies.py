@@ -45,7 +45,7 @@ from shedjoin.spec import JoinSpec
 from shedjoin.window import RowWindow, TimeWindow, Window
 
 #: Kernels run as plain Python under NUMBA_DISABLE_JIT=1, about a hundred times slower.
-INTERPRETED = bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
+INTERPRETED = bool(numba.config.DISABLE_JIT)
 LONGEST_INPUT = 24 if INTERPRETED else 64
 
 T = TypeVar("T")

@@ -205,6 +205,8 @@ def _without_null(name: str, values: Any, size: int) -> NDArray[np.int64]:
 
 def _floats(name: str, values: Any, size: int) -> NDArray[np.float64]:
     array = _arrow(name, values)
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.float64())
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
         raise InputError(f"{name} must be a column of numbers, not {array.type}")
     _check_size(name, len(array), size)

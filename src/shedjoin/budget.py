@@ -37,7 +37,7 @@ class Budget:
     >>> Budget(tuples=1).caps(streams=2)
     Traceback (most recent call last):
     ...
-    shedjoin.errors.SpecError: Budget(tuples=1) leaves stream 0 with no tuple at all (shares 0, 0): each stream needs room for at least one
+    shedjoin.errors.SpecError: Budget(tuples=1) leaves stream 0 with no tuple (shares 0, 0): each needs room for one
     """
 
     tuples: int | None = None
@@ -61,13 +61,17 @@ class Budget:
 
     def _check_shares(self, shares: tuple[float, ...]) -> None:
         if self.allocation == "variable":
-            raise SpecError("Budget.shares is for fixed allocation: with allocation='variable' streams compete for one memory")
+            raise SpecError(
+                "Budget.shares is for fixed allocation: with allocation='variable' streams compete for one memory"
+            )
         try:
             numbers = tuple(float(x) for x in shares)
         except (TypeError, ValueError):
             raise SpecError(f"Budget.shares must be numbers, one a stream, not {shares!r}") from None
         if not all(math.isfinite(x) and x > 0 for x in numbers):
-            raise SpecError(f"Budget.shares must be finite and above 0, not {shares!r}: a stream without memory cannot join")
+            raise SpecError(
+                f"Budget.shares must be finite and above 0, not {shares!r}: a stream without memory cannot join"
+            )
         object.__setattr__(self, "shares", numbers)
 
     @property
@@ -92,11 +96,11 @@ class Budget:
         shares = self.shares or (1.0,) * streams
         if len(shares) != streams:
             raise SpecError(f"Budget.shares has {len(shares)} numbers for {streams} streams: give one a stream")
-        caps = tuple(int(math.floor(self.total * share / sum(shares))) for share in shares)
+        caps = tuple(math.floor(self.total * share / sum(shares)) for share in shares)
         for stream, cap in enumerate(caps):
             if cap < need:
                 raise SpecError(
-                    f"Budget({self.unit}={self.total}) leaves stream {stream} with no {what} at all "
-                    f"(shares {', '.join(map(str, caps))}): each stream needs room for at least one"
+                    f"Budget({self.unit}={self.total}) leaves stream {stream} with no {what} "
+                    f"(shares {', '.join(map(str, caps))}): each needs room for one"
                 )
         return caps

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
@@ -17,6 +17,7 @@ from shedjoin.policies import POLICIES, KeepAll, Policy, Prob
 from shedjoin.window import RowWindow, TimeWindow, Window
 
 STREAMS = 2
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,9 @@ class JoinSpec:
     def __post_init__(self) -> None:
         windows = self.window if isinstance(self.window, tuple) else (self.window,) * STREAMS
         if len(windows) != STREAMS or not all(isinstance(one, TimeWindow | RowWindow) for one in windows):
-            raise SpecError(f"JoinSpec.window must be a TimeWindow or RowWindow, or a pair of them, not {self.window!r}")
+            raise SpecError(
+                f"JoinSpec.window must be a TimeWindow or RowWindow, or a pair of them, not {self.window!r}"
+            )
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise SpecError(f"JoinSpec.budget must be a Budget or None, not {self.budget!r}")
         if self.policy is None:
@@ -66,7 +69,9 @@ class JoinSpec:
             known = ", ".join(kind.__name__ + "()" for kind in POLICIES.values())
             raise SpecError(f"JoinSpec.policy must be a policy ({known}), not {self.policy!r}")
         if isinstance(self.policy, KeepAll) and self.budget is not None:
-            raise SpecError("JoinSpec.policy KeepAll() keeps everything and cannot hold a budget: leave one of the two out")
+            raise SpecError(
+                "JoinSpec.policy KeepAll() keeps everything and cannot hold a budget: leave one of the two out"
+            )
         if self.importance not in IMPORTANCE:
             raise SpecError(f"JoinSpec.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
         _check_duration("lateness", self.lateness)
@@ -121,7 +126,8 @@ class JoinSpec:
             raise SpecError("JoinSpec needs a window, such as {'time': 400} or {'row': 400}")
         window = data["window"]
         made: dict[str, Any] = dict(data)
-        made["window"] = _window(window) if isinstance(window, Mapping) else tuple(_window(one) for one in window)
+        pair = isinstance(window, Sequence) and not isinstance(window, str)
+        made["window"] = tuple(_window(one) for one in window) if pair else _window(window)
         if data.get("budget") is not None:
             made["budget"] = _budget(data["budget"])
         if data.get("policy") is not None:
@@ -159,17 +165,21 @@ def _policy(data: Any) -> Policy:
     kind, settings = _named("policy", data, POLICIES)
     if settings.get("estimator") is not None:
         settings["estimator"] = _estimator(settings["estimator"])
-    return _make(kind, settings)
+    policy: Policy = _make(kind, settings)
+    return policy
 
 
 def _estimator(data: Any) -> Estimator:
     kind, settings = _named("estimator", data, ESTIMATORS)
     if kind.name == "table":  # JSON and TOML know only text as keys
         settings = {side: {int(key): value for key, value in table.items()} for side, table in settings.items()}
-    return _make(kind, settings)
+    estimator: Estimator = _make(kind, settings)
+    return estimator
 
 
 def _named(what: str, data: Any, registry: Mapping[str, type[Any]]) -> tuple[type[Any], dict[str, Any]]:
+    if not isinstance(data, str | Mapping):
+        raise SpecError(f"{what} must be a name or a table of settings with a name, not {data!r}")
     settings = {"name": data} if isinstance(data, str) else dict(data)
     name = settings.pop("name", None)
     if name not in registry:
@@ -177,7 +187,7 @@ def _named(what: str, data: Any, registry: Mapping[str, type[Any]]) -> tuple[typ
     return registry[name], settings
 
 
-def _make(kind: type[Any], settings: dict[str, Any]) -> Any:
+def _make(kind: type[Made], settings: dict[str, Any]) -> Made:
     try:
         return kind(**settings)
     except TypeError as reason:

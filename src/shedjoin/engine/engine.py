@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from shedjoin.batch import Batch, Table
 from shedjoin.budget import Budget
 from shedjoin.engine import loop, memory, snapshot
-from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.handle import STREAMS, Handle
+from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.state import COUNTERS, IO_RECORD, NEVER, ROW_ARRAYS, SHED_RECORD
 from shedjoin.errors import InputError, SnapshotError, SpecError
@@ -31,7 +31,7 @@ class Engine:
         self, plan: Plan, seed: int = 0, *, warmup: int = NEVER, trace_every: int = 0, emit: bool = True
     ) -> None:
         self._plan = plan
-        self._watch = {"warmup": warmup, "trace_every": trace_every, "emit": emit}
+        self._watch: dict[str, Any] = {"warmup": warmup, "trace_every": trace_every, "emit": emit}
         self._budget = plan.budget
         self._how = plan.settings(plan.budget, **self._watch)
         self._state = memory.allocate(plan, self._how, seed)
@@ -78,7 +78,8 @@ class Engine:
         shed = self._pending + shed
         self._pending = []
         stats = {name: total - before[name] for name, total in self._totals().items()}
-        return Output(*(np.concatenate(column) for column in zip(*pairs, strict=True)), ShedLog.of(shed), stats)
+        left_rows, right_rows, worth = (np.concatenate(column) for column in zip(*pairs, strict=True))
+        return Output(left_rows, right_rows, worth, ShedLog.of(shed), stats)
 
     def set_budget(self, budget: Budget | None) -> Output:
         """Change the budget while running; what no longer fits is evicted at once and returned as the shed log."""
@@ -147,7 +148,9 @@ class Engine:
             rows = int(self._state["arrived"][stream]) + int((batch.stream == stream).sum())
             known = self._plan.schedule[stream].size
             if rows > known:
-                raise InputError(f"Replay knows {known} rows of stream {stream}, but {rows} have arrived with this push")
+                raise InputError(
+                    f"Replay knows {known} rows of stream {stream}, but {rows} have arrived with this push"
+                )
 
     def _traffic(self, batch: Batch, shed: int = CHUNK) -> Handle:
         """The rows of a push and the buffers for what comes of them."""
@@ -214,4 +217,3 @@ def _pair_buffers(size: int) -> dict[str, NDArray[Any]]:
 
 def _drain(io: Handle, buffer: str, count: str) -> NDArray[Any]:
     return io.arrays[buffer][: int(io[count])].copy()
-

@@ -98,9 +98,7 @@ def wide(name: str, dtype: DTypeLike, width: int) -> Accessor:
 
 def _load(context: Any, builder: Any, handle_type: Any, handle: Any, field: str) -> Any:
     """A number out of the handle's record."""
-    place = cgutils.get_record_member(
-        builder, handle, handle_type.offset(field), context.get_data_type(types.int64)
-    )
+    place = cgutils.get_record_member(builder, handle, handle_type.offset(field), context.get_data_type(types.int64))
     return builder.load(place)
 
 

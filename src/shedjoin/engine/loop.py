@@ -8,7 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.engine import keytable, mem, order, store, weigh
-from shedjoin.engine.codes import CUMULATIVE, EVICTED, IN_MEMORY, IN_WINDOW, LATE, RANDOM, SCHEDULE, SCHEDULED, TABLE, TIME
+from shedjoin.engine.codes import (
+    CUMULATIVE,
+    EVICTED,
+    IN_MEMORY,
+    IN_WINDOW,
+    LATE,
+    RANDOM,
+    SCHEDULE,
+    SCHEDULED,
+    TABLE,
+    TIME,
+)
 from shedjoin.engine.handle import STREAMS
 from shedjoin.engine.jit import entry, inlined, kernel
 from shedjoin.engine.state import NONE
@@ -209,9 +220,7 @@ def _lowest_of_all(how, st):
     lowest, lowest_prio, lowest_arrival = NONE, 0.0, 0
     for stream in range(STREAMS):
         x, prio, arrival = order.lowest(how, st, stream)
-        if x != NONE and (
-            lowest == NONE or prio < lowest_prio or (prio == lowest_prio and arrival < lowest_arrival)
-        ):
+        if x != NONE and (lowest == NONE or prio < lowest_prio or (prio == lowest_prio and arrival < lowest_arrival)):
             lowest, lowest_prio, lowest_arrival = x, prio, arrival
     return lowest
 
@@ -321,5 +330,9 @@ def advance(settings, state, rows):
 
 @entry
 def compete(settings, state, rows):
-    """Make memory fit a budget that changed between two pushes."""
-    return _compete(settings[0], state[0], rows[0])
+    """Make memory fit a budget that changed between two pushes; it counts as part of the last instant."""
+    st = state[0]
+    st["tick"] -= 1
+    need = _compete(settings[0], st, rows[0])
+    st["tick"] += 1
+    return need

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from shedjoin.engine import heap, kinetic, mem, pairing
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, LOGSUM, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
+from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
 
@@ -211,7 +211,12 @@ def _gain(how, st, x):
     share = _share_of_life(how, st, stream, t)
     if share <= 0.0:
         return 0.0  # it arrived outside its window and is about to go
-    return how["gain"] * _power(t["importance"], how["importance"]) * _power(matches, how["matches"]) * _power(share, how["life"])
+    return (
+        how["gain"]
+        * _power(t["importance"], how["importance"])
+        * _power(matches, how["matches"])
+        * _power(share, how["life"])
+    )
 
 
 @kernel
@@ -228,9 +233,13 @@ def _settle_cumulative(how, st, fresh, size):
         x = int(mem.touched(st)[i])
         t = mem.pool(st, x)
         stream = int(t["stream"])
-        value = math.exp(mem.heap(st)[stream, mem.place(st)[stream, x]]["prio"] + (tick - 1) * how["log_loss"]) + _gain(how, st, x)
+        value = math.exp(mem.heap(st)[stream, mem.place(st)[stream, x]]["prio"] + (tick - 1) * how["log_loss"]) + _gain(
+            how, st, x
+        )
         prio = math.log(value) - tick * how["log_loss"]
-        heap.move(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], prio, t["importance"], t["arrival"], x)
+        heap.move(
+            mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], prio, t["importance"], t["arrival"], x
+        )
     st["touched_count"] = 0
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
-from shedjoin.engine.codes import IMPORTANCE, KEEP, KEY, LIFE, ROW, TABLE, TIME, SETTINGS_RECORD, Order, Weigher
+from shedjoin.engine.codes import IMPORTANCE, KEEP, KEY, LIFE, ROW, SETTINGS_RECORD, TABLE, TIME, Order, Weigher
 from shedjoin.errors import SpecError
 from shedjoin.window import Window
 
@@ -78,7 +78,9 @@ class Plan:
         if budget is None:
             return ()
         if self.order.organisation == KEEP:
-            raise SpecError("a join that keeps all (KeepAll) cannot be given a budget: build it with a policy such as Prob()")
+            raise SpecError(
+                "a join that keeps all (KeepAll) cannot be given a budget: build it with a policy such as Prob()"
+            )
         return budget.caps(STREAMS, ROW_BYTES)
 
     def settings(self, budget: Budget | None, *, warmup: int, trace_every: int, emit: bool) -> NDArray[Any]:

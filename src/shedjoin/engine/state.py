@@ -106,9 +106,6 @@ ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes", "seq", "slot
 OUT_ARRAYS = ("left", "right", "worth", "shed", "trace", "fresh")
 # The rows of a push, where the loop is in them, and the buffers it writes to.
 IO_RECORD = np.dtype(
-    [
-        (name, "i8")
-        for name in ("first", "end", "phase", "at", "old", "fresh", "pairs", "shed", "traces", "wanted")
-    ]
+    [(name, "i8") for name in ("first", "end", "phase", "at", "old", "fresh", "pairs", "shed", "traces", "wanted")]
     + pointers(*(f"row_{name}" for name in ROW_ARRAYS), *(f"out_{name}" for name in OUT_ARRAYS))
 )

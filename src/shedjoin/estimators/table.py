@@ -81,7 +81,5 @@ def _side(name: str, weights: Weights) -> tuple[NDArray[np.int64], NDArray[np.fl
     return keys[order], values[order]
 
 
-
-
 def _as_dict(side: tuple[NDArray[np.int64], NDArray[np.float64]]) -> dict[int, float]:
     return dict(zip(side[0].tolist(), side[1].tolist(), strict=True))

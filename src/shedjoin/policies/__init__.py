@@ -16,11 +16,34 @@ from shedjoin.policies.simp_prob import SimpProb
 POLICIES: dict[str, type[Policy]] = {
     kind.name: kind
     for kind in (
-        KeepAll, Rand, Prob, Life, Simp, SimpProb, DimpProb, Dgl, Additive, Multiplicative, Cumulative, Replay,
+        KeepAll,
+        Rand,
+        Prob,
+        Life,
+        Simp,
+        SimpProb,
+        DimpProb,
+        Dgl,
+        Additive,
+        Multiplicative,
+        Cumulative,
+        Replay,
     )
 }
 
 __all__ = [
-    "POLICIES", "Additive", "Cumulative", "Dgl", "DimpProb", "KeepAll", "Life", "Multiplicative", "Policy", "Prob",
-    "Rand", "Replay", "Simp", "SimpProb",
+    "POLICIES",
+    "Additive",
+    "Cumulative",
+    "Dgl",
+    "DimpProb",
+    "KeepAll",
+    "Life",
+    "Multiplicative",
+    "Policy",
+    "Prob",
+    "Rand",
+    "Replay",
+    "Simp",
+    "SimpProb",
 ]

@@ -20,7 +20,7 @@ class Policy:
     """
 
     name: ClassVar[str]
-    estimator: Estimator | None
+    estimator: Estimator | None = None
 
     def order(self) -> Order:
         raise TypeError(f"{type(self).__name__} does not describe its order")
@@ -45,6 +45,7 @@ def check_number(owner: Policy, field: str, *, above: float = -math.inf, below: 
     if not (fits and above < value < below):
         bounds = [f"above {above:g}"] * math.isfinite(above) + [f"below {below:g}"] * math.isfinite(below)
         raise SpecError(
-            f"{type(owner).__name__}.{field} must be a finite number {' and '.join(bounds)}".rstrip() + f", not {value!r}"
+            f"{type(owner).__name__}.{field} must be a finite number {' and '.join(bounds)}".rstrip()
+            + f", not {value!r}"
         )
     object.__setattr__(owner, field, float(value))

@@ -11,10 +11,8 @@ from shedjoin.policies.base import Policy
 
 @dataclass(frozen=True, slots=True)
 class KeepAll(Policy):
-    """Evicts nothing: the exact join, for a join without a budget.
-    """
+    """Evicts nothing: the exact join, for a join without a budget."""
 
-    estimator: ClassVar[None] = None
     name: ClassVar[str] = "keep_all"
 
     def order(self) -> Order:

@@ -18,7 +18,6 @@ class Rand(Policy):
     das2003, section 4: "dropping tuples randomly from the join input buffers".
     """
 
-    estimator: ClassVar[None] = None
     name: ClassVar[str] = "rand"
 
     def order(self) -> Order:

@@ -27,7 +27,6 @@ class Replay(Policy):
     """
 
     name: ClassVar[str] = "replay"
-    estimator: ClassVar[None] = None
     __slots__ = ("_until",)
 
     def __init__(self, left: ArrayLike, right: ArrayLike) -> None:
@@ -35,11 +34,11 @@ class Replay(Policy):
 
     @property
     def left(self) -> list[int]:
-        return self._until[0].tolist()
+        return [int(time) for time in self._until[0]]
 
     @property
     def right(self) -> list[int]:
-        return self._until[1].tolist()
+        return [int(time) for time in self._until[1]]
 
     def order(self) -> Order:
         return Order(SCHEDULE)

@@ -18,7 +18,6 @@ class Simp(Policy):
     importance2006, section 4.3.
     """
 
-    estimator: ClassVar[None] = None
     name: ClassVar[str] = "simp"
 
     def order(self) -> Order:
