@@ -273,21 +273,21 @@ class DecayedWeights(Weights):
         for x in rows:
             self.add(x)
         for x, stream in itertools.product(rows, STREAMS):
-            scale = power(2.0, -self.exponent(self.twin.now))
+            scale = math.exp2(-self.exponent(self.twin.now))
             self.read[stream, x.key] = self.sums.get((stream, x.key), 0.0) * scale
 
     def add(self, x: Stored) -> None:
         stamp = self.twin.clock_of(x.stream)
         if self.first is None:
-            self.first = stamp
+            self.first = self.twin.now
         for stream in STREAMS:
             if (stream, x.key) in self.sums:
                 self.forget(stream, x.key)
-        self.sums[x.stream, x.key] = self.sums.get((x.stream, x.key), 0.0) + power(2.0, self.exponent(stamp))
+        self.sums[x.stream, x.key] = self.sums.get((x.stream, x.key), 0.0) + math.exp2(self.exponent(stamp))
 
     def forget(self, stream: int, key: int | None) -> None:
         """A weight that is next to nothing beside one row of now becomes nothing."""
-        if self.sums[stream, key] < 2.0**-20 * power(2.0, self.exponent(self.twin.clock_of(stream))):
+        if self.sums[stream, key] < 2.0**-20 * math.exp2(self.exponent(self.twin.clock_of(stream))):
             self.sums[stream, key] = 0.0
 
     def weight(self, stream: int, key: int) -> float:

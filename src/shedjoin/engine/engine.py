@@ -204,7 +204,8 @@ class Engine:
     def _compete(self) -> NDArray[Any]:
         """Evict down to the caps as they are now. The log has room for all: nothing needs emptying midway."""
         io = self._traffic(Batch.of(), shed=int(self._state["resident"].sum()))
-        loop.compete(self._how, self._state.for_kernel(), io.for_kernel())
+        io["phase"] = loop.SHRINK
+        loop.advance(self._how, self._state.for_kernel(), io.for_kernel())
         return _drain(io, "out_shed", "shed")
 
 

@@ -88,3 +88,12 @@ def remove(heap, place, size, item):
         _rise(heap, place, i, prio, rank, arrival, other)
     else:
         _sink(heap, place, last, i, prio, rank, arrival, other)
+
+
+@kernel
+def rebuild(heap, place, size):
+    """Restore the order of a heap whose priorities were changed in place."""
+    for i in range(size // 4 + 1, -1, -1):
+        if i < size:
+            entry = heap[i]
+            _sink(heap, place, size, i, entry["prio"], entry["rank"], entry["arrival"], entry["item"])

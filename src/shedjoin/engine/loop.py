@@ -28,7 +28,7 @@ from shedjoin.engine.state import NONE
 DONE, NEED_PAIRS, NEED_SHED, NEED_POOL, NEED_KEYS, NEED_RING = range(6)
 
 # Where `advance` is in an instant.
-BEGIN, MEET, COMPETE = range(3)
+BEGIN, MEET, COMPETE, SHRINK = range(4)
 
 
 @inlined
@@ -120,6 +120,8 @@ def _probe(how, st, io, i, slot):
     while x != NONE:
         t = mem.pool(st, x)
         apart = ts - t["ts"]
+        if -apart >= ahead + how["lateness"]:
+            break  # later arrivals are at most the lateness older than this one: all too new (one stream runs ahead)
         if apart < back and -apart < ahead:
             found += 1
             worth = _output_importance(how["output_importance"], importance, t["importance"])
@@ -294,8 +296,17 @@ def _finish(how, st, io, ts):
 
 @entry
 def advance(settings, state, rows):
-    """Run instants until the rows are used up (DONE) or something has to be emptied or to grow."""
+    """Run instants until the rows are used up (DONE) or something has to be emptied or to grow.
+
+    In the phase SHRINK, no rows are run: memory is made to fit a budget that changed between two pushes, as part of the
+    last instant.
+    """
     how, st, io = settings[0], state[0], rows[0]
+    if io["phase"] == SHRINK:
+        st["tick"] -= 1
+        need = _compete(how, st, io)
+        st["tick"] += 1
+        return need
     n = io["row_ts_room"]
     while io["first"] < n:
         first = io["first"]
@@ -326,13 +337,3 @@ def advance(settings, state, rows):
         io["first"] = io["end"]
         io["phase"] = BEGIN
     return DONE
-
-
-@entry
-def compete(settings, state, rows):
-    """Make memory fit a budget that changed between two pushes; it counts as part of the last instant."""
-    st = state[0]
-    st["tick"] -= 1
-    need = _compete(settings[0], st, rows[0])
-    st["tick"] += 1
-    return need

@@ -36,17 +36,17 @@ def _share_of_life(how, st, stream, t):
     return (end_of_life(how, stream, t["ts"], t["seq"]) - st["base"][stream]) / window_size(how, stream)
 
 
-@kernel
-def decay(how, st, time):
-    """The factor by which Decayed's weights stand above decayed counts."""
-    return math.exp2((time - st["t0"]) / how["half_life"] - 512.0 * st["epoch"])
+@inlined
+def half_lives(how, st, time):
+    """Decayed: a row of this time weighs 2 to the power of this."""
+    return (time - st["t0"]) / how["half_life"] - 512.0 * st["epoch"]
 
 
 @inlined
 def current_matches(how, st, stream, slot):
     """Matches expected for a tuple of `stream`, on the scale of counts."""
     if how["estimator"] == DECAYED:
-        return mem.mass(st)[1 - stream, slot] / decay(how, st, max(st["clock"][0], st["clock"][1]))
+        return mem.mass(st)[1 - stream, slot] * math.exp2(-half_lives(how, st, max(st["clock"][0], st["clock"][1])))
     return mem.keys(st, slot)["weight"][1 - stream]
 
 
@@ -126,7 +126,9 @@ def reweigh(how, st, stream, slot):
             heap.remove(mem.heap(st)[stream], place, st["heap_size"][stream], slot)
             st["heap_size"][stream] -= 1
         return
-    rank = 1.0 if how["fifo"] else mem.more(st, low)["rank"]
+    # Inside a key of which the oldest is the lowest there are no ranks: the neutral element stands for them.
+    neutral = 1.0 if how["combine"] == PRODUCT else 0.0
+    rank = neutral if how["fifo"] else mem.more(st, low)["rank"]
     prio = _key_priority(how, rank, entry["weight"][1 - stream])
     if place[slot] == NONE:
         heap.push(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st, low)["arrival"], slot)
@@ -281,6 +283,8 @@ def rescale(how, st, factor):
         for stream in range(2):
             for i in range(st["heap_size"][stream]):
                 mem.heap(st)[stream, i]["prio"] *= factor
+            # What differed may be equal now: both may have become 0.
+            heap.rebuild(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream])
     elif how["organisation"] == LIFE:
         for stream in range(2):
             for leaf in range(st["line_room"]):

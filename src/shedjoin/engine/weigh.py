@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from shedjoin.engine import mem, order
@@ -72,7 +74,7 @@ def fold(how, st):
     if how["estimator"] != DECAYED or st["started"] == 0:
         return
     now = max(st["clock"][0], st["clock"][1])
-    while (now - st["t0"]) / how["half_life"] - 512.0 * st["epoch"] > 512.0:
+    while order.half_lives(how, st, now) > 512.0:
         st["epoch"] += 1
         live = _live(how)
         for slot in range(st["keys_room"]):
@@ -109,9 +111,9 @@ def observe(how, st, stream, slot, key, seq):
     elif how["estimator"] == DECAYED:
         if st["started"] == 0:
             st["started"] = 1
-            st["t0"] = st["clock"][stream]
+            st["t0"] = max(st["clock"][0], st["clock"][1])
         _forget(how, st, slot)
-        mem.mass(st)[stream, slot] += order.decay(how, st, st["clock"][stream])
+        mem.mass(st)[stream, slot] += math.exp2(order.half_lives(how, st, st["clock"][stream]))
         entry["held"] = 1
         if _live(how):
             entry["weight"][stream] = mem.mass(st)[stream, slot]
@@ -126,7 +128,7 @@ def _forget(how, st, slot):
     """Drop what is left of a count that has all but decayed, so that it makes no difference when `sweep` came by."""
     for stream in range(2):
         mass = mem.mass(st)[stream, slot]
-        if mass > 0.0 and mass < FORGOTTEN * order.decay(how, st, st["clock"][stream]):
+        if mass > 0.0 and mass < FORGOTTEN * math.exp2(order.half_lives(how, st, st["clock"][stream])):
             mem.mass(st)[stream, slot] = 0.0
             if _live(how):
                 mem.keys(st, slot)["weight"][stream] = 0.0
@@ -164,6 +166,6 @@ def _negligible(how, st, slot):
     for stream in range(2):
         if mem.keys(st, slot)["count"][stream] != 0:
             return False
-        if mem.mass(st)[stream, slot] >= FORGOTTEN * order.decay(how, st, st["clock"][stream]):
+        if mem.mass(st)[stream, slot] >= FORGOTTEN * math.exp2(order.half_lives(how, st, st["clock"][stream])):
             return False
     return True
