@@ -13,6 +13,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -79,6 +80,30 @@ def records(name: str, dtype: DTypeLike) -> Callable[..., Any]:
         return record_type(handle, place), generate
 
     return see  # type: ignore[no-any-return]
+
+
+def fetcher(name: str, dtype: DTypeLike) -> Callable[..., Any]:
+    """A function that asks for one element of an array to be brought into the cache, and does not wait for it."""
+    if numba.config.DISABLE_JIT:
+        return lambda handle, place: None
+    size = np.dtype(dtype).itemsize
+
+    @intrinsic
+    def fetch(typing_context: Any, handle: Any, place: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            byte, word = ir.IntType(8), ir.IntType(32)
+            start = _load(context, builder, handle, args[0], f"{name}_at")
+            wide_place = context.cast(builder, args[1], place, types.int64)
+            address = builder.add(start, builder.mul(wide_place, context.get_constant(types.int64, size)))
+            kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), word, word, word])
+            prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            # For reading, to be kept, data.
+            builder.call(prefetch, [builder.inttoptr(address, byte.as_pointer()), word(0), word(3), word(1)])
+            return context.get_dummy_value()
+
+        return types.void(handle, place), generate
+
+    return fetch  # type: ignore[no-any-return]
 
 
 def flat(name: str, dtype: DTypeLike) -> Accessor:

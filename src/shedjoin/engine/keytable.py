@@ -16,6 +16,32 @@ def bucket_of(key, buckets):
 
 
 @inlined
+def fetch_bucket(st, key):
+    """First of three steps to have a key's data in the cache by the time its row is due."""
+    mem.fetch_bucket(st, bucket_of(key, st["buckets_room"]))
+
+
+@inlined
+def fetch_key(st, key):
+    """Second step: what is first in its bucket; that is mostly the key itself."""
+    slot = mem.buckets(st)[bucket_of(key, st["buckets_room"])]
+    if slot != NONE:
+        mem.fetch_key(st, slot)
+
+
+@inlined
+def fetch_tuples(st, key, stream):
+    """Third step: the tuples that a probe and a store begin with."""
+    slot = mem.buckets(st)[bucket_of(key, st["buckets_room"])]
+    if slot != NONE:
+        entry = mem.keys(st, slot)
+        if entry["head"][1 - stream] != NONE:
+            mem.fetch_tuple(st, entry["head"][1 - stream])
+        if entry["tail"][stream] != NONE:
+            mem.fetch_tuple(st, entry["tail"][stream])
+
+
+@inlined
 def find_or_add(st, key):
     """The key's slot, a new one if need be; the caller has made sure that one is free."""
     bucket = bucket_of(key, st["buckets_room"])

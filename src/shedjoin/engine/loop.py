@@ -62,6 +62,17 @@ def _wants(how, st, io, size):
 
 
 @inlined
+def _look_ahead(st, io, i):
+    """Ask for what later rows will need: with a large memory, waiting for it would be most of the work."""
+    n = io["row_ts_room"]
+    keys = mem.row_key(io)
+    if i + 12 < n:
+        keytable.fetch_bucket(st, keys[i + 12])
+        keytable.fetch_key(st, keys[i + 8])
+        keytable.fetch_tuples(st, keys[i + 4], mem.row_stream(io)[i + 4])
+
+
+@inlined
 def _begin(how, st, io):
     """Late rows, clocks, expiry. A late row is marked by slot -2, a null key by -1."""
     first, end = io["first"], io["end"]
@@ -149,6 +160,7 @@ def _probe(how, st, io, i, slot):
 @inlined
 def _meet(how, st, io, i):
     """One row: probe, then store. Returns NEED_PAIRS, untouched, when the results might not fit."""
+    _look_ahead(st, io, i)
     place = i - io["first"]
     if mem.row_slot(io)[place] == -2 or mem.row_null(io)[i]:
         if mem.row_null(io)[i] and mem.row_slot(io)[place] != -2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.handle import by_stream, flat, records, wide
+from shedjoin.engine.handle import by_stream, fetcher, flat, records, wide
 from shedjoin.engine.state import (
     HEAP_RECORD,
     KEY_RECORD,
@@ -35,6 +35,10 @@ sketch = flat("sketch", np.int64)  # CountMin: stream, row, column
 touched = flat("touched", np.int32)  # stored tuples that are part of an output of this instant
 until0 = flat("until0", np.int64)  # Replay's schedule
 until1 = flat("until1", np.int64)
+
+fetch_bucket = fetcher("buckets", np.int32)
+fetch_key = fetcher("keys", KEY_RECORD)
+fetch_tuple = fetcher("pool", TUPLE_RECORD)
 
 row_stream = flat("row_stream", np.int64)
 row_key = flat("row_key", np.int64)

@@ -184,3 +184,5 @@ def expire(how, st):
                 break
             discard(how, st, x)
             st["expired"] += 1
+        if x != NONE:
+            mem.fetch_key(st, mem.pool(st, x)["slot"])  # the next to expire
