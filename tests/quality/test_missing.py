@@ -129,7 +129,7 @@ def test_shed_log_and_inputs_give_exactly_what_is_missing(
     pushes = [batch for batch in (whole.take(slice(0, cut)), whole.take(slice(cut, None))) if len(batch)]
     engine = spec.build(seed=3)
     outputs = [engine.push(batch) for batch in pushes]
-    shed = sj.ShedLog.of([out.shed.records() for out in outputs])
+    shed = sj.ShedLog([out.shed.records() for out in outputs])
     rows = numbered([row for batch in pushes for row in canonical(batch)], cuts=(cut,))
     exact = exact_pairs(rows, spec.windows)
     met = {pair for out in outputs for pair in as_set((out.left, out.right))}

@@ -79,7 +79,7 @@ class Engine:
         self._pending = []
         stats = {name: total - before[name] for name, total in self._totals().items()}
         left_rows, right_rows, worth = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        return Output(left_rows, right_rows, worth, ShedLog.of(shed), stats)
+        return Output(left_rows, right_rows, worth, ShedLog(shed), stats)
 
     def set_budget(self, budget: Budget | None) -> Output:
         """Change the budget while running; what no longer fits is evicted at once and returned as the shed log."""
@@ -91,7 +91,7 @@ class Engine:
         self._pending = []
         stats = {name: total - before[name] for name, total in self._totals().items()}
         nothing = np.empty(0, np.int64)
-        return Output(nothing, nothing, np.empty(0), ShedLog.of(shed), stats)
+        return Output(nothing, nothing, np.empty(0), ShedLog(shed), stats)
 
     @property
     def budget(self) -> Budget | None:
@@ -180,7 +180,7 @@ class Engine:
                 pairs.append(tuple(_drain(io, name, "pairs") for name in _PAIRS))
                 io["pairs"] = 0
             if need in (loop.DONE, loop.NEED_SHED):
-                shed.append(_drain(io, "out_shed", "shed"))
+                shed.append(io.arrays["out_shed"][: int(io["shed"])])
                 io["shed"] = 0
             self._make_room(need, int(io["wanted"]), io)
         if self._how[0]["trace_every"]:
@@ -191,9 +191,10 @@ class Engine:
         if need == loop.NEED_PAIRS and io["out_left_room"] < wanted:
             io.hold(**_pair_buffers(wanted))
             io.resize(**dict.fromkeys(_PAIRS, wanted))
-        elif need == loop.NEED_SHED and io["out_shed_room"] < wanted:
-            io.hold(out_shed=np.empty(wanted, SHED_RECORD))
-            io.resize(out_shed=wanted)
+        elif need == loop.NEED_SHED:  # the full one is part of the log now
+            size = max(wanted, CHUNK)
+            io.hold(out_shed=np.empty(size, SHED_RECORD))
+            io.resize(out_shed=size)
         elif need == loop.NEED_POOL:
             memory.grow_pool(self._how, self._state, wanted)
         elif need == loop.NEED_KEYS:

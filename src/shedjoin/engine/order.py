@@ -222,7 +222,19 @@ def _gain(how, st, x):
 
 
 @kernel
+def _move(st, stream, prio, x):
+    """Give a tuple of the heap another priority; rank and arrival stay."""
+    old = mem.heap(st)[stream, mem.place(st)[stream, x]]
+    rank, arrival = old["rank"], old["arrival"]
+    heap.move(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], prio, rank, arrival, x)
+
+
+@kernel
 def _settle_cumulative(how, st, fresh, size):
+    """A gain raises a priority, so the heap may lag behind: `_raise_to_date` mends it where it matters, at the top.
+
+    (One that falls has underflowed on the way: it is moved at once.)
+    """
     tick = st["tick"]
     for i in range(size):
         x = fresh[i]
@@ -230,19 +242,31 @@ def _settle_cumulative(how, st, fresh, size):
         value = t["importance"]
         if mem.more(st, x)["mark"] == tick:
             value += _gain(how, st, x)
-        _push(st, int(t["stream"]), math.log(value) - tick * how["log_loss"], t["importance"], t["arrival"], x)
+        value = math.log(value) - tick * how["log_loss"]
+        mem.more(st, x)["rank"] = value
+        _push(st, int(t["stream"]), value, t["importance"], t["arrival"], x)
     for i in range(st["touched_count"]):
         x = int(mem.touched(st)[i])
-        t = mem.pool(st, x)
-        stream = int(t["stream"])
-        value = math.exp(mem.heap(st)[stream, mem.place(st)[stream, x]]["prio"] + (tick - 1) * how["log_loss"]) + _gain(
-            how, st, x
-        )
-        prio = math.log(value) - tick * how["log_loss"]
-        heap.move(
-            mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], prio, t["importance"], t["arrival"], x
-        )
+        more = mem.more(st, x)
+        value = math.exp(more["rank"] + (tick - 1) * how["log_loss"]) + _gain(how, st, x)
+        value = math.log(value) - tick * how["log_loss"]
+        fell = value < more["rank"]
+        more["rank"] = value
+        if fell:
+            _move(st, int(mem.pool(st, x)["stream"]), value, x)
     st["touched_count"] = 0
+
+
+@kernel
+def _raise_to_date(st, stream):
+    """Give the top its true priority until one stays on top with it."""
+    while True:
+        top = mem.heap(st)[stream, 0]
+        x = int(top["item"])
+        value = mem.more(st, x)["rank"]
+        if not top["prio"] < value:
+            return
+        _move(st, stream, value, x)
 
 
 @inlined
@@ -266,6 +290,8 @@ def lowest(how, st, stream):
         line = mem.line(st)[stream, kinetic.lowest(st, stream)]
         x = _lowest_of_key(how, st, stream, line["slot"])
         return x, line["weight"] * (line["end"] - st["base"][stream]), line["arrival"]
+    if how["organisation"] == CUMULATIVE:
+        _raise_to_date(st, stream)
     top = mem.heap(st)[stream, 0]
     if how["organisation"] == KEY:
         x = _lowest_of_key(how, st, stream, top["item"])

@@ -13,7 +13,6 @@ from shedjoin.engine.codes import WHY
 from shedjoin.engine.state import SHED_RECORD
 
 
-@dataclass(frozen=True, slots=True)
 class ShedLog:
     """Every row that left memory early or came too late, in the order in which it happened.
 
@@ -29,37 +28,62 @@ class ShedLog:
         For each stream (column), how many rows had arrived by then: a partner with a number of at least that was missed.
     """
 
-    stream: NDArray[np.int64]
-    seq: NDArray[np.int64]
-    ts: NDArray[np.int64]
-    key: NDArray[np.int64]
-    when: NDArray[np.int64]
-    tick: NDArray[np.int64]
-    why: NDArray[np.int64]
-    seen: NDArray[np.int64]
+    __slots__ = ("_records",)
 
-    @classmethod
-    def of(cls, chunks: Iterable[NDArray[np.void]]) -> ShedLog:
-        records = np.concatenate([np.empty(0, SHED_RECORD), *chunks])
-        columns = {name: np.ascontiguousarray(records[name]) for name in cls.__slots__[:-1]}
-        return cls(**columns, seen=np.stack([records["seen0"], records["seen1"]], axis=1))
+    def __init__(self, chunks: Iterable[NDArray[np.void]] = ()) -> None:
+        self._records = np.concatenate([np.empty(0, SHED_RECORD), *chunks])
 
     def __len__(self) -> int:
-        return int(self.stream.size)
+        return int(self._records.size)
+
+    @property
+    def stream(self) -> NDArray[np.int64]:
+        return self._column("stream")
+
+    @property
+    def seq(self) -> NDArray[np.int64]:
+        return self._column("seq")
+
+    @property
+    def ts(self) -> NDArray[np.int64]:
+        return self._column("ts")
+
+    @property
+    def key(self) -> NDArray[np.int64]:
+        return self._column("key")
+
+    @property
+    def when(self) -> NDArray[np.int64]:
+        return self._column("when")
+
+    @property
+    def tick(self) -> NDArray[np.int64]:
+        return self._column("tick")
+
+    @property
+    def why(self) -> NDArray[np.int64]:
+        return self._column("why")
+
+    @property
+    def seen(self) -> NDArray[np.int64]:
+        return np.stack([self._column("seen0"), self._column("seen1")], axis=1)
+
+    def _column(self, name: str) -> NDArray[np.int64]:
+        """Made when asked for: a run may shed millions of rows whose log nobody reads."""
+        return np.ascontiguousarray(self._records[name])
 
     def records(self) -> NDArray[np.void]:
         """The log as one structured array."""
-        records = np.empty(len(self), SHED_RECORD)
-        for name in self.__slots__[:-1]:
-            records[name] = getattr(self, name)
-        records["seen0"], records["seen1"] = self.seen[:, 0], self.seen[:, 1]
-        return records
+        return self._records.copy()
 
     def to_arrow(self) -> pa.Table:
         """The log as a table, with words for reasons."""
-        columns = {name: getattr(self, name) for name in self.__slots__[:-2]}
-        columns["why"] = np.array(WHY, dtype=object)[self.why]
-        return pa.table({**columns, "seen_left": self.seen[:, 0], "seen_right": self.seen[:, 1]})
+        columns = {name: self._column(name) for name in ("stream", "seq", "ts", "key", "when", "tick")}
+        why = np.array(WHY, dtype=object)[self.why]
+        return pa.table({**columns, "why": why, "seen_left": self.seen[:, 0], "seen_right": self.seen[:, 1]})
+
+    def __repr__(self) -> str:
+        return f"ShedLog({len(self)} rows)"
 
 
 @dataclass(frozen=True, slots=True)

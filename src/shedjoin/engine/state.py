@@ -30,7 +30,7 @@ TUPLE_RECORD = np.dtype(
 # What only some policies need of a tuple.
 MORE_RECORD = np.dtype(
     [
-        ("rank", "f8"),
+        ("rank", "f8"),  # the order inside a key; for cumulative priorities, the priority itself
         ("arrival", "i8"),
         ("mark", "i8"),  # the last instant in which it was part of an output
         ("child", "i4"),  # the pairing heap inside a key
