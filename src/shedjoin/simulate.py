@@ -14,7 +14,7 @@ from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, SpecError
-from shedjoin.spec import JoinSpec
+from shedjoin.spec import JoinSpec, check_seed
 
 LATE = ("refuse", "log")
 
@@ -37,6 +37,8 @@ class Run:
         (ts, stored left, stored right) every so many instants.
     seconds
         Wall-clock time in the loop.
+    batch, seed, warmup
+        What was run: the interleaved rows, the seed, and the time from which results count.
     """
 
     spec: JoinSpec
@@ -48,14 +50,14 @@ class Run:
     counters: dict[str, int]
     trace: NDArray[np.int64]
     seconds: float
-    _batch: Batch = field(repr=False)
-    _seed: int = field(repr=False)
-    _warmup: int = field(repr=False)
+    batch: Batch = field(repr=False)
+    seed: int
+    warmup: int
 
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Row numbers (left, right) of the counted results. Runs again: the same seed gives the same output."""
-        engine = Engine(self.spec.plan(), self._seed, warmup=self._warmup)
-        out = engine.push(self._batch)
+        engine = Engine(self.spec.plan(), self.seed, warmup=self.warmup)
+        out = engine.push(self.batch)
         return out.left, out.right
 
 
@@ -104,11 +106,11 @@ def simulate(
             raise SpecError(f"{name} must be a whole number, not {value!r}")
     if trace < 0:
         raise SpecError(f"trace must be 0 (never) or a number of instants, not {trace}")
+    check_seed(seed)
     batch = Batch.of(left, right)
     if late == "refuse":
         _refuse_late(spec, batch)
     since = NEVER if warmup is None else int(warmup)
-    spec.build(seed)  # for its checks of the seed
     engine = Engine(spec.plan(), seed, warmup=since, trace_every=int(trace), emit=False)
     begin = time.perf_counter()
     out = engine.push(batch)
@@ -124,9 +126,9 @@ def simulate(
         counters=counters,
         trace=engine.trace,
         seconds=seconds,
-        _batch=batch,
-        _seed=seed,
-        _warmup=since,
+        batch=batch,
+        seed=seed,
+        warmup=since,
     )
 
 

@@ -20,8 +20,8 @@ def from_run(run: Run) -> Comparison:
     >>> quality.exact, quality.approximate, quality.missing, quality.arm
     (7, 4, 3, 6)
     """
-    arrivals = Arrivals.pushed([run._batch])
-    found = losses(run.shed, arrivals, run.spec.windows, run._warmup)
+    arrivals = Arrivals.pushed([run.batch])
+    found = losses(run.shed, arrivals, run.spec.windows, run.warmup)
     missing = sum(int(loss.counts().sum()) for loss in found)
     left, right = marked(found, arrivals)
     sizes = Sizes(exact=run.matches + missing, approximate=run.matches, common=run.matches)
