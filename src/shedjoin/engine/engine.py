@@ -156,7 +156,7 @@ class Engine:
         """The rows of a push and the buffers for what comes of them."""
         size = len(batch)
         io = Handle(IO_RECORD)
-        columns = (*batch.fields(), np.empty(size, np.int64), np.empty(size, np.int64))
+        columns = (*batch.fields(), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(loop.AHEAD, np.int64))
         for name, column in zip(ROW_ARRAYS, columns, strict=True):
             io.hold(**{f"row_{name}": column})
         every = int(self._how[0]["trace_every"])
@@ -199,8 +199,13 @@ class Engine:
             memory.grow_pool(self._how, self._state, wanted)
         elif need == loop.NEED_KEYS:
             memory.make_room_for_keys(self._how, self._state, wanted)
-        elif need == loop.NEED_RING:
-            memory.grow_ring(self._state, wanted)
+            io["ahead"] = 0  # slots that were looked up may be gone
+        elif need == loop.NEED_SHELVES:
+            memory.grow_shelves(self._state, wanted)
+        elif need == loop.NEED_EXPIRY:
+            memory.grow_expiry(self._state, wanted)
+        elif need == loop.NEED_SEEN:
+            memory.grow_seen(self._state, wanted)
 
     def _compete(self) -> NDArray[Any]:
         """Evict down to the caps as they are now. The log has room for all: nothing needs emptying midway."""

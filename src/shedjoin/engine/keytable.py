@@ -16,29 +16,20 @@ def bucket_of(key, buckets):
 
 
 @inlined
-def fetch_bucket(st, key):
-    """First of three steps to have a key's data in the cache by the time its row is due."""
-    mem.fetch_bucket(st, bucket_of(key, st["buckets_room"]))
+def find(st, key):
+    """The key's slot; -1 when it is not known."""
+    slot = int(mem.buckets(st)[bucket_of(key, st["buckets_room"])])
+    while slot != NONE and mem.keys(st, slot)["key"] != key:
+        slot = int(mem.keys(st, slot)["next"])
+    return slot
 
 
 @inlined
-def fetch_key(st, key):
-    """Second step: what is first in its bucket; that is mostly the key itself."""
-    slot = mem.buckets(st)[bucket_of(key, st["buckets_room"])]
-    if slot != NONE:
-        mem.fetch_key(st, slot)
-
-
-@inlined
-def fetch_tuples(st, key, stream):
-    """Third step: the tuples that a probe and a store begin with."""
-    slot = mem.buckets(st)[bucket_of(key, st["buckets_room"])]
-    if slot != NONE:
-        entry = mem.keys(st, slot)
-        if entry["head"][1 - stream] != NONE:
-            mem.fetch_tuple(st, entry["head"][1 - stream])
-        if entry["tail"][stream] != NONE:
-            mem.fetch_tuple(st, entry["tail"][stream])
+def fetch_shelves(st, slot):
+    """Ask for the shelves of a key, of which one is read and one is added to."""
+    side = mem.sides(st, slot)
+    for stream in range(2):
+        mem.fetch_shelf(st, side["shelf"][stream] + side["first"][stream])
 
 
 @inlined
@@ -58,12 +49,15 @@ def find_or_add(st, key):
     entry["held"] = 0
     entry["next"] = mem.buckets(st)[bucket]
     mem.buckets(st)[bucket] = slot
+    side = mem.sides(st, slot)
     for stream in range(2):
-        entry["head"][stream] = NONE
-        entry["tail"][stream] = NONE
-        entry["count"][stream] = 0
-        entry["root"][stream] = NONE
-        entry["weight"][stream] = 0.0
+        side["shelf"][stream] = NONE
+        side["room"][stream] = 0
+        side["first"][stream] = 0
+        side["span"][stream] = 0
+        side["count"][stream] = 0
+        side["low"][stream] = NONE
+        side["weight"][stream] = 0.0
         if st["mass_room"] > 1:
             mem.mass(st)[stream, slot] = 0.0
     return slot
@@ -72,8 +66,8 @@ def find_or_add(st, key):
 @kernel
 def is_idle(st, slot):
     """Whether nothing is stored of a key and no estimator holds it."""
-    entry = mem.keys(st, slot)
-    return entry["held"] == 0 and entry["count"][0] == 0 and entry["count"][1] == 0
+    count = mem.sides(st, slot)["count"]
+    return mem.keys(st, slot)["held"] == 0 and count[0] == 0 and count[1] == 0
 
 
 @kernel

@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from shedjoin.engine import keytable, mem, order, store, weigh
+from shedjoin.engine import evict, heap, keytable, mem, order, shelf, store, weigh
 from shedjoin.engine.codes import (
     CUMULATIVE,
     EVICTED,
     IN_MEMORY,
     IN_WINDOW,
+    KEEP,
     LATE,
-    RANDOM,
     SCHEDULE,
     SCHEDULED,
     TABLE,
@@ -25,7 +23,10 @@ from shedjoin.engine.jit import entry, inlined, kernel
 from shedjoin.engine.state import NONE
 
 # What `advance` answers.
-DONE, NEED_PAIRS, NEED_SHED, NEED_POOL, NEED_KEYS, NEED_RING = range(6)
+DONE, NEED_PAIRS, NEED_SHED, NEED_POOL, NEED_KEYS, NEED_SEEN, NEED_SHELVES, NEED_EXPIRY = range(8)
+
+# So many rows are looked up ahead: a power of two.
+AHEAD = 16
 
 # Where `advance` is in an instant.
 BEGIN, MEET, COMPETE, SHRINK = range(4)
@@ -56,46 +57,60 @@ def _wants(how, st, io, size):
         return NEED_KEYS
     if io["out_shed_room"] - io["shed"] < size:
         return NEED_SHED
-    if how["estimator"] == IN_WINDOW and st["ring_room"] - max(st["ring_size"][0], st["ring_size"][1]) < size:
-        return NEED_RING
+    span = max(st["ring_to"][0] - st["ring_from"][0], st["ring_to"][1] - st["ring_from"][1])
+    if st["expiry_room"] - span < size:
+        return NEED_EXPIRY
+    if how["estimator"] == IN_WINDOW and st["seen_room"] - max(st["seen_size"][0], st["seen_size"][1]) < size:
+        return NEED_SEEN
     return DONE
 
 
-@inlined
-def _look_ahead(st, io, i):
-    """Ask for what later rows will need: with a large memory, waiting for it would be most of the work."""
-    n = io["row_ts_room"]
-    keys = mem.row_key(io)
-    if i + 12 < n:
-        keytable.fetch_bucket(st, keys[i + 12])
-        keytable.fetch_key(st, keys[i + 8])
-        keytable.fetch_tuples(st, keys[i + 4], mem.row_stream(io)[i + 4])
+@kernel
+def _look_ahead(st, io, first):
+    """Look up the keys of the next rows, and ask for what they will need, while other rows have work to do.
+
+    In loops of their own, so that the processor waits for many at a time: with a large memory, waiting for each in
+    turn would be most of the work.
+    """
+    end = min(first + AHEAD, io["row_ts_room"])
+    for i in range(first, end):
+        slot = keytable.find(st, mem.row_key(io, i))
+        mem.set_row_ahead(io, i & (AHEAD - 1), slot)
+        if slot != NONE:
+            mem.fetch_sides(st, slot)
+    for i in range(first, end):
+        slot = mem.row_ahead(io, i & (AHEAD - 1))
+        if slot != NONE:
+            keytable.fetch_shelves(st, slot)
+    io["ahead"] = end
 
 
 @inlined
 def _begin(how, st, io):
     """Late rows, clocks, expiry. A late row is marked by slot -2, a null key by -1."""
     first, end = io["first"], io["end"]
-    ts = mem.row_ts(io)[first]
+    ts = mem.row_ts(io, first)
     oldest = st["oldest"]
+    io["over"] = 0
     for stream in range(STREAMS):
+        io["old_seq"][stream] = st["arrived"][stream]
         oldest[stream] = store.effective_clock(how, st, stream) - how["lateness"]
     for i in range(first, end):
-        stream = mem.row_stream(io)[i]
-        mem.row_slot(io)[i - first] = -2 if ts < oldest[stream] else NONE
-        mem.row_seq(io)[i - first] = st["arrived"][stream]
+        stream = mem.row_stream(io, i)
+        mem.set_row_slot(io, i - first, -2 if ts < oldest[stream] else NONE)
+        mem.set_row_seq(io, i - first, st["arrived"][stream])
         st["arrived"][stream] += 1
-        if mem.row_slot(io)[i - first] == NONE:
+        if mem.row_slot(io, i - first) == NONE:
             st["clock"][stream] = max(st["clock"][stream], ts)
     st["rows"] += end - first
     io["fresh"] = 0
-    io["old"] = st["arrival"]
+    evict.foresee(how, st, 1)
     store.set_bases(how, st)
     weigh.let_go(how, st)
     store.expire(how, st)
     for i in range(first, end):
-        if mem.row_slot(io)[i - first] == -2:
-            _record(st, io, mem.row_stream(io)[i], mem.row_seq(io)[i - first], ts, mem.row_key(io)[i], LATE)
+        if mem.row_slot(io, i - first) == -2:
+            _record(st, io, mem.row_stream(io, i), mem.row_seq(io, i - first), ts, mem.row_key(io, i), LATE)
             st["late"] += 1
     weigh.fold(how, st)
 
@@ -114,22 +129,42 @@ def _output_importance(code, a, b):
 
 
 @inlined
+def _touch(how, st, stream, slot, card):
+    """Note a stored tuple that is part of an output."""
+    touched = mem.touched(st)[st["touched_count"]]
+    touched["item"] = card["item"]
+    touched["slot"] = slot
+    touched["stream"] = stream
+    touched["importance"] = card["importance"]
+    touched["end"] = order.end_of_life(how, stream, card["ts"], card["seq"])
+    st["touched_count"] += 1
+
+
+@inlined
 def _probe(how, st, io, i, slot):
     """Meet the stored tuples of the other stream; returns how many there were."""
-    stream = mem.row_stream(io)[i]
+    stream = mem.row_stream(io, i)
     other = 1 - stream
-    ts, seq, importance = mem.row_ts(io)[i], mem.row_seq(io)[i - io["first"]], mem.row_importance(io)[i]
+    ts, seq, importance = mem.row_ts(io, i), mem.row_seq(io, i - io["first"]), mem.row_importance(io, i)
     # A row window lets everything pass that is stored.
     back = order.window_size(how, other) if order.window_kind(how, other) == TIME else 2**62
     ahead = order.window_size(how, stream) if order.window_kind(how, stream) == TIME else 2**62
-    tick = st["tick"]
     found = 0
     counted = 0
     total = 0.0
     at = io["pairs"]
-    x = int(mem.keys(st, slot)["head"][other])
-    while x != NONE:
-        t = mem.pool(st, x)
+    cumulative = how["organisation"] == CUMULATIVE
+    # Rows of one instant, stream and key meet the same older tuples: those are touched once.
+    first_time = cumulative and mem.probed(st)[other, slot] != st["tick"]
+    if first_time:
+        mem.probed(st)[other, slot] = st["tick"]
+    side = mem.sides(st, slot)
+    base, first, last_place = int(side["shelf"][other]), int(side["first"][other]), int(side["room"][other]) - 1
+    for k in range(side["span"][other]):
+        t = mem.shelf(st, base + ((first + k) & last_place))
+        x = int(t["item"])
+        if x == NONE:
+            continue
         apart = ts - t["ts"]
         if -apart >= ahead + how["lateness"]:
             break  # later arrivals are at most the lateness older than this one: all too new (one stream runs ahead)
@@ -140,16 +175,15 @@ def _probe(how, st, io, i, slot):
                 counted += 1
                 total += worth
                 if how["emit"]:
-                    mem.out_left(io)[at] = seq if stream == 0 else t["seq"]
-                    mem.out_right(io)[at] = t["seq"] if stream == 0 else seq
-                    mem.out_worth(io)[at] = worth
+                    mem.set_out_left(io, at, seq if stream == 0 else t["seq"])
+                    mem.set_out_right(io, at, t["seq"] if stream == 0 else seq)
+                    mem.set_out_worth(io, at, worth)
                     at += 1
-            if how["organisation"] == CUMULATIVE and mem.more(st, x)["mark"] != tick:
-                mem.more(st, x)["mark"] = tick
-                if t["arrival"] < io["old"]:
-                    mem.touched(st)[st["touched_count"]] = x
-                    st["touched_count"] += 1
-        x = int(t["next"])
+            if cumulative:
+                if t["seq"] >= io["old_seq"][other]:
+                    mem.pool(st, x)["met"] = 1
+                elif first_time:
+                    _touch(how, st, other, slot, t)
     io["pairs"] = at
     st["results"] += found
     st["matches"] += counted
@@ -159,35 +193,37 @@ def _probe(how, st, io, i, slot):
 
 @inlined
 def _meet(how, st, io, i):
-    """One row: probe, then store. Returns NEED_PAIRS, untouched, when the results might not fit."""
-    _look_ahead(st, io, i)
+    """One row: probe, then store. Says what it needs, and has done nothing yet, when there might not be room."""
+    if i >= io["ahead"]:
+        _look_ahead(st, io, i)
     place = i - io["first"]
-    if mem.row_slot(io)[place] == -2 or mem.row_null(io)[i]:
-        if mem.row_null(io)[i] and mem.row_slot(io)[place] != -2:
+    if mem.row_slot(io, place) == -2 or mem.row_null(io, i):
+        if mem.row_null(io, i) and mem.row_slot(io, place) != -2:
             st["null"] += 1
         st["arrival"] += 1
         return DONE
-    stream = mem.row_stream(io)[i]
-    slot = keytable.find_or_add(st, mem.row_key(io)[i])
+    stream = mem.row_stream(io, i)
+    slot = mem.row_ahead(io, i & (AHEAD - 1))
+    if slot == NONE:  # it may have come since
+        slot = keytable.find_or_add(st, mem.row_key(io, i))
     if how["emit"]:
-        partners = mem.keys(st, slot)["count"][1 - stream]
+        partners = mem.sides(st, slot)["count"][1 - stream]
         if io["out_left_room"] - io["pairs"] < partners:
             io["wanted"] = partners
             return NEED_PAIRS
+    lacks = shelf.lacks(st, slot, stream)
+    if lacks > 0:
+        io["wanted"] = lacks
+        return NEED_SHELVES
     found = _probe(how, st, io, i, slot)
-    mark = st["tick"] if found > 0 else NONE
-    mem.out_fresh(io)[io["fresh"]] = store.add(
-        how,
-        st,
-        stream,
-        slot,
-        mem.row_ts(io)[i],
-        mem.row_seq(io)[place],
-        mem.row_importance(io)[i],
-        mem.row_bytes(io)[i],
-        mark,
+    ts, seq = mem.row_ts(io, i), mem.row_seq(io, place)
+    x = store.add(
+        how, st, stream, slot, ts, seq, mem.row_importance(io, i), mem.row_bytes(io, i), 1 if found > 0 else 0
     )
-    mem.row_slot(io)[place] = slot
+    mem.set_out_fresh(io, io["fresh"], x)
+    mem.set_row_slot(io, place, slot)
+    if store.is_over(st, stream, store.stamp_of(how, stream, ts, seq)):
+        io["over"] += 1
     io["fresh"] += 1
     st["arrival"] += 1
     return DONE
@@ -199,66 +235,20 @@ def _weigh(how, st, io, first, end):
     if how["estimator"] == TABLE or how["estimator"] == IN_MEMORY:
         return
     for i in range(first, end):
-        slot = mem.row_slot(io)[i - first]
+        slot = mem.row_slot(io, i - first)
         if slot >= 0:
-            weigh.observe(how, st, mem.row_stream(io)[i], slot, mem.row_key(io)[i], mem.row_seq(io)[i - first])
+            weigh.observe(how, st, mem.row_stream(io, i), slot, mem.row_key(io, i), mem.row_seq(io, i - first))
     for i in range(first, end):
-        slot = mem.row_slot(io)[i - first]
+        slot = mem.row_slot(io, i - first)
         if slot >= 0:
-            weigh.refresh(how, st, slot, mem.row_key(io)[i])
+            weigh.refresh(how, st, slot, mem.row_key(io, i))
     weigh.let_go(how, st)
-
-
-@kernel
-def _random_tuple(how, st, group):
-    """RAND's choice within a group."""
-    x = st["random"]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    st["random"] = x
-    unit = np.float64(np.int64(x >> np.uint64(11))) * 2.0**-53
-    if how["groups"] == STREAMS:
-        return int(mem.dense(st)[group, int(unit * st["resident"][group])])
-    i = int(unit * (st["resident"][0] + st["resident"][1]))
-    stream = 0
-    while i >= st["resident"][stream]:
-        i -= st["resident"][stream]
-        stream += 1
-    return int(mem.dense(st)[stream, i])
-
-
-@kernel
-def _lowest_of_all(how, st):
-    """The lowest of what the streams offer; on equal priority the earlier arrival."""
-    lowest, lowest_prio, lowest_arrival = NONE, 0.0, 0
-    for stream in range(STREAMS):
-        x, prio, arrival = order.lowest(how, st, stream)
-        if x != NONE and (lowest == NONE or prio < lowest_prio or (prio == lowest_prio and arrival < lowest_arrival)):
-            lowest, lowest_prio, lowest_arrival = x, prio, arrival
-    return lowest
-
-
-@kernel
-def _lowest(how, st, group):
-    """The tuple that a group gives up next."""
-    if how["organisation"] == RANDOM:
-        return _random_tuple(how, st, group)
-    if how["groups"] == STREAMS:
-        return order.lowest(how, st, group)[0]
-    return _lowest_of_all(how, st)
-
-
-@inlined
-def _used(how, st, group):
-    held = st["stored_bytes"] if how["by_bytes"] else st["resident"]
-    return held[group] if how["groups"] == STREAMS else held[0] + held[1]
 
 
 @inlined
 def _shed(how, st, io, x, why):
-    t = mem.pool(st, x)
-    _record(st, io, t["stream"], t["seq"], t["ts"], mem.keys(st, t["slot"])["key"], why)
+    t, card = mem.pool(st, x), shelf.of(st, x)
+    _record(st, io, t["stream"], card["seq"], card["ts"], mem.keys(st, t["slot"])["key"], why)
     store.discard(how, st, x)
 
 
@@ -267,8 +257,8 @@ def _leave_by_schedule(how, st, io):
     """Replay: whoever's time has come. Returns NEED_SHED when the log is full."""
     now = float(max(st["clock"][0], st["clock"][1]))
     while True:
-        x = _lowest_of_all(how, st)
-        if x == NONE or mem.heap(st)[mem.pool(st, x)["stream"], 0]["prio"] > now:
+        x = evict.lowest_of_all(how, st)
+        if x == NONE or mem.heap(st)[mem.pool(st, x)["stream"], heap.TOP]["prio"] > now:
             return DONE
         if io["shed"] == io["out_shed_room"]:
             return NEED_SHED
@@ -283,11 +273,13 @@ def _compete(how, st, io):
         if _leave_by_schedule(how, st, io) == NEED_SHED:
             return NEED_SHED
     for group in range(how["groups"]):
-        while _used(how, st, group) > st["caps"][group]:
+        while evict.used(how, st, group) > st["caps"][group]:
             if io["shed"] == io["out_shed_room"]:
                 return NEED_SHED
-            _shed(how, st, io, _lowest(how, st, group), EVICTED)
+            _shed(how, st, io, evict.lowest(how, st, group), EVICTED)
             st["evicted"] += 1
+            evict.foresee_draws(how, st, group)
+    evict.foresee(how, st, 0)
     return DONE
 
 
@@ -306,6 +298,61 @@ def _finish(how, st, io, ts):
     st["tick"] += 1
 
 
+@inlined
+def _run(how, st, io):
+    """Instants until the rows are used up (DONE) or something has to be emptied or to grow."""
+    n = io["row_ts_room"]
+    while io["first"] < n:
+        first = io["first"]
+        if io["phase"] == BEGIN:
+            end = first + 1
+            while end < n and mem.row_ts(io, end) == mem.row_ts(io, first):
+                end += 1
+            io["end"] = end
+            need = _wants(how, st, io, end - first)
+            if need != DONE:
+                return need
+            _begin(how, st, io)
+            io["at"] = first
+            io["phase"] = MEET
+        if io["phase"] == MEET:
+            while io["at"] < io["end"]:
+                need = _meet(how, st, io, io["at"])
+                if need != DONE:
+                    return need
+                io["at"] += 1
+            evict.foresee(how, st, 2)
+            _weigh(how, st, io, first, io["end"])
+            order.settle(how, st, mem.out_fresh(io), io["fresh"])
+            if io["over"] > 0:
+                store.expire(how, st)
+            io["phase"] = COMPETE
+        if _compete(how, st, io) == NEED_SHED:
+            io["wanted"] = 1
+            return NEED_SHED
+        _finish(how, st, io, mem.row_ts(io, first))
+        io["first"] = io["end"]
+        io["phase"] = BEGIN
+    return DONE
+
+
+@inlined
+def _is_plain(how):
+    """An exact join of streams in order, by time: the case to which the compiler can cut the loop down."""
+    return (
+        how["organisation"] == KEEP
+        and how["estimator"] == TABLE
+        and how["groups"] == 0
+        and how["fifo"] == 0
+        and how["kind0"] == TIME
+        and how["kind1"] == TIME
+        and how["lateness"] == 0
+        and how["max_skew"] == -1
+        and how["trace_every"] == 0
+        and how["output_importance"] == 0
+    )
+
+
 @entry
 def advance(settings, state, rows):
     """Run instants until the rows are used up (DONE) or something has to be emptied or to grow.
@@ -319,33 +366,7 @@ def advance(settings, state, rows):
         need = _compete(how, st, io)
         st["tick"] += 1
         return need
-    n = io["row_ts_room"]
-    while io["first"] < n:
-        first = io["first"]
-        if io["phase"] == BEGIN:
-            end = first + 1
-            while end < n and mem.row_ts(io)[end] == mem.row_ts(io)[first]:
-                end += 1
-            io["end"] = end
-            need = _wants(how, st, io, end - first)
-            if need != DONE:
-                return need
-            _begin(how, st, io)
-            io["at"] = first
-            io["phase"] = MEET
-        if io["phase"] == MEET:
-            while io["at"] < io["end"]:
-                if _meet(how, st, io, io["at"]) == NEED_PAIRS:
-                    return NEED_PAIRS
-                io["at"] += 1
-            _weigh(how, st, io, first, io["end"])
-            order.settle(how, st, mem.out_fresh(io), io["fresh"])
-            store.expire(how, st)
-            io["phase"] = COMPETE
-        if _compete(how, st, io) == NEED_SHED:
-            io["wanted"] = 1
-            return NEED_SHED
-        _finish(how, st, io, mem.row_ts(io)[first])
-        io["first"] = io["end"]
-        io["phase"] = BEGIN
-    return DONE
+    # The same loop twice: settings do not change while it runs, so that in the first all choices are made beforehand.
+    if _is_plain(how):
+        return _run(how, st, io)
+    return _run(how, st, io)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import keytable, kinetic, mem, weigh
+from shedjoin.engine import heap, keytable, kinetic, mem, shelf, weigh
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_WINDOW, KEY, LIFE, RANDOM, SCHEDULE, TUPLE
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.jit import entry
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.state import (
+    EXPIRY_RECORD,
     HEAP_RECORD,
     KEY_RECORD,
     LINE_RECORD,
@@ -20,7 +21,10 @@ from shedjoin.engine.state import (
     NEVER,
     NONE,
     SEEN_RECORD,
+    SHELF_RECORD,
+    SIDES_RECORD,
     STATE_RECORD,
+    TOUCHED_RECORD,
     TUPLE_RECORD,
 )
 
@@ -36,14 +40,16 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
     st.hold(**_pool_arrays(how, tuples, plan.lateness > 0), **_key_arrays(how, keys), **_heap_arrays(how, tuples, keys))
     until = plan.schedule or (np.zeros(1, np.int64), np.zeros(1, np.int64))
     st.hold(
-        ring=np.zeros((STREAMS, 1024 if how[0]["estimator"] == IN_WINDOW else 1), SEEN_RECORD),
+        shelf=_cache_lines(4096, SHELF_RECORD),
+        expiry=np.zeros((STREAMS, 1024), EXPIRY_RECORD),
+        seen=np.zeros((STREAMS, 1024 if how[0]["estimator"] == IN_WINDOW else 1), SEEN_RECORD),
         sketch=np.zeros(STREAMS * plan.weigher.depth * plan.weigher.width, np.int64),
         until0=until[0],
         until1=until[1],
     )
     measure(st)
     st["clock"] = st["base"] = NEVER
-    st["head"] = st["tail"] = NONE
+    st["free_shelf"] = NONE
     st["free_count"], st["free_key_count"] = tuples, keys
     st["random"] = _first_random_state(seed)
     for stream, table in enumerate(plan.tables):
@@ -76,25 +82,33 @@ def _free_stack(first: int, size: int) -> NDArray[np.int32]:
     return np.arange(size - 1, first - 1, -1, dtype=np.int32)
 
 
-def _lines(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Records of 64 bytes that start where cache lines do."""
-    memory = np.zeros((size + 1) * 64, np.uint8)
+def _cache_lines(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zeros that start where a cache line does."""
+    memory = np.zeros(size * dtype.itemsize + 64, np.uint8)
     skip = -memory.ctypes.data % 64
-    return memory[skip : skip + size * 64].view(dtype)
+    return memory[skip : skip + size * dtype.itemsize].view(dtype)
+
+
+def _heaps(entries: int) -> NDArray[Any]:
+    """An empty heap for each stream, aligned so that siblings share cache lines."""
+    room = entries + heap.TOP + 1  # a multiple of four for every power of two from four on
+    return _cache_lines(STREAMS * room, HEAP_RECORD).reshape(STREAMS, room)
 
 
 def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
     organisation = how[0]["organisation"]
     leaves = size if organisation == LIFE else 1
-    more = organisation == CUMULATIVE or (organisation in (KEY, LIFE) and not how[0]["fifo"])
+    more = organisation in (KEY, LIFE) and not how[0]["fifo"]
+    cumulative = size if organisation == CUMULATIVE else 1
     return {
-        "pool": _lines(size, TUPLE_RECORD),
+        "pool": _cache_lines(size, TUPLE_RECORD),
         "more": np.zeros(size if more else 1, MORE_RECORD),
         "free": _free_stack(0, size),
-        "stray": np.zeros((STREAMS, size if strays else 1), HEAP_RECORD),
+        "stray": _heaps(size if strays else 1),
         "stray_place": np.full(size if strays else 1, NONE, np.int32),
         "dense": np.tile(np.arange(size if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (STREAMS, 1)),
-        "touched": np.zeros(size if organisation == CUMULATIVE else 1, np.int32),
+        "cumulated": np.zeros(cumulative),
+        "touched": np.zeros(cumulative, TOUCHED_RECORD),
         "winner": np.full((STREAMS, 2 * leaves), NONE, np.int32),
         "doubt": np.full((STREAMS, 2 * leaves), kinetic.SURE, np.int64),
         "line": np.zeros((STREAMS, leaves), LINE_RECORD),
@@ -103,10 +117,12 @@ def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
 
 def _key_arrays(how: NDArray[Any], size: int) -> Arrays:
     return {
-        "keys": _lines(size, KEY_RECORD),
+        "keys": np.zeros(size, KEY_RECORD),
+        "sides": _cache_lines(size, SIDES_RECORD),
         "mass": np.zeros((STREAMS, size if how[0]["estimator"] == DECAYED else 1)),
         "buckets": np.full(2 * size, NONE, np.int32),
         "free_keys": _free_stack(0, size),
+        "probed": np.full((STREAMS, size if how[0]["organisation"] == CUMULATIVE else 1), NONE, np.int64),
     }
 
 
@@ -114,7 +130,7 @@ def _heap_arrays(how: NDArray[Any], tuples: int, keys: int) -> Arrays:
     organisation = how[0]["organisation"]
     entries = {KEY: keys, TUPLE: tuples, CUMULATIVE: tuples, SCHEDULE: tuples}.get(int(organisation), 1)
     return {
-        "heap": np.zeros((STREAMS, entries), HEAP_RECORD),
+        "heap": _heaps(entries),
         "place": np.full((STREAMS, {RANDOM: tuples, LIFE: keys}.get(int(organisation), entries)), NONE, np.int32),
     }
 
@@ -162,17 +178,43 @@ def _stack_more(st: Handle, stack: str, count: str, old: NDArray[np.int32]) -> N
     st[count] = held + added
 
 
-def grow_ring(st: Handle, room: int) -> None:
+def grow_seen(st: Handle, room: int) -> None:
     """Room for at least `room` more arrivals in InWindow's memory."""
-    old = st.arrays["ring"]
-    size = _power_of_two(max(2 * old.shape[1], int(st["ring_size"].max()) + room))
-    ring = np.zeros((STREAMS, size), SEEN_RECORD)
+    old = st.arrays["seen"]
+    size = _power_of_two(max(2 * old.shape[1], int(st["seen_size"].max()) + room))
+    seen = np.zeros((STREAMS, size), SEEN_RECORD)
     for stream in range(STREAMS):
-        held = int(st["ring_size"][stream])
-        ring[stream, :held] = np.roll(old[stream], -int(st["ring_head"][stream]))[:held]
-    st["ring_head"] = 0
-    st.hold(ring=ring)
+        held = int(st["seen_size"][stream])
+        seen[stream, :held] = np.roll(old[stream], -int(st["seen_head"][stream]))[:held]
+    st["seen_head"] = 0
+    st.hold(seen=seen)
     measure(st)
+
+
+def grow_expiry(st: Handle, room: int) -> None:
+    """Room for at least `room` more tuples in the order of expiry."""
+    old = st.arrays["expiry"]
+    span = st["ring_to"] - st["ring_from"]
+    size = _power_of_two(max(2 * old.shape[1], int(span.max()) + room))
+    expiry = np.zeros((STREAMS, size), EXPIRY_RECORD)
+    for stream in range(STREAMS):
+        counters = np.arange(int(st["ring_from"][stream]), int(st["ring_to"][stream]))
+        expiry[stream, counters & (size - 1)] = old[stream, counters & (old.shape[1] - 1)]
+        items, places = expiry[stream, counters & (size - 1)]["item"], counters & (size - 1)
+        there = items != NONE
+        st.arrays["pool"]["queued"][items[there]] = places[there]
+    st.hold(expiry=expiry)
+    measure(st)
+
+
+def grow_shelves(st: Handle, room: int) -> None:
+    """A new arena for the shelves, with room for at least one more of `room` places."""
+    old = Handle(STATE_RECORD)
+    old.hold(shelf=st.arrays["shelf"])
+    size = _power_of_two(2 * (_needed(st.for_kernel()) + room))
+    st.hold(shelf=_cache_lines(size, SHELF_RECORD))
+    measure(st)
+    _repack(st.for_kernel(), old.for_kernel())
 
 
 def make_room_for_keys(how: NDArray[Any], st: Handle, room: int) -> None:
@@ -201,6 +243,16 @@ def _rehash(keys, old, new):  # type: ignore[no-untyped-def]
 
 
 @entry
+def _needed(state):  # type: ignore[no-untyped-def]
+    return shelf.needed(state[0])
+
+
+@entry
+def _repack(state, source):  # type: ignore[no-untyped-def]
+    shelf.repack(state[0], source[0])
+
+
+@entry
 def _replay(state):  # type: ignore[no-untyped-def]
     st = state[0]
     for stream in range(STREAMS):
@@ -214,4 +266,4 @@ def _preload(state, stream, keys, weights):  # type: ignore[no-untyped-def]
     for i in range(keys.size):
         slot = keytable.find_or_add(st, keys[i])
         mem.keys(st, slot)["held"] = 1
-        mem.keys(st, slot)["weight"][stream] = weights[i]
+        mem.sides(st, slot)["weight"][stream] = weights[i]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from shedjoin.engine import heap, kinetic, mem, pairing
+from shedjoin.engine import heap, kinetic, mem, pairing, shelf
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
@@ -32,8 +32,8 @@ def end_of_life(how, stream, ts, seq):
 
 
 @inlined
-def _share_of_life(how, st, stream, t):
-    return (end_of_life(how, stream, t["ts"], t["seq"]) - st["base"][stream]) / window_size(how, stream)
+def _share_of_life(how, st, stream, end):
+    return (end - st["base"][stream]) / window_size(how, stream)
 
 
 @inlined
@@ -47,7 +47,7 @@ def current_matches(how, st, stream, slot):
     """Matches expected for a tuple of `stream`, on the scale of counts."""
     if how["estimator"] == DECAYED:
         return mem.mass(st)[1 - stream, slot] * math.exp2(-half_lives(how, st, max(st["clock"][0], st["clock"][1])))
-    return mem.keys(st, slot)["weight"][1 - stream]
+    return mem.sides(st, slot)["weight"][1 - stream]
 
 
 @inlined
@@ -80,9 +80,9 @@ def _key_priority(how, rank, weight):
 
 
 @inlined
-def _lowest_of_key(how, st, stream, slot):
-    entry = mem.keys(st, slot)
-    return int(entry["head"][stream] if how["fifo"] else entry["root"][stream])
+def lowest_of_key(how, st, stream, slot):
+    """The tuple that a key would give up first."""
+    return int(mem.sides(st, slot)["low"][stream])
 
 
 @inlined
@@ -96,10 +96,10 @@ def _reweigh_line(how, st, stream, slot, present, low):
             st["heap_size"][stream] += 1
             place[stream, slot] = leaf
         line = mem.line(st)[stream, leaf]
-        t = mem.pool(st, low)
-        line["weight"] = mem.keys(st, slot)["weight"][1 - stream]
-        line["end"] = end_of_life(how, stream, t["ts"], t["seq"])
-        line["arrival"] = t["arrival"]
+        card = shelf.of(st, low)
+        line["weight"] = mem.sides(st, slot)["weight"][1 - stream]
+        line["end"] = end_of_life(how, stream, card["ts"], card["seq"])
+        line["arrival"] = mem.pool(st, low)["arrival"]
         line["slot"] = slot
         kinetic.enter(st, stream, leaf, True)
     elif leaf != NONE:
@@ -114,9 +114,9 @@ def reweigh(how, st, stream, slot):
     """Put a key where its lowest tuple and its weight say."""
     if how["organisation"] != KEY and how["organisation"] != LIFE:
         return
-    entry = mem.keys(st, slot)
-    present = entry["count"][stream] > 0
-    low = _lowest_of_key(how, st, stream, slot)
+    side = mem.sides(st, slot)
+    present = side["count"][stream] > 0
+    low = lowest_of_key(how, st, stream, slot)
     if how["organisation"] == LIFE:
         _reweigh_line(how, st, stream, slot, present, low)
         return
@@ -129,7 +129,7 @@ def reweigh(how, st, stream, slot):
     # Inside a key of which the oldest is the lowest there are no ranks: the neutral element stands for them.
     neutral = 1.0 if how["combine"] == PRODUCT else 0.0
     rank = neutral if how["fifo"] else mem.more(st, low)["rank"]
-    prio = _key_priority(how, rank, entry["weight"][1 - stream])
+    prio = _key_priority(how, rank, side["weight"][1 - stream])
     if place[slot] == NONE:
         heap.push(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st, low)["arrival"], slot)
         st["heap_size"][stream] += 1
@@ -145,16 +145,17 @@ def _push(st, stream, prio, rank, arrival, x):
 
 @inlined
 def enter(how, st, x):
-    """A tuple was stored (it is in its key's chain already)."""
+    """A tuple was stored (it is on its key's shelf already)."""
     t = mem.pool(st, x)
     stream, slot = int(t["stream"]), int(t["slot"])
     if how["organisation"] == KEY or how["organisation"] == LIFE:
         if not how["fifo"]:
-            mem.more(st, x)["rank"] = _rank(how, stream, t["importance"], t["ts"], t["seq"])
+            card = shelf.of(st, x)
+            mem.more(st, x)["rank"] = _rank(how, stream, card["importance"], card["ts"], card["seq"])
             mem.more(st, x)["arrival"] = t["arrival"]
-            root = mem.keys(st, slot)["root"]
-            root[stream] = pairing.insert(st, int(root[stream]), x)
-        if _lowest_of_key(how, st, stream, slot) == x:
+            low = mem.sides(st, slot)["low"]
+            low[stream] = pairing.insert(st, int(low[stream]), x)
+        if lowest_of_key(how, st, stream, slot) == x:
             reweigh(how, st, stream, slot)
     elif how["organisation"] == RANDOM:
         last = st["heap_size"][stream]
@@ -163,12 +164,12 @@ def enter(how, st, x):
         st["heap_size"][stream] = last + 1
     elif how["organisation"] == SCHEDULE:
         until = mem.until0(st) if stream == 0 else mem.until1(st)
-        _push(st, stream, float(until[t["seq"]]), 0.0, t["arrival"], x)
+        _push(st, stream, float(until[shelf.of(st, x)["seq"]]), 0.0, t["arrival"], x)
 
 
 @inlined
 def leave(how, st, x):
-    """A tuple is about to go (it is still in its key's chain, which `forget` looks at afterwards)."""
+    """A tuple is about to go (it is still on its key's shelf)."""
     stream = int(mem.pool(st, x)["stream"])
     organisation = how["organisation"]
     if organisation == RANDOM:
@@ -182,19 +183,19 @@ def leave(how, st, x):
         heap.remove(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], x)
         st["heap_size"][stream] -= 1
     elif (organisation == KEY or organisation == LIFE) and not how["fifo"]:
-        root = mem.keys(st, mem.pool(st, x)["slot"])["root"]
-        root[stream] = pairing.remove(st, int(root[stream]), x)
+        low = mem.sides(st, mem.pool(st, x)["slot"])["low"]
+        low[stream] = pairing.remove(st, int(low[stream]), x)
 
 
 @kernel
 def _fixed_priority(how, st, x):
-    t = mem.pool(st, x)
-    stream = int(t["stream"])
-    importance = t["importance"]
-    matches = current_matches(how, st, stream, int(t["slot"]))
+    card = shelf.of(st, x)
+    stream = int(mem.pool(st, x)["stream"])
+    importance = card["importance"]
+    matches = current_matches(how, st, stream, int(mem.pool(st, x)["slot"]))
     if how["combine"] == PRODUCT:
         return importance * matches
-    share = _share_of_life(how, st, stream, t)
+    share = _share_of_life(how, st, stream, end_of_life(how, stream, card["ts"], card["seq"]))
     if how["combine"] == SUM:
         return how["importance"] * importance + how["matches"] * matches + how["life"] * share
     return how["importance"] * math.log(importance) + _log_matches(how, matches) + how["life"] * share
@@ -205,18 +206,15 @@ def _power(base, exponent):
     return base if exponent == 1.0 else base**exponent
 
 
-@kernel
-def _gain(how, st, x):
-    t = mem.pool(st, x)
-    stream = int(t["stream"])
-    matches = current_matches(how, st, stream, int(t["slot"]))
-    share = _share_of_life(how, st, stream, t)
+@inlined
+def _gain(how, st, stream, slot, importance, end):
+    share = _share_of_life(how, st, stream, end)
     if share <= 0.0:
         return 0.0  # it arrived outside its window and is about to go
     return (
         how["gain"]
-        * _power(t["importance"], how["importance"])
-        * _power(matches, how["matches"])
+        * _power(importance, how["importance"])
+        * _power(current_matches(how, st, stream, slot), how["matches"])
         * _power(share, how["life"])
     )
 
@@ -230,6 +228,19 @@ def _move(st, stream, prio, x):
 
 
 @kernel
+def _settle_fresh(how, st, x):
+    t, card = mem.pool(st, x), shelf.of(st, x)
+    stream, slot = int(t["stream"]), int(t["slot"])
+    value = card["importance"]
+    if t["met"]:
+        end = end_of_life(how, stream, card["ts"], card["seq"])
+        value += _gain(how, st, stream, slot, card["importance"], end)
+    value = math.log(value) - st["tick"] * how["log_loss"]
+    mem.cumulated(st)[x] = value
+    _push(st, stream, value, card["importance"], t["arrival"], x)
+
+
+@kernel
 def _settle_cumulative(how, st, fresh, size):
     """A gain raises a priority, so the heap may lag behind: `_raise_to_date` mends it where it matters, at the top.
 
@@ -237,23 +248,19 @@ def _settle_cumulative(how, st, fresh, size):
     """
     tick = st["tick"]
     for i in range(size):
-        x = fresh[i]
-        t = mem.pool(st, x)
-        value = t["importance"]
-        if mem.more(st, x)["mark"] == tick:
-            value += _gain(how, st, x)
-        value = math.log(value) - tick * how["log_loss"]
-        mem.more(st, x)["rank"] = value
-        _push(st, int(t["stream"]), value, t["importance"], t["arrival"], x)
-    for i in range(st["touched_count"]):
-        x = int(mem.touched(st)[i])
-        more = mem.more(st, x)
-        value = math.exp(more["rank"] + (tick - 1) * how["log_loss"]) + _gain(how, st, x)
-        value = math.log(value) - tick * how["log_loss"]
-        fell = value < more["rank"]
-        more["rank"] = value
-        if fell:
-            _move(st, int(mem.pool(st, x)["stream"]), value, x)
+        _settle_fresh(how, st, fresh[i])
+    count = st["touched_count"]
+    for i in range(count):
+        if i + 16 < count:
+            mem.fetch_cumulated(st, mem.touched(st)[i + 16]["item"])
+        old = mem.touched(st)[i]
+        x = int(old["item"])
+        before = mem.cumulated(st)[x]
+        gain = _gain(how, st, old["stream"], old["slot"], old["importance"], old["end"])
+        value = math.log(math.exp(before + (tick - 1) * how["log_loss"]) + gain) - tick * how["log_loss"]
+        mem.cumulated(st)[x] = value
+        if value < before:
+            _move(st, old["stream"], value, x)
     st["touched_count"] = 0
 
 
@@ -261,9 +268,9 @@ def _settle_cumulative(how, st, fresh, size):
 def _raise_to_date(st, stream):
     """Give the top its true priority until one stays on top with it."""
     while True:
-        top = mem.heap(st)[stream, 0]
+        top = mem.heap(st)[stream, heap.TOP]
         x = int(top["item"])
-        value = mem.more(st, x)["rank"]
+        value = mem.cumulated(st)[x]
         if not top["prio"] < value:
             return
         _move(st, stream, value, x)
@@ -276,7 +283,7 @@ def settle(how, st, fresh, size):
         for i in range(size):
             x = fresh[i]
             t = mem.pool(st, x)
-            _push(st, int(t["stream"]), _fixed_priority(how, st, x), t["importance"], t["arrival"], x)
+            _push(st, int(t["stream"]), _fixed_priority(how, st, x), shelf.of(st, x)["importance"], t["arrival"], x)
     elif how["organisation"] == CUMULATIVE:
         _settle_cumulative(how, st, fresh, size)
 
@@ -288,13 +295,13 @@ def lowest(how, st, stream):
         return NONE, 0.0, 0
     if how["organisation"] == LIFE:
         line = mem.line(st)[stream, kinetic.lowest(st, stream)]
-        x = _lowest_of_key(how, st, stream, line["slot"])
+        x = lowest_of_key(how, st, stream, line["slot"])
         return x, line["weight"] * (line["end"] - st["base"][stream]), line["arrival"]
     if how["organisation"] == CUMULATIVE:
         _raise_to_date(st, stream)
-    top = mem.heap(st)[stream, 0]
+    top = mem.heap(st)[stream, heap.TOP]
     if how["organisation"] == KEY:
-        x = _lowest_of_key(how, st, stream, top["item"])
+        x = lowest_of_key(how, st, stream, top["item"])
         prio = top["prio"]
         if how["combine"] != PRODUCT:
             prio = prio - how["life"] * (st["base"][stream] / window_size(how, stream))
@@ -308,7 +315,7 @@ def rescale(how, st, factor):
     if how["organisation"] == KEY and how["combine"] == PRODUCT:
         for stream in range(2):
             for i in range(st["heap_size"][stream]):
-                mem.heap(st)[stream, i]["prio"] *= factor
+                mem.heap(st)[stream, heap.TOP + i]["prio"] *= factor
             # What differed may be equal now: both may have become 0.
             heap.rebuild(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream])
     elif how["organisation"] == LIFE:

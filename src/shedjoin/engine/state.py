@@ -10,60 +10,79 @@ NONE = -1
 #: A clock that has not started.
 NEVER = -(2**62)
 
-# A stored tuple: one cache line.
+# A stored tuple: half a cache line. Its time, row number and importance are on its key's shelf.
 TUPLE_RECORD = np.dtype(
     [
-        ("ts", "i8"),
-        ("seq", "i8"),
-        ("importance", "f8"),
         ("arrival", "i8"),
-        ("next", "i4"),  # tuples of one stream and key, oldest first
-        ("prev", "i4"),
-        ("later", "i4"),  # tuples of one stream in the order in which they expire
-        ("earlier", "i4"),
         ("slot", "i4"),  # its key
+        ("place", "i4"),  # on the shelves
+        ("queued", "i4"),  # its place in the order of expiry; -1: came out of order, is in a heap of its own
         ("bytes", "i4"),
         ("stream", "i4"),
-        ("strayed", "i4"),  # came out of order: expires through a heap of its own
+        ("met", "i4"),  # was part of an output in the instant of its arrival
     ]
 )
 # What only some policies need of a tuple.
 MORE_RECORD = np.dtype(
     [
-        ("rank", "f8"),  # the order inside a key; for cumulative priorities, the priority itself
+        ("rank", "f8"),  # the order inside a key
         ("arrival", "i8"),
-        ("mark", "i8"),  # the last instant in which it was part of an output
         ("child", "i4"),  # the pairing heap inside a key
         ("sibling", "i4"),
         ("back", "i4"),
         ("unused", "i4"),
     ]
 )
-# A key and what each stream has of it: one cache line.
 KEY_RECORD = np.dtype(
     [
         ("key", "i8"),
         ("next", "i4"),  # in its bucket
         ("held", "i4"),  # by an estimator
-        ("head", "i4", (2,)),
-        ("tail", "i4", (2,)),
+    ]
+)
+# What each stream has of a key: one cache line.
+SIDES_RECORD = np.dtype(
+    [
+        ("shelf", "i4", (2,)),  # where the tuples are, see shelf.py
+        ("room", "i4", (2,)),
+        ("first", "i4", (2,)),
+        ("span", "i4", (2,)),  # from the first tuple to the last, gaps included
         ("count", "i4", (2,)),
-        ("root", "i4", (2,)),
+        ("low", "i4", (2,)),  # the tuple that goes first, for policies that order keys
         ("weight", "f8", (2,)),
     ]
 )
+# What a probe reads of a tuple, side by side with the others of its key and stream.
+SHELF_RECORD = np.dtype([("ts", "i8"), ("seq", "i8"), ("importance", "f8"), ("item", "i4"), ("unused", "i4")])
+#: Lists of empty shelves, one for each room that a power of two can be.
+SHELF_LISTS = 31
 HEAP_RECORD = np.dtype([("prio", "f8"), ("rank", "f8"), ("arrival", "i8"), ("item", "i8")])
 LINE_RECORD = np.dtype([("weight", "f8"), ("end", "i8"), ("arrival", "i8"), ("slot", "i8")])
+# A stamp is what a tuple expires by: its time, or its row number.
+EXPIRY_RECORD = np.dtype([("item", "i4"), ("slot", "i4"), ("stamp", "i8")])
+TOUCHED_RECORD = np.dtype([("item", "i4"), ("slot", "i4"), ("stream", "i8"), ("importance", "f8"), ("end", "i8")])
 SEEN_RECORD = np.dtype([("stamp", "i8"), ("slot", "i8")])
 SHED_RECORD = np.dtype(
     [(name, "i8") for name in ("stream", "seq", "ts", "key", "when", "tick", "why", "seen0", "seen1")]
 )
 
 #: The arrays of a state, by what their length depends on.
-POOL_ARRAYS = ("pool", "more", "free", "stray", "stray_place", "dense", "touched", "winner", "doubt", "line")
-KEY_ARRAYS = ("keys", "mass", "buckets", "free_keys")
+POOL_ARRAYS = (
+    "pool",
+    "more",
+    "free",
+    "stray",
+    "stray_place",
+    "dense",
+    "cumulated",
+    "touched",
+    "winner",
+    "doubt",
+    "line",
+)
+KEY_ARRAYS = ("keys", "sides", "mass", "buckets", "free_keys", "probed")
 HEAP_ARRAYS = ("heap", "place")
-OTHER_ARRAYS = ("ring", "sketch", "until0", "until1")
+OTHER_ARRAYS = ("shelf", "expiry", "seen", "sketch", "until0", "until1")
 STATE_ARRAYS = POOL_ARRAYS + KEY_ARRAYS + HEAP_ARRAYS + OTHER_ARRAYS
 
 #: Totals since the beginning of the join.
@@ -76,6 +95,7 @@ _NUMBERS = (
     "touched_count",
     "peak_tuples",
     "peak_bytes",
+    "shelf_top",  # what lies behind this was never used
     "epoch",  # Decayed: how often weights were folded
     "t0",
     "started",
@@ -86,26 +106,34 @@ _BY_STREAM = (
     "resident",
     "stored_bytes",
     "caps",
-    "head",  # the next to expire
-    "tail",
+    "ring_from",  # the ring of expiry: counters, of which the low bits are places
+    "ring_to",
+    "ring_newest",
+    "ring_ready",  # up to here, what expiry will need was asked for
     "heap_size",
     "stray_size",
-    "ring_head",
-    "ring_size",
+    "seen_head",
+    "seen_size",
     "base",  # what remaining life is counted from
     "oldest",  # rows before this are late
+    "limit",  # where the window ends: tuples up to this stamp are over
 )
 STATE_RECORD = np.dtype(
     [(name, "i8") for name in COUNTERS + _NUMBERS]
     + [("importance", "f8"), ("random", "u8")]
     + [(name, "i8", (2,)) for name in _BY_STREAM]
+    + [("free_shelf", "i8", (SHELF_LISTS,))]
     + pointers(*STATE_ARRAYS)
 )
 
-ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes", "seq", "slot")
+ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes", "seq", "slot", "ahead")
 OUT_ARRAYS = ("left", "right", "worth", "shed", "trace", "fresh")
 # The rows of a push, where the loop is in them, and the buffers it writes to.
 IO_RECORD = np.dtype(
-    [(name, "i8") for name in ("first", "end", "phase", "at", "old", "fresh", "pairs", "shed", "traces", "wanted")]
+    [
+        (name, "i8")
+        for name in ("first", "end", "phase", "at", "over", "fresh", "pairs", "shed", "traces", "wanted", "ahead")
+    ]
+    + [("old_seq", "i8", (2,))]
     + pointers(*(f"row_{name}" for name in ROW_ARRAYS), *(f"out_{name}" for name in OUT_ARRAYS))
 )

@@ -40,7 +40,7 @@ def _cell(how, stream, row, key):
 def stored(how, st, stream, slot, change):
     """A tuple was stored (+1) or went (-1): what counts in memory means to the other stream."""
     if how["estimator"] == IN_MEMORY:
-        mem.keys(st, slot)["weight"][stream] += change
+        mem.sides(st, slot)["weight"][stream] += change
         order.reweigh(how, st, 1 - stream, slot)
 
 
@@ -49,21 +49,21 @@ def let_go(how, st):
     """Arrivals that have left the window no longer count."""
     if how["estimator"] != IN_WINDOW:
         return
-    size = st["ring_room"]
+    size = st["seen_room"]
     for stream in range(2):
         span = order.window_size(how, stream)
         if order.window_kind(how, stream) == ROW:
             limit = st["arrived"][stream] - span - 1
         else:
             limit = st["clock"][stream] - span
-        while st["ring_size"][stream] > 0:
-            first = mem.ring(st)[stream, st["ring_head"][stream]]
+        while st["seen_size"][stream] > 0:
+            first = mem.seen(st)[stream, st["seen_head"][stream]]
             if first["stamp"] > limit:
                 break
             slot = first["slot"]
-            st["ring_head"][stream] = (st["ring_head"][stream] + 1) & (size - 1)
-            st["ring_size"][stream] -= 1
-            mem.keys(st, slot)["weight"][stream] -= 1.0
+            st["seen_head"][stream] = (st["seen_head"][stream] + 1) & (size - 1)
+            st["seen_size"][stream] -= 1
+            mem.sides(st, slot)["weight"][stream] -= 1.0
             mem.keys(st, slot)["held"] -= 1
             order.reweigh(how, st, 1 - stream, slot)
 
@@ -81,7 +81,7 @@ def fold(how, st):
             for stream in range(2):
                 mem.mass(st)[stream, slot] *= FOLD
                 if live:
-                    mem.keys(st, slot)["weight"][stream] *= FOLD
+                    mem.sides(st, slot)["weight"][stream] *= FOLD
         order.rescale(how, st, FOLD)
 
 
@@ -94,18 +94,18 @@ def _live(how):
 @inlined
 def observe(how, st, stream, slot, key, seq):
     """A row of this instant, seen by the estimator."""
-    entry = mem.keys(st, slot)
+    entry, side = mem.keys(st, slot), mem.sides(st, slot)
     if how["estimator"] == HISTORY:
-        entry["weight"][stream] += 1.0
+        side["weight"][stream] += 1.0
         entry["held"] = 1
         order.reweigh(how, st, 1 - stream, slot)
     elif how["estimator"] == IN_WINDOW:
-        size = st["ring_room"]
-        seen = mem.ring(st)[stream, (st["ring_head"][stream] + st["ring_size"][stream]) & (size - 1)]
-        seen["stamp"] = seq if order.window_kind(how, stream) == ROW else st["clock"][stream]
-        seen["slot"] = slot
-        st["ring_size"][stream] += 1
-        entry["weight"][stream] += 1.0
+        size = st["seen_room"]
+        arrival = mem.seen(st)[stream, (st["seen_head"][stream] + st["seen_size"][stream]) & (size - 1)]
+        arrival["stamp"] = seq if order.window_kind(how, stream) == ROW else st["clock"][stream]
+        arrival["slot"] = slot
+        st["seen_size"][stream] += 1
+        side["weight"][stream] += 1.0
         entry["held"] += 1
         order.reweigh(how, st, 1 - stream, slot)
     elif how["estimator"] == DECAYED:
@@ -116,7 +116,7 @@ def observe(how, st, stream, slot, key, seq):
         mem.mass(st)[stream, slot] += math.exp2(order.half_lives(how, st, st["clock"][stream]))
         entry["held"] = 1
         if _live(how):
-            entry["weight"][stream] = mem.mass(st)[stream, slot]
+            side["weight"][stream] = mem.mass(st)[stream, slot]
             order.reweigh(how, st, 1 - stream, slot)
     elif how["estimator"] == COUNT_MIN:
         for row in range(how["depth"]):
@@ -131,7 +131,7 @@ def _forget(how, st, slot):
         if mass > 0.0 and mass < FORGOTTEN * math.exp2(order.half_lives(how, st, st["clock"][stream])):
             mem.mass(st)[stream, slot] = 0.0
             if _live(how):
-                mem.keys(st, slot)["weight"][stream] = 0.0
+                mem.sides(st, slot)["weight"][stream] = 0.0
                 order.reweigh(how, st, 1 - stream, slot)
 
 
@@ -143,11 +143,11 @@ def refresh(how, st, slot, key):
             least = mem.sketch(st)[_cell(how, stream, 0, key)]
             for row in range(1, how["depth"]):
                 least = min(least, mem.sketch(st)[_cell(how, stream, row, key)])
-            mem.keys(st, slot)["weight"][stream] = least
+            mem.sides(st, slot)["weight"][stream] = least
             order.reweigh(how, st, 1 - stream, slot)
     elif how["estimator"] == DECAYED and not _live(how):
         for stream in range(2):
-            mem.keys(st, slot)["weight"][stream] = order.current_matches(how, st, 1 - stream, slot)
+            mem.sides(st, slot)["weight"][stream] = order.current_matches(how, st, 1 - stream, slot)
             order.reweigh(how, st, 1 - stream, slot)
 
 
@@ -164,7 +164,7 @@ def sweep(how, st):
 @kernel
 def _negligible(how, st, slot):
     for stream in range(2):
-        if mem.keys(st, slot)["count"][stream] != 0:
+        if mem.sides(st, slot)["count"][stream] != 0:
             return False
         if mem.mass(st)[stream, slot] >= FORGOTTEN * math.exp2(order.half_lives(how, st, st["clock"][stream])):
             return False

@@ -1,0 +1,111 @@
+"""Who expires next: the tuples of a stream in order of arrival, and apart from them those that came out of order.
+
+A ring of places in the pool. A tuple that is evicted leaves a gap; when more than half are gaps, the rest close ranks. A
+ring rather than links, so that one can look ahead in it.
+"""
+
+from __future__ import annotations
+
+from shedjoin.engine import heap, mem
+from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.state import NONE
+
+# So many are looked at ahead.
+AHEAD = 8
+
+
+@inlined
+def enter(st, x, stream, stamp):
+    """To the end of the ring; a tuple out of order waits in a heap by time."""
+    t = mem.pool(st, x)
+    to = st["ring_to"][stream]
+    if stamp >= st["ring_newest"][stream] or to == st["ring_from"][stream]:
+        place = to & (st["expiry_room"] - 1)
+        there = mem.expiry(st)[stream, place]
+        there["item"] = x
+        there["slot"] = t["slot"]
+        there["stamp"] = stamp
+        t["queued"] = place
+        st["ring_to"][stream] = to + 1
+        st["ring_newest"][stream] = stamp
+        return
+    t["queued"] = NONE
+    heap.push(mem.stray(st)[stream], mem.stray_place(st), st["stray_size"][stream], float(stamp), 0.0, t["arrival"], x)
+    st["stray_size"][stream] += 1
+
+
+@inlined
+def leave(st, x, stream):
+    """A tuple expires or is evicted (it is no longer counted as resident)."""
+    place = int(mem.pool(st, x)["queued"])
+    if place == NONE:
+        heap.remove(mem.stray(st)[stream], mem.stray_place(st), st["stray_size"][stream], x)
+        st["stray_size"][stream] -= 1
+        return
+    ring = mem.expiry(st)[stream]
+    ring[place]["item"] = NONE
+    first, to = st["ring_from"][stream], st["ring_to"][stream]
+    last_place = st["expiry_room"] - 1
+    if place == first & last_place:
+        # The front is never a gap.
+        while first < to and ring[first & last_place]["item"] == NONE:
+            first += 1
+        st["ring_from"][stream] = first
+    elif to - first > 2 * (st["resident"][stream] - st["stray_size"][stream]) + 64:
+        _close_ranks(st, stream)
+
+
+@kernel
+def _close_ranks(st, stream):
+    ring = mem.expiry(st)[stream]
+    last_place = st["expiry_room"] - 1
+    to = st["ring_from"][stream]
+    for at in range(st["ring_from"][stream], st["ring_to"][stream]):
+        there = ring[at & last_place]
+        item = there["item"]
+        if item != NONE:
+            ring[to & last_place] = there
+            mem.pool(st, item)["queued"] = to & last_place
+            to += 1
+    st["ring_to"][stream] = to
+    st["ring_ready"][stream] = 0
+
+
+@inlined
+def following(st, stream):
+    """(tuple, stamp) that expires next; tuple -1 when there is none."""
+    head, stamp = NONE, 0
+    if st["ring_from"][stream] < st["ring_to"][stream]:
+        first = mem.expiry(st)[stream, st["ring_from"][stream] & (st["expiry_room"] - 1)]
+        head, stamp = int(first["item"]), int(first["stamp"])
+    if st["stray_size"][stream] > 0:
+        top = mem.stray(st)[stream, heap.TOP]
+        ts = int(top["prio"])
+        if head == NONE or ts < stamp or (ts == stamp and top["arrival"] < mem.pool(st, head)["arrival"]):
+            return int(top["item"]), ts
+    return head, stamp
+
+
+@inlined
+def look_ahead(st, stream):
+    """Ask for what those that expire soon will need, when all that was asked for is used up."""
+    if st["ring_from"][stream] >= st["ring_ready"][stream]:
+        _look_ahead(st, stream)
+
+
+@kernel
+def _look_ahead(st, stream):
+    ring, last_place = mem.expiry(st)[stream], st["expiry_room"] - 1
+    first = st["ring_from"][stream]
+    end = min(first + AHEAD, st["ring_to"][stream])
+    for at in range(first, end):
+        soon = ring[at & last_place]
+        if soon["item"] != NONE:
+            mem.fetch_tuple(st, soon["item"])
+            mem.fetch_sides(st, soon["slot"])
+    for at in range(first, end):
+        soon = ring[at & last_place]
+        if soon["item"] != NONE:
+            side = mem.sides(st, soon["slot"])
+            mem.fetch_shelf(st, side["shelf"][stream] + side["first"][stream])
+    st["ring_ready"][stream] = end
