@@ -164,7 +164,7 @@ def constants(dtype: np.dtype[Any]) -> None:
     if numba.config.DISABLE_JIT:
         return
 
-    @lower_builtin("static_getitem", from_dtype(dtype), types.StringLiteral)  # type: ignore[untyped-decorator]
+    @lower_builtin("static_getitem", from_dtype(dtype), types.StringLiteral)
     def read(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _load(context, builder, signature.args[0], args[0], args[1])
 
