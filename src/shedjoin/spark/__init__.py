@@ -1,0 +1,1 @@
+"""The budgeted join on Spark Structured Streaming."""
