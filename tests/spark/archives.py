@@ -92,9 +92,7 @@ def make(
             pairs = zip(out.left.tolist(), out.right.tolist(), strict=True)
             made.met |= {(shard, left, right): batch for left, right in pairs}
             records = out.shed.to_arrow().drop_columns(["tick"]).to_pylist()
-            made.shed += [
-                {**record, "left_at": record["when"], "shard": shard, "batch": batch} for record in records
-            ]
+            made.shed += [{**record, "left_at": record["when"], "shard": shard, "batch": batch} for record in records]
     return made
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from spark import archives
 
 import shedjoin as sj
 from shedjoin.spark.archive import Archive
 from shedjoin.spark.missing import Span, missing_pairs
+from spark import archives
 
 T, R = sj.TimeWindow, sj.RowWindow
 WINDOWS = [(T(5), T(5)), (T(2), T(9)), (R(3), R(3)), (R(2), R(6)), (T(4), R(3)), (R(3), T(4))]
@@ -44,7 +44,10 @@ def test_results_and_missing_pairs_are_the_exact_join_at_every_step(spark: Any, 
     for upto in (1, 2, 5):
         arrived = {
             shard: tuple(
-                sum(r.shard == shard and r.stream == side and r.batch <= (-1 if after is None else after) for r in made.rows)
+                sum(
+                    r.shard == shard and r.stream == side and r.batch <= (-1 if after is None else after)
+                    for r in made.rows
+                )
                 for side in (0, 1)
             )
             for shard in range(60)

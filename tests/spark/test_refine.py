@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark import archives
 
 import shedjoin as sj
 from shedjoin.spark import refine as module
 from shedjoin.spark.archive import Archive, Layout
 from shedjoin.spark.refine import Refinement, refine
+from spark import archives
 
 T, R = sj.TimeWindow, sj.RowWindow
 LAYOUT = Layout((), (("left", 0, "label"), ("right", 1, "label")))
@@ -71,9 +71,10 @@ def test_what_was_begun_is_finished_and_nothing_comes_twice(
         raise OSError("the disk is full")
 
     archive = stored(spark, tmp_path / "archive", made, 2, 1)
-    with monkeypatch.context() as broken, pytest.raises(OSError, match="the disk is full"):
+    with monkeypatch.context() as broken:
         broken.setattr(module, "_newly_incomplete", dies)
-        refine(archive, into=target)
+        with pytest.raises(OSError, match="the disk is full"):
+            refine(archive, into=target)
     archive = stored(spark, tmp_path / "archive", made, 3, 2)
     outcome = refine(archive, into=target)
     assert rows_of(outcome) == labels(made.exact() - set(made.met))

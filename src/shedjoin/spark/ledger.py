@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import InputError
@@ -51,7 +52,7 @@ class Ledger:
     def done(self) -> list[Step]:
         """The finished steps in order."""
         steps = sorted(self._read("done"), key=lambda step: step.upto)
-        for one, two in zip(steps, steps[1:], strict=False):
+        for one, two in pairwise(steps):
             if two.after != one.upto:
                 raise InputError(
                     f"{self._path} has steps that overlap or leave a gap, at batch {one.upto}: two jobs have refined it at once. "

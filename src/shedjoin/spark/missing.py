@@ -40,8 +40,8 @@ class Span:
 
 
 def missing_pairs(archive: Archive, span: Span | None = None) -> DataFrame:
-    """Every missing pair once: `_sj_shard`, `_sj_left`, `_sj_right` (row numbers), `_sj_left_ts`, `_sj_right_ts`, and the two rows as
-    structs `left`, `right`.
+    """Every missing pair once: `_sj_shard`, row numbers `_sj_left`, `_sj_right`, times `_sj_left_ts`, `_sj_right_ts`, and the
+    two rows as structs `left`, `right`.
 
     A pair belongs to the later of its rows' batches: what made it missing is known by then, so that the pairs of batches 0
     to 4 and those of 5 to 9 are those of 0 to 9.
@@ -134,9 +134,7 @@ def _columns(rows: DataFrame, prefix: str, stream: int, counts: DataFrame | None
         # Rows of batches that were done before have no count. They are older than any new row: 0 says that.
         rows = rows.join(counts, ["_sj_shard", "_sj_batch", "_sj_ts"], "left")
         other = "left" if stream else "right"
-        arrived = [
-            F.coalesce(f"_{when}_{other}", F.lit(0)).alias(f"{prefix}_{when}") for when in ("before", "after")
-        ]
+        arrived = [F.coalesce(f"_{when}_{other}", F.lit(0)).alias(f"{prefix}_{when}") for when in ("before", "after")]
     return rows.select(
         F.col("_sj_shard").alias("shard"),
         F.col("_sj_key").alias("key"),

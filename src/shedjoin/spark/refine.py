@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shedjoin.errors import InputError, SpecError
 from shedjoin.spark.archive import Archive
@@ -69,8 +69,8 @@ def refine(
     source
         The output directory of `start`, written with an archive; or an `Archive` of DataFrames.
     into
-        Where refined rows are kept, with a note of which batches are done: a call later refines only what is new. Default: `refined`
-        in the output directory; for an `Archive` nowhere (the rows are made anew by each call).
+        Where refined rows are kept, with a note of which batches are done: a call later refines only what is new.
+        Default: `refined` in the output directory; for an `Archive` nowhere (the rows are made anew by each call).
     upto
         The last batch to look at. Default: the last one that is complete.
     spark
@@ -193,7 +193,11 @@ def _newly_incomplete(found: DataFrame, step: Step, target: str, oldest: int) ->
 
     path = f"{target}/incomplete"
     touched = _touched(found, 0).unionAll(_touched(found, 1))
-    before = None if step.after is None else read_if_there(found.sparkSession, "parquet", path, _INCOMPLETE + ", upto bigint")
+    before = (
+        None
+        if step.after is None
+        else read_if_there(found.sparkSession, "parquet", path, _INCOMPLETE + ", upto bigint")
+    )
     if before is not None:  # a step that is done again may have left its own
         known = before.where((F.col("upto") < step.upto) & (F.col("ts") >= oldest))
         touched = touched.join(known.select("stream", "shard", "seq"), ["stream", "shard", "seq"], "left_anti")
@@ -264,7 +268,7 @@ class _New:
     def _keeps(self, archive: Archive, stream: int, batch: str, ts: str, seq: str) -> Column:
         from pyspark.sql import functions as F
 
-        new: Any = F.col(batch) > self.after
+        new = F.col(batch) > F.lit(self.after)
         match archive.windows[stream]:
             case TimeWindow(length):
                 return new if self.earliest is None else new | (F.col(ts) > self.earliest - length)
