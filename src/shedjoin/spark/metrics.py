@@ -40,7 +40,13 @@ METRIC_SCHEMA = pa.schema(
     ]
 )
 
-_WORDS = {"int64": "bigint", "int32": "int", "double": "double", "bool": "boolean", "timestamp[us, tz=UTC]": "timestamp"}
+_WORDS = {
+    "int64": "bigint",
+    "int32": "int",
+    "double": "double",
+    "bool": "boolean",
+    "timestamp[us, tz=UTC]": "timestamp",
+}
 
 #: The same for Spark.
 METRIC_DDL = ", ".join(f"{field.name} {_WORDS[str(field.type)]}" for field in METRIC_SCHEMA)
