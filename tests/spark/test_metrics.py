@@ -160,7 +160,7 @@ def test_the_endpoint_serves_the_board_on_the_loopback() -> None:
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(endpoint.url + "/secrets", timeout=5)
         url = endpoint.url
-    with pytest.raises(InputError, match="the metrics at http://127.0.0.1:"):
+    with pytest.raises(InputError, match=r"the metrics at http://127\.0\.0\.1:"):
         read_endpoint(url)
 
 
@@ -169,5 +169,5 @@ def test_a_port_in_use_gets_one_sentence() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(EnvironmentProblem, match=f"cannot listen at 127.0.0.1:{port}"):
+        with pytest.raises(EnvironmentProblem, match=f"cannot listen at .*:{port}"):
             Endpoint(Board(), port=port)

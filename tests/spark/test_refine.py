@@ -14,7 +14,7 @@ import shedjoin as sj
 from shedjoin.spark import refine as module
 from shedjoin.spark.archive import Archive, Layout
 from shedjoin.spark.refine import Refinement, refine
-from spark import archives
+import archives
 
 T, R = sj.TimeWindow, sj.RowWindow
 LAYOUT = Layout((), (("left", 0, "label"), ("right", 1, "label")))

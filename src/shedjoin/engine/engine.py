@@ -166,6 +166,12 @@ class Engine:
         return int(left), int(right)
 
     @property
+    def stored_bytes(self) -> tuple[int, int]:
+        """The summed `bytes` of what is stored of each stream."""
+        left, right = self._state["stored_bytes"]
+        return int(left), int(right)
+
+    @property
     def used(self) -> tuple[int, int]:
         """What counts against the budget, for each stream: tuples or bytes."""
         left, right = self._state["stored_bytes" if self._how[0]["by_bytes"] else "resident"]

@@ -102,8 +102,8 @@ class Copy:
             return None
         return cls(root, lineage, path)
 
-    def load(self, plan: Plan) -> tuple[Engine, list[Payload]]:
-        """What was kept. SnapshotError: it is no good."""
+    def load(self, plan: Plan) -> tuple[Engine, list[Payload], bytes]:
+        """What was kept: the engine, the payload of each stream, and what else was given. SnapshotError: it is no good."""
         engine = unpark(plan, self.path)
         payloads = []
         try:
@@ -114,11 +114,12 @@ class Copy:
                     batch = pa.ipc.open_file(source).get_batch(0)
                     segments.append(without_numbers(batch, number, level, first, plain))
                 payloads.append(Payload(segments, kept["next"]))
+            more = (self.path / "more").read_bytes()
         except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as reason:
             raise SnapshotError(f"the copy in {self.path} cannot be read: {reason}") from None
-        return engine, payloads
+        return engine, payloads, more
 
-    def give(self, token: str, engine: Engine, payloads: list[Payload]) -> None:
+    def give(self, token: str, engine: Engine, payloads: list[Payload], more: bytes) -> None:
         """Leave it for the next micro-batch, as the copy of the state with this token. Should that fail, there is none."""
         try:
             wanted = set()
@@ -134,6 +135,7 @@ class Copy:
             for old in self.path.glob("segment-*"):
                 if old.name not in wanted:
                     old.unlink()
+            (self.path / "more").write_bytes(more)
             park(engine, self.path, payloads=notes)
             os.rename(self.path, self._root / f"{self._lineage}.{token}")
         except OSError:

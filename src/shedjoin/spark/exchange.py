@@ -279,9 +279,8 @@ def from_blob(blob: Any) -> list[pa.RecordBatch]:
         return list(reader)
 
 
-def unpack(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of blobs."""
+def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of blobs; their columns are taken by their places."""
     for batch in batches:
         for blob in batch.column("blob"):
-            for rows in from_blob(blob.as_buffer()):
-                yield pa.RecordBatch.from_arrays(rows.columns, names=list(names))
+            yield from from_blob(blob.as_buffer())

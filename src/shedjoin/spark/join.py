@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from shedjoin.budget import Budget
 from shedjoin.errors import SpecError
-from shedjoin.policies import POLICIES, Policy, Replay
+from shedjoin.policies import Policy, Prob, Replay
 from shedjoin.spark import keys as columns
 from shedjoin.spark.cache import check_option
 from shedjoin.spark.exchange import GIVEN, GIVEN_ARROW, INPUT, PACKED, RESULT, Packing, shard_labels
-from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted
+from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted, sides_of
 from shedjoin.spark.operator import Job, Message, Shard
+from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_window
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -113,6 +115,32 @@ def shed_join(
 
 
 @dataclass(frozen=True)
+class Layout:
+    """How results look in their blobs. Knows no DataFrame, so that it can travel."""
+
+    schema: StructType
+    equal: list[tuple[str, str]]
+    chosen: list[tuple[str, str]]  # columns and the names they have in the result
+
+
+def rows_of(blobs: DataFrame, kind: str, schema: StructType | str) -> DataFrame:
+    """The rows of all blobs of one kind."""
+    from pyspark.sql import functions as fn
+
+    return blobs.where(fn.col("kind") == kind).select("blob").mapInArrow(_unpack_worker(), schema)
+
+
+def results_of(blobs: DataFrame, layout: Layout) -> DataFrame:
+    """The rows of the result. Keys are compared as they are: two keys of one hash make no row."""
+    from pyspark.sql import functions as fn
+
+    rows = rows_of(blobs, RESULT, layout.schema)
+    for first, second in layout.equal:
+        rows = rows.where(fn.col(first) == fn.col(second))
+    return rows.select(*(fn.col(name).alias(given) for name, given in layout.chosen))
+
+
+@dataclass(frozen=True)
 class JoinPlan:
     """A join that is checked and can be run: its pieces as DataFrames."""
 
@@ -152,8 +180,11 @@ class JoinPlan:
         return grouped.transformWithStateInPandas(ShardProcessor(job), GIVEN, outputMode="Append", timeMode="None")
 
     def results(self, blobs: DataFrame) -> DataFrame:
-        """The rows of the result. Keys are compared as they are: two keys of one hash make no row."""
-        from pyspark.sql import functions as fn
+        """The rows of the result."""
+        return results_of(blobs, self.layout())
+
+    def layout(self) -> Layout:
+        """How results look in their blobs."""
         from pyspark.sql.types import StructField, StructType
 
         fields = []
@@ -162,11 +193,11 @@ class JoinPlan:
             for place, name in enumerate(self.needed(side)):
                 names[side][name] = f"{'lr'[side]}{place}"
                 fields.append(StructField(names[side][name], self.sides[side].schema[name].dataType))
-        rows = blobs.where(fn.col("kind") == RESULT).select("blob")
-        rows = rows.mapInArrow(_unpack_worker([field.name for field in fields]), StructType(fields))
-        for first, second in self.keys.pairs:
-            rows = rows.where(fn.col(names[0][first]) == fn.col(names[1][second]))
-        return rows.select(*(fn.col(names[one.side][one.source]).alias(one.name) for one in self.out))
+        return Layout(
+            StructType(fields),
+            [(names[0][first], names[1][second]) for first, second in self.keys.pairs],
+            [(names[one.side][one.source], one.name) for one in self.out],
+        )
 
     def _packed(self, side: int, kinds: tuple[str, ...]) -> DataFrame:
         from pyspark.sql import functions as fn
@@ -238,14 +269,16 @@ def plan_join(
             raise SpecError(f"{SIDES[side]} must be a Spark DataFrame, not {type(frame).__name__}")
     if left.isStreaming != right.isStreaming:
         streaming = SIDES[0] if left.isStreaming else SIDES[1]
-        raise SpecError(f"left and right must both be streaming or both not; only {streaming} is")
+        raise SpecError(
+            f"left and right must both be streaming or both be batch DataFrames; only {streaming} is streaming"
+        )
     check_seed(seed)
     check_option(cache)
     spark = left.sparkSession
     found = Keys.of(on, left, right)
-    times = columns.sides_of("time", time)
+    times = sides_of("time", time)
     kind = columns.time_kind(left, right, times)
-    weights = columns.sides_of("importance", importance)
+    weights = sides_of("importance", importance)
     for side, (frame, name) in enumerate(zip((left, right), weights, strict=True)):
         if name is not None:
             columns.check_column("importance", name, frame, side)
@@ -307,29 +340,19 @@ def _duration(value: Any, kind: str, argument: str) -> int:
         return value
     if kind == "number":
         raise SpecError(f"{argument} must be a whole number, as the times are, not {value!r}")
-    if isinstance(value, timedelta):
-        return value // timedelta(microseconds=1)
-    from shedjoin.spark.strings import parse_duration
-
-    return int(parse_duration(value, argument=argument))
+    return parse_duration(value, argument=argument)
 
 
-def _window(value: Any, kind: str, shards: int) -> Any:
-    if isinstance(value, tuple):
-        if len(value) != 2:
-            raise SpecError(f"window must be one length, or a pair (left, right), not {value!r}")
-        return tuple(_one_window(one, kind, shards) for one in value)
-    return _one_window(value, kind, shards)
-
-
-def _one_window(value: Any, kind: str, shards: int) -> Window:
-    if isinstance(value, RowWindow):
-        if shards != 1:
+def _window(value: Any, kind: str, shards: int) -> Window | tuple[Window, Window]:
+    made = parse_window(value)
+    for given, one in zip(sides_of("window", value), sides_of("window", made), strict=True):
+        if isinstance(one, RowWindow) and shards != 1:
             raise SpecError(
                 f"window: a RowWindow counts the rows of a whole stream, which {shards} shards do not see: pass shards=1"
             )
-        return value
-    return value if isinstance(value, TimeWindow) else TimeWindow(_duration(value, kind, "window"))
+        if isinstance(one, TimeWindow) and kind == "number" and isinstance(given, str | timedelta):
+            raise SpecError(f"window must be a whole number, as the times are, not {given!r}")
+    return made
 
 
 def _budget(value: Any, allocation: str, shards: int) -> Budget | None:
@@ -338,8 +361,6 @@ def _budget(value: Any, allocation: str, shards: int) -> Budget | None:
     if isinstance(value, int) and not isinstance(value, bool):
         value = Budget(tuples=value, allocation=allocation)
     elif not isinstance(value, Budget):
-        from shedjoin.spark.strings import parse_budget
-
         value = parse_budget(value, allocation=allocation)
     if value.total // shards < (2 if value.unit == "tuples" else 1):
         raise SpecError(f"budget: {value.total} {value.unit} are too few for {shards} shards, each of which needs some")
@@ -348,14 +369,7 @@ def _budget(value: Any, allocation: str, shards: int) -> Budget | None:
 
 
 def _policy(policy: Any) -> Policy:
-    if isinstance(policy, Policy):
-        made = policy
-    else:
-        if isinstance(policy, str) and policy not in POLICIES:
-            raise SpecError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
-        made_spec = JoinSpec.from_dict({"window": {"time": 1}, "budget": {"tuples": 2}, "policy": policy})
-        assert made_spec.policy is not None
-        made = made_spec.policy
+    made = parse_policy(policy) or Prob()
     if isinstance(made, Replay) or getattr(made.estimator, "name", None) == "table":
         raise SpecError(
             f"policy: {made!r} is written for known rows or keys, but on Spark rows are numbered and keys hashed by shard: "
@@ -379,11 +393,11 @@ def _pack_worker(how: Packing) -> Any:
     return work
 
 
-def _unpack_worker(names: list[str]) -> Any:
+def _unpack_worker() -> Any:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from shedjoin.spark.exchange import unpack
 
-        yield from unpack(batches, names)
+        yield from unpack(batches)
 
     return work
 

@@ -76,7 +76,7 @@ def sides_of(argument: str, value: Any) -> tuple[Any, Any]:
     """One value for both sides, or a pair."""
     if isinstance(value, list | tuple):
         if len(value) != 2:
-            raise SpecError(f"{argument} must be one column, or a pair (left, right), not {value!r}")
+            raise SpecError(f"{argument} must be one for both sides, or a pair (left, right), not {value!r}")
         return value[0], value[1]
     return value, value
 
@@ -167,8 +167,8 @@ def out_columns(
         clashes = [name for name, count in Counter(column.name for column in everything).items() if count > 1]
         if clashes:
             raise SpecError(
-                f"both sides have a column {clashes[0]!r}: choose with select=[...] ('left.{clashes[0]}', 'right.{clashes[0]}', or "
-                "a dict from new names to these), or tell them apart with suffixes=('_left', '_right'), or rename one"
+                f"both sides have a column {clashes[0]!r}: choose with select=[...] ('left.{clashes[0]}', 'right.{clashes[0]}', "
+                "or a dict from new names to these), or tell them apart with suffixes=('_left', '_right'), or rename one"
             )
         return everything
     wanted = _wanted(select)

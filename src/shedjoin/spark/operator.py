@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,8 +21,11 @@ from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError
+from shedjoin.quality.live import LiveRecall
 from shedjoin.spark.cache import Copy, cache_root
 from shedjoin.spark.exchange import INPUT, METRIC, OWN, RESULT, SHED, from_blob, to_blob
+from shedjoin.spark.keys import SIDES
+from shedjoin.spark.metrics import METRIC_SCHEMA
 from shedjoin.spark.payload import Payload, gather
 from shedjoin.spark.state import (
     FORMAT,
@@ -77,6 +81,12 @@ class Job:
 
     def seed_of(self, shard: int) -> int:
         return (self.seed + shard) % 2**64
+
+    def live_of(self, shard: int, spec: JoinSpec) -> LiveRecall | None:
+        """A new estimate of recall, if it is to be told: of a join with a budget."""
+        if METRIC not in self.kinds or spec.budget is None:
+            return None
+        return LiveRecall(spec, seed=self.seed_of(shard))
 
 
 def share_of(budget: Budget, shard: int, shards: int) -> Budget:
@@ -170,48 +180,65 @@ class Shard:
         self.batches = 0
         self.restored = False
         self.engine: Engine
+        self.live: LiveRecall | None = None
         self.payloads = [Payload(), Payload()]
 
     def run(self, messages: Iterable[Message]) -> Iterator[Given]:
         """Take in a micro-batch, give what comes of it, and save the state."""
         began = time.perf_counter()
         try:
-            first = ShedLog(self._open())
+            self._open()
+            before = self.engine.counters
+            changed = self._change_budget()
             arrived = arrange(messages)
-            seqs = [int(n) for n in self.engine.arrived]
+            seqs = self.engine.arrived
             yield from self._echo(arrived, seqs)
             self._store_payload(arrived, seqs)
-            yield from self._join(arrived, first)
+            yield from self._join(arrived, changed)
             self._save(arrived)
+            if METRIC in self.job.kinds:
+                yield METRIC, self._metric(before, seqs, time.perf_counter() - began)
         except BaseException:  # a copy that was begun on is no copy any more; also when Spark stops reading
             if self.copy is not None:
                 self.copy.discard()
             raise
-        _ = began
 
     # --------------------------------------------------------------------------------------------------- the state
 
-    def _open(self) -> list[NDArray[Any]]:
-        """The state as of the last micro-batch; returns what a changed budget evicts."""
+    def _open(self) -> None:
+        """The state as of the last micro-batch."""
         self.head = read_head(self.store) if self.store is not None else None
         if self.head is None or self.blobs is None:
             self.engine = self.spec.build(seed=self.job.seed_of(self.number))
+            self.live = self.job.live_of(self.number, self.spec)
             self.lineage = secrets.token_hex(16)
-            return []
+            return
         check_same(self.head["join"], self._signature())
         self.lineage = self.head["lineage"]
         self.batches = self.head["batches"]
         self.log = EngineLog(self.head["engine"])
-        was = JoinSpec.from_dict({**self.spec.to_dict(), "budget": self.head["budget"]})
+        was = self._old_spec(self.head)
+        # An estimate that did not see the beginning would be wrong: none is better.
+        self.live = self.job.live_of(self.number, was) if self.head["live"] else None
         if not self._open_copy(was):
-            self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number))
+            self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number), self.live)
             self.payloads = [load_payload(self.blobs, kept["segments"], kept["next"]) for kept in self.head["payloads"]]
             self.restored = True
-        if was.budget == self.spec.budget:
-            return []
+
+    def _old_spec(self, head: dict[str, Any]) -> JoinSpec:
+        """The join as it was when the state was saved: the budget may have been another."""
+        return JoinSpec.from_dict({**self.spec.to_dict(), "budget": head["budget"]})
+
+    def _change_budget(self) -> ShedLog:
+        """Fit what is stored into the budget of now; returns what had to go."""
+        if self.head is None or self.blobs is None or self._old_spec(self.head).budget == self.spec.budget:
+            return ShedLog()
         out = self.engine.set_budget(self.spec.budget)
-        self.log.rebase(self.blobs, self.engine)
-        return [out.shed.records()]
+        if self.live is not None:
+            self.live.follow(Batch.of(), out)
+        # The log of batches knows nothing of budgets: it begins anew after a change.
+        self.log.rebase(self.blobs, self.engine, self.live)
+        return out.shed
 
     def _open_copy(self, spec: JoinSpec) -> bool:
         root = cache_root(self.job.cache)
@@ -220,7 +247,9 @@ class Shard:
         if self.copy is None:
             return False
         try:
-            self.engine, self.payloads = self.copy.load(spec.plan())
+            self.engine, self.payloads, saved = self.copy.load(spec.plan())
+            if self.live is not None:
+                self.live._load(saved)
         except SnapshotError:
             self.copy.discard()
             self.copy = None
@@ -246,7 +275,7 @@ class Shard:
             payload.tidy(self.engine.residents[stream], partial(self.engine.live, stream))
         self.log.append(self.blobs, redo_blob(arrived.batch, arrived.clocks))
         if self.log.is_long:
-            self.log.rebase(self.blobs, self.engine)
+            self.log.rebase(self.blobs, self.engine, self.live)
         before = self.head["payloads"] if self.head is not None else [{"segments": []}] * STREAMS
         token = secrets.token_hex(16)
         head = {
@@ -256,6 +285,7 @@ class Shard:
             "join": self._signature(),
             "budget": self.spec.to_dict().get("budget"),
             "batches": self.batches + 1,
+            "live": self.live is not None,
             "engine": self.log.entry,
             "payloads": [
                 {
@@ -277,24 +307,28 @@ class Shard:
                 self.copy = Copy.new(root, self.lineage)
             except OSError:
                 return
-        self.copy.give(token, self.engine, self.payloads)
+        self.copy.give(token, self.engine, self.payloads, self.live.to_bytes() if self.live is not None else b"")
 
     # ------------------------------------------------------------------------------------------------------ the join
 
-    def _store_payload(self, arrived: Arrived, seqs: list[int]) -> None:
+    def _store_payload(self, arrived: Arrived, seqs: tuple[int, int]) -> None:
         for stream, table in enumerate(arrived.tables):
             if table is not None:
                 kept = [len(OWN) + place for place in self.job.kept[stream]]
                 self.payloads[stream].add(table.select(kept), seqs[stream])
 
-    def _join(self, arrived: Arrived, first: ShedLog) -> Iterator[Given]:
-        if len(first):
-            yield from self._shed(first)
+    def _join(self, arrived: Arrived, changed: ShedLog) -> Iterator[Given]:
+        yield from self._shed(changed)
+        logs = []
         for out in self.engine.chunks(arrived.batch, limit=self._limit(), clocks=arrived.clocks):
             if len(out):
                 yield RESULT, to_blob(*gather(self.payloads[0], self.payloads[1], (out.left, out.right)))
-            if len(out.shed):
-                yield from self._shed(out.shed)
+            if self.live is not None:
+                self.live.deliver(out.importance)
+                logs.append(out.shed.records())
+            yield from self._shed(out.shed)
+        if self.live is not None:
+            self.live.watch(arrived.batch, ShedLog(logs))
 
     def _limit(self) -> int:
         """How many results make a blob."""
@@ -303,9 +337,8 @@ class Shard:
         return int(min(BLOB_ROWS, max(BLOB_BYTES / max(width, 1.0), 256)))
 
     def _shed(self, log: ShedLog) -> Iterator[Given]:
-        if SHED in self.job.kinds:
-            rows = len(log)
-            seen = log.seen
+        if SHED in self.job.kinds and len(log):
+            rows, seen = len(log), log.seen
             columns = {
                 "shard": pa.array(np.full(rows, self.number, np.int32)),
                 "stream": pa.array(log.stream.astype(np.int32)),
@@ -320,7 +353,39 @@ class Shard:
             }
             yield SHED, to_blob(pa.RecordBatch.from_pydict(columns))
 
-    def _echo(self, arrived: Arrived, seqs: list[int]) -> Iterator[Given]:
+    def _metric(self, before: dict[str, int], seqs: tuple[int, int], seconds: float) -> bytes:
+        """One row that says how the shard fared in this micro-batch."""
+        engine = self.engine
+        done = {name: total - before.get(name, 0) for name, total in engine.counters.items()}
+        sizes = engine.stored_bytes
+        known: dict[str, Any] = {
+            "batch": self.batches,
+            "shard": self.number,
+            "at": datetime.now(UTC),
+            "nulls": done["null"],
+            **{name: done[name] for name in ("late", "results", "evicted", "scheduled", "expired")},
+            "state_bytes": self.blobs.written if self.blobs is not None else 0,
+            "seconds": seconds,
+            "restored": self.restored,
+        }
+        for stream, side in enumerate(SIDES):
+            known[f"rows_{side}"] = engine.arrived[stream] - seqs[stream]
+            known[f"resident_{side}"] = engine.residents[stream]
+            known[f"bytes_{side}"] = sizes[stream]
+            known[f"clock_{side}"] = engine.clocks[stream]
+        if self.live is not None:
+            now = self.live.estimate()
+            known |= self.live.sums()
+            known |= {"recall": now.recall, "recall_low": now.low, "recall_high": now.high}
+            known |= {
+                "importance_recall": now.importance,
+                "importance_recall_low": now.importance_low,
+                "importance_recall_high": now.importance_high,
+            }
+        arrays = [pa.array([known.get(field.name)], field.type) for field in METRIC_SCHEMA]
+        return to_blob(pa.RecordBatch.from_arrays(arrays, schema=METRIC_SCHEMA))
+
+    def _echo(self, arrived: Arrived, seqs: tuple[int, int]) -> Iterator[Given]:
         """The input rows with their numbers, for an archive."""
         for stream, table in enumerate(arrived.tables):
             if table is None or INPUT[stream] not in self.job.kinds:
@@ -350,9 +415,6 @@ def check_same(was: dict[str, Any], now: dict[str, Any]) -> None:
             raise SnapshotError(
                 f"this checkpoint belongs to a join with another {name}: it has {was.get(name)!r}, this query "
                 f"{now.get(name)!r}. "
-                "While a checkpoint lives the budget may change; window, keys, time, policy, lateness, shards, seed and columns may not: "
-                "put them back, or start from a new checkpoint"
+                "While a checkpoint lives the budget may change; window, keys, time, policy, lateness, shards, seed and columns "
+                "may not: put them back, or start from a new checkpoint"
             )
-
-
-_ = METRIC

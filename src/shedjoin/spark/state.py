@@ -17,7 +17,9 @@ import pyarrow as pa
 
 from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.engine.engine import Engine
+from shedjoin.engine.output import ShedLog
 from shedjoin.errors import SnapshotError
+from shedjoin.quality.live import LiveRecall
 from shedjoin.spark.exchange import from_blob, to_blob
 from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spec import JoinSpec
@@ -28,6 +30,8 @@ PIECE = 1 << 23
 CODEC = "lz4"
 #: The redo log may always grow to this many bytes, and never beyond this many batches.
 LEAST_REDO, MOST_REDO = 1 << 22, 4096
+#: When batches are run again, results are made in pieces of this many.
+REPLAYED = 1 << 16
 
 
 class Store(Protocol):
@@ -230,18 +234,20 @@ class EngineLog:
         count = self.entry["next"] - self.entry["first"]
         return bool(count >= MOST_REDO or self.entry["bytes"] >= max(LEAST_REDO, self.entry["base_bytes"]))
 
-    def rebase(self, blobs: Blobs, engine: Engine) -> None:
-        """The engine as it is now, and nothing to do again."""
+    def rebase(self, blobs: Blobs, engine: Engine, live: LiveRecall | None) -> None:
+        """The engine (and the estimate of its recall) as it is now, and nothing to do again."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
         if self.entry["base"] is not None:
             blobs.remove(self.entry["base"][:3])
+            blobs.remove(self.entry["live"])
         plain = engine.snapshot()
         packed = pa.compress(plain, codec=CODEC, asbytes=True)
-        receipt = blobs.put(f"base-{self.entry['next']}", packed)
         following = self.entry["next"]
+        receipt = blobs.put(f"base-{following}", packed)
         self.entry = {
             "base": [*receipt, len(plain)],
+            "live": blobs.put(f"live-{following}", live.to_bytes() if live is not None else b""),
             "base_bytes": len(packed),
             "first": following,
             "next": following,
@@ -249,16 +255,23 @@ class EngineLog:
             "chain": "",
         }
 
-    def recover(self, blobs: Blobs, spec: JoinSpec, seed: int) -> Engine:
-        """The engine that was saved."""
+    def recover(self, blobs: Blobs, spec: JoinSpec, seed: int, live: LiveRecall | None) -> Engine:
+        """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""
         if self.entry["base"] is None:
             engine = spec.build(seed=seed)
         else:
             *receipt, size = self.entry["base"]
             engine = spec.resume(pa.decompress(blobs.get(receipt), size, codec=CODEC, asbytes=True))
+            if live is not None:
+                live._load(blobs.get(self.entry["live"]))
         for batch, clocks in self._redo(blobs):
-            for _ in engine.chunks(batch, limit=1, clocks=clocks, emit=False):
-                pass
+            logs = []
+            for out in engine.chunks(batch, limit=REPLAYED, clocks=clocks, emit=live is not None):
+                if live is not None:
+                    live.deliver(out.importance)
+                    logs.append(out.shed.records())
+            if live is not None:
+                live.watch(batch, ShedLog(logs))
         return engine
 
     def _redo(self, blobs: Blobs) -> Iterator[tuple[Batch, tuple[int | None, int | None]]]:
