@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import archives
 import pytest
 
 import shedjoin as sj
 from shedjoin.spark.archive import Archive
 from shedjoin.spark.missing import Span, missing_pairs
-import archives
 
 T, R = sj.TimeWindow, sj.RowWindow
 WINDOWS = [(T(5), T(5)), (T(2), T(9)), (R(3), R(3)), (R(2), R(6)), (T(4), R(3)), (R(3), T(4))]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import archives
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import streams
 
 import shedjoin as sj
-from shedjoin.spark import refine as module
 from shedjoin.spark.archive import Archive, Layout
+from shedjoin.spark.ledger import Ledger
 from shedjoin.spark.refine import Refinement, refine
-import archives
+from shedjoin.spark.start import start
 
+module = sys.modules["shedjoin.spark.refine"]  # the package has a function of that name
 T, R = sj.TimeWindow, sj.RowWindow
 LAYOUT = Layout((), (("left", 0, "label"), ("right", 1, "label")))
 
@@ -71,10 +76,14 @@ def test_what_was_begun_is_finished_and_nothing_comes_twice(
         raise OSError("the disk is full")
 
     archive = stored(spark, tmp_path / "archive", made, 2, 1)
-    with monkeypatch.context() as broken:
-        broken.setattr(module, "_newly_incomplete", dies)
-        with pytest.raises(OSError, match="the disk is full"):
-            refine(archive, into=target)
+    for owner, name in (
+        (module, "_newly_incomplete"),
+        (Ledger, "finish"),
+    ):  # in the middle; when all but the note is done
+        with monkeypatch.context() as broken:
+            broken.setattr(owner, name, dies)
+            with pytest.raises(OSError, match="the disk is full"):
+                refine(archive, into=target)
     archive = stored(spark, tmp_path / "archive", made, 3, 2)
     outcome = refine(archive, into=target)
     assert rows_of(outcome) == labels(made.exact() - set(made.met))
@@ -115,6 +124,57 @@ def test_one_key_with_half_of_all_rows_is_spread_over_time(spark: Any) -> None:
     pairs = module.missing_pairs(Archive(*frames, spec.windows))
     plan = pairs._jdf.queryExecution().optimizedPlan().toString()
     assert plan.count("bucket") >= 4  # an equality, on both sides of both joins
+
+
+def test_a_query_is_completed_while_it_grows(spark: Any, tmp_path: Path, cache: str) -> None:
+    left, right = streams.side(1, 3000, 60, "a", lag=streams.SECOND), streams.side(2, 3000, 60, "b")
+    output = tmp_path / "out"
+    settings: dict[str, Any] = {
+        "on": "k",
+        "time": "ts",
+        "window": "4 seconds",
+        "lateness": "300 ms",
+        "budget": "80 tuples",
+    }
+    outcomes = []
+    for part in (0, 1):
+        for name, table in (("l", left), ("r", right)):
+            streams.write(tmp_path / name, table.slice(1500 * part, 1500), 2, first=2 * part)
+        sides = (streams.read(spark, tmp_path / name) for name in ("l", "r"))
+        query = start(
+            *sides,
+            output=output,
+            archive=True,
+            trigger={"availableNow": True},
+            select=["k", "a", "b"],
+            cache=cache,
+            **settings,
+        )
+        query.awaitTermination()
+        outcomes.append(refine(output))
+    assert outcomes[0].count == outcomes[0].new > 0
+    assert outcomes[1].count == outcomes[0].count + outcomes[1].new
+    late = spark.read.parquet(str(output / "shed")).where("why = 'late'").count()
+    assert late > 0
+    results = spark.read.parquet(str(output / "results"))
+    refined = spark.read.parquet(str(output / "refined"))
+    assert refined.columns == results.columns
+    found = sorted((row["a"], row["b"]) for row in results.unionByName(refined).collect())
+    assert found == streams.exact(left, right, 4 * streams.SECOND)
+    assert outcomes[1].rows.count() == outcomes[1].count == refined.count()
+
+
+def test_what_cannot_be_refined_gets_one_sentence(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(sj.InputError, match=r"it has no job\.json"):
+        refine(tmp_path)
+    job = {"format": 1, "spec": {"window": {"time": 5}}, "on": [["k", "k"]], "columns": [["k", "left", "k"]]}
+    (tmp_path / "job.json").write_text(json.dumps({**job, "archive": False}))
+    with pytest.raises(sj.InputError, match="start it with archive=True"):
+        refine(tmp_path)
+    (tmp_path / "job.json").write_text(json.dumps({**job, "archive": True}))
+    nothing = refine(tmp_path)
+    assert (nothing.count, nothing.batches, nothing.arm) == (0, None, 0)
+    assert nothing.rows.columns == ["k"]
 
 
 def test_a_hash_collision_makes_no_row(spark: Any) -> None:

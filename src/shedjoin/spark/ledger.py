@@ -87,19 +87,15 @@ def _step(data: dict[str, Any]) -> Step:
     return Step(**data, arrived=arrived)
 
 
-def read_if_there(spark: SparkSession, form: str, path: str, schema: str | None = None) -> DataFrame | None:
-    """What lies in a directory and below it; None if there is no such."""
+def read_if_there(spark: SparkSession, form: str, path: str, *, flat: bool = True) -> DataFrame | None:
+    """What lies in a directory and below it; None if there is nothing yet. `flat`: names of directories make no columns."""
     from pyspark.errors import AnalysisException
 
-    reader = spark.read.format(form).option("recursiveFileLookup", "true")
-    if schema is not None:
-        reader = reader.schema(schema)
     try:
-        frame = reader.load(path)
+        frame = spark.read.format(form).option("recursiveFileLookup", str(flat).lower()).load(path)
         frame.schema  # noqa: B018 - Spark Connect looks for the files only now
     except AnalysisException as problem:
-        condition = problem.getCondition() or ""
-        if condition in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
-            return None
-        raise
+        if problem.getCondition() not in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+            raise
+        return None
     return frame

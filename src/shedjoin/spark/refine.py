@@ -14,13 +14,13 @@ from shedjoin.errors import InputError, SpecError
 from shedjoin.spark.archive import Archive
 from shedjoin.spark.ledger import Ledger, Step, read_if_there
 from shedjoin.spark.missing import Span, missing_pairs
+from shedjoin.spark.output import open_archive
 from shedjoin.window import RowWindow, TimeWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 SIDES = ("left", "right")
-_INCOMPLETE = "stream int, shard int, seq bigint, ts bigint"
 _IDS = ("_sj_shard", "_sj_left", "_sj_right", "_sj_left_ts", "_sj_right_ts")
 
 
@@ -69,7 +69,8 @@ def refine(
     source
         The output directory of `start`, written with an archive; or an `Archive` of DataFrames.
     into
-        Where refined rows are kept, with a note of which batches are done: a call later refines only what is new.
+        Where refined rows are kept (Parquet, one directory a call), with a note of which batches are done: a call later
+        refines only what is new.
         Default: `refined` in the output directory; for an `Archive` nowhere (the rows are made anew by each call).
     upto
         The last batch to look at. Default: the last one that is complete.
@@ -86,7 +87,7 @@ def refine(
     upto = last if upto is None else min(upto, last)
     if target is None:
         return _unstored(archive.upto(upto), upto)
-    ledger = Ledger(archive.left.sparkSession, f"{target}/ledger")
+    ledger = Ledger(archive.left.sparkSession, f"{target}/_ledger")
     new = 0
     while (step := _next_step(ledger, upto)) is not None:
         new += _refine_step(archive.upto(step.upto), step, ledger, target)
@@ -99,8 +100,6 @@ def _opened(
     """The archive, where refined rows go, and the last complete batch."""
     if isinstance(source, Archive):
         return source, None if into is None else str(into), _last_batch(source)
-    from shedjoin.spark.output import open_archive
-
     archive, last = open_archive(str(source), spark)
     return archive, str(into or f"{source}/refined"), last
 
@@ -132,10 +131,10 @@ def _refine_step(archive: Archive, step: Step, ledger: Ledger, target: str) -> i
     new = _New.of(archive, step)
     pairs = missing_pairs(new.reachable(archive), Span(step.after, step.arrived))
     found = _results(archive, pairs, *_IDS).persist()
-    try:
-        found.drop(*_IDS).write.mode("overwrite").parquet(f"{target}/rows/{step.name}")
+    try:  # readers see the last batch of the step as a column, as they do in `results`
+        found.drop(*_IDS).write.mode("overwrite").parquet(f"{target}/_sj_batch={step.upto}")
         rows = found.count()
-        incomplete = _newly_incomplete(found, step, target, new.oldest(archive))
+        incomplete = _newly_incomplete(found, step, ledger.done(), f"{target}/_incomplete", new.oldest(archive))
     finally:
         found.unpersist()
     ledger.finish(
@@ -146,7 +145,7 @@ def _refine_step(archive: Archive, step: Step, ledger: Ledger, target: str) -> i
 
 def _so_far(archive: Archive, done: list[Step], target: str, new: int) -> Refinement:
     spark = archive.left.sparkSession
-    rows = read_if_there(spark, "parquet", f"{target}/rows")
+    rows = read_if_there(spark, "parquet", target)
     if rows is None:
         rows = spark.createDataFrame([], _results(archive, missing_pairs(archive)).schema)
     return Refinement(
@@ -187,24 +186,18 @@ def _touched(found: DataFrame, stream: int) -> DataFrame:
     ).distinct()
 
 
-def _newly_incomplete(found: DataFrame, step: Step, target: str, oldest: int) -> tuple[int, int]:
+def _newly_incomplete(found: DataFrame, step: Step, done: list[Step], folder: str, oldest: int) -> tuple[int, int]:
     """How many rows of each stream missed a partner now and had not before; they are noted for the next time."""
     from pyspark.sql import functions as F
 
-    path = f"{target}/incomplete"
+    spark, keys = found.sparkSession, ["stream", "shard", "seq"]
     touched = _touched(found, 0).unionAll(_touched(found, 1))
-    before = (
-        None
-        if step.after is None
-        else read_if_there(found.sparkSession, "parquet", path, _INCOMPLETE + ", upto bigint")
-    )
-    if before is not None:  # a step that is done again may have left its own
-        known = before.where((F.col("upto") < step.upto) & (F.col("ts") >= oldest))
-        touched = touched.join(known.select("stream", "shard", "seq"), ["stream", "shard", "seq"], "left_anti")
-    touched = touched.select("stream", "shard", "seq", "ts", F.lit(step.upto).cast("bigint").alias("upto"))
-    touched.write.mode("overwrite").parquet(f"{path}/{step.name}")
-    mine = found.sparkSession.read.parquet(f"{path}/{step.name}")
-    counts = {row["stream"]: int(row["count"]) for row in mine.groupBy("stream").count().collect()}
+    if done:  # of these alone: a step that is done again may have left a note of its own
+        known = spark.read.parquet(*(f"{folder}/{earlier.name}" for earlier in done)).where(F.col("ts") >= oldest)
+        touched = touched.join(known.select(*keys), keys, "left_anti")
+    touched.write.mode("overwrite").parquet(f"{folder}/{step.name}")
+    noted = spark.read.parquet(f"{folder}/{step.name}").groupBy("stream").count().collect()
+    counts = {row["stream"]: int(row["count"]) for row in noted}
     return counts.get(0, 0), counts.get(1, 0)
 
 
