@@ -8,7 +8,7 @@ import archives
 import pytest
 
 import shedjoin as sj
-from shedjoin.spark.archive import Archive
+from shedjoin.spark.archive import Archive, Layout
 from shedjoin.spark.missing import Span, missing_pairs
 
 T, R = sj.TimeWindow, sj.RowWindow
@@ -17,7 +17,8 @@ WINDOWS = [(T(5), T(5)), (T(2), T(9)), (R(3), R(3)), (R(2), R(6)), (T(4), R(3)),
 
 def archive_of(spark: Any, made: archives.Made, upto: int) -> Archive:
     left, right, shed = archives.tables(made, upto)
-    return Archive(*(spark.createDataFrame(table) for table in (left, right, shed)), made.windows)
+    layout = Layout((), (("left", 0, "label"), ("right", 1, "label")))
+    return Archive(*(spark.createDataFrame(table) for table in (left, right, shed)), made.windows, layout)
 
 
 def pairs_of(frame: Any) -> list[archives.Pair]:
