@@ -361,11 +361,22 @@ class Twin:
         self.counters = dict.fromkeys(("rows", "null", "late", "results", "expired", "evicted", "scheduled"), 0)
         self.out = Output()
 
-    def push(self, rows: Iterable[Row]) -> Output:
+    def push(self, rows: Iterable[Row], clocks: Sequence[int | None] | None = None) -> Output:
         self.out = Output()
         for instant in instants(rows):
             self.process(instant)
+        if clocks is not None:
+            self.hear(clocks)
         return self.out
+
+    def hear(self, told: Sequence[int | None]) -> None:
+        """Clocks from elsewhere, after the rows of a push."""
+        for stream, clock in enumerate(told):
+            if clock is not None:
+                mine = self.clocks[stream]
+                self.clocks[stream] = clock if mine is None else max(mine, clock)
+        if self.clocks != [None, None]:
+            self.expire()
 
     def set_budget(self, budget: Budget) -> Output:
         self.out = Output()

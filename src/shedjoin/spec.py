@@ -130,7 +130,7 @@ class JoinSpec:
         if data.get("budget") is not None:
             made["budget"] = _budget(data["budget"])
         if data.get("policy") is not None:
-            made["policy"] = _policy(data["policy"])
+            made["policy"] = make_policy(data["policy"])
         return cls(**made)
 
 
@@ -166,7 +166,8 @@ def _budget(data: Any) -> Budget:
     return Budget(**{**data, "shares": tuple(shares) if shares is not None else None})
 
 
-def _policy(data: Any) -> Policy:
+def make_policy(data: Any) -> Policy:
+    """The policy of a name, or of a table with a name and settings."""
     kind, settings = _named("policy", data, POLICIES)
     if settings.get("estimator") is not None:
         settings["estimator"] = _estimator(settings["estimator"])

@@ -23,7 +23,7 @@ def encode(state: Handle, signature: dict[str, Any], extra: dict[str, Any]) -> b
     """Bytes from which `decode` makes the same state."""
     shapes = {name: list(array.shape) for name, array in state.arrays.items()}
     header = json.dumps({"signature": signature, "extra": extra, "shapes": shapes}).encode()
-    parts = [_HEAD.pack(MAGIC, VERSION, len(header)), header, _numbers(state.record).tobytes()]
+    parts = [_HEAD.pack(MAGIC, VERSION, len(header)), header, numbers(state.record).tobytes()]
     parts += [array.tobytes() for array in state.arrays.values()]
     body = b"".join(parts)
     return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
@@ -51,7 +51,7 @@ def decode(snapshot: bytes, state: Handle, signature: dict[str, Any]) -> dict[st
     return extra
 
 
-def _numbers(record: NDArray[Any]) -> NDArray[Any]:
+def numbers(record: NDArray[Any]) -> NDArray[Any]:
     """The record without its addresses, which mean nothing elsewhere."""
     plain = record.copy()
     for name in plain.dtype.names or ():
