@@ -175,7 +175,7 @@ def test_dataframes_that_do_not_fit_are_named(spark: Any) -> None:
         shed_join([], frame, time="t", **options)
     with pytest.raises(sj.SpecError, match="both be streaming or both be batch DataFrames; only right is streaming"):
         shed_join(frame, stream, time=("t", "u"), **options)
-    with pytest.raises(sj.SpecError, match="left.t is a number and right.u a timestamp"):
+    with pytest.raises(sj.SpecError, match=r"left.t is a number and right.u a timestamp"):
         shed_join(frame, text, time=("t", "u"), **options)
     with pytest.raises(sj.SpecError, match="text and other types are not compared"):
         shed_join(frame, text.selectExpr("k", "1L as t"), time="t", suffixes=("", "_r"), **options)

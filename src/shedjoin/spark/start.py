@@ -26,7 +26,13 @@ SHED_DDL = (
     "batch long"
 )
 #: What an archived row has beside the user's columns.
-ARCHIVED = (("_sj_shard", "int"), ("_sj_seq", "long"), ("_sj_key", "long"), ("_sj_ts", "long"), ("_sj_imp", "double"))
+ARCHIVED = (
+    ("_sj_shard", "integer"),
+    ("_sj_seq", "long"),
+    ("_sj_key", "long"),
+    ("_sj_ts", "long"),
+    ("_sj_imp", "double"),
+)
 JOB = "job.json"
 FORMAT = 1
 Sink = Callable[["DataFrame", int], None]
