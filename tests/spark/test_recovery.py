@@ -83,7 +83,8 @@ builder = (
 )
 spark = session(builder, check=False)
 spark.sparkContext.setLogLevel("OFF")
-query = start(read(spark, folder / "l"), read(spark, folder / "r"), output=folder / "out", trigger={"availableNow": True}, **options)
+streams = (read(spark, folder / name) for name in ("l", "r"))
+query = start(*streams, output=folder / "out", trigger={"availableNow": True}, **options)
 query.awaitTermination()
 """
 
@@ -107,18 +108,18 @@ def kill_all_of(process: subprocess.Popen[bytes]) -> None:
 def test_a_killed_driver_loses_nothing(spark: Any, tmp_path: Path, cache: str) -> None:
     left, right = side(15, 3000, 50, "a", lag=SECOND // 2), side(16, 3000, 50, "b", lag=SECOND // 2)
     for name, table in (("l", left), ("r", right)):
-        write(tmp_path / name, table, 30)
+        write(tmp_path / name, table, 10)
     options = {**SHEDDING, "on": "k", "time": "ts", "select": ["k", "a", "b"], "cache": cache, "archive": True}
     results = tmp_path / "out" / "results"
     process = driver(tmp_path, options)
     try:
-        while process.poll() is None and len(list(results.glob("*"))) < 4:
+        while process.poll() is None and len(list(results.glob("*"))) < 3:
             time.sleep(0.05)
         assert process.poll() is None, "the driver ended before it could be killed"
     finally:
         kill_all_of(process)
     done = len(list((tmp_path / "out" / "checkpoint" / "commits").glob("[0-9]*")))
-    assert done < 30
+    assert done < 10
     streams = (read(spark, tmp_path / name) for name in ("l", "r"))
     start(*streams, output=tmp_path / "out", trigger={"availableNow": True}, **options).awaitTermination()
     del options["archive"]

@@ -21,9 +21,18 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 #: Columns of the shed log.
-SHED_DDL = "shard int, stream int, seq long, ts long, key long, left_at long, why string, seen_left long, seen_right long, batch long"
+SHED_DDL = (
+    "shard int, stream int, seq long, ts long, key long, left_at long, why string, seen_left long, seen_right long, "
+    "batch long"
+)
 #: What an archived row has beside the user's columns.
-ARCHIVED = "_sj_shard int, _sj_seq long, _sj_key long, _sj_ts long, _sj_imp double"
+ARCHIVED = (
+    ("_sj_shard", "integer"),
+    ("_sj_seq", "long"),
+    ("_sj_key", "long"),
+    ("_sj_ts", "long"),
+    ("_sj_imp", "double"),
+)
 JOB = "job.json"
 FORMAT = 1
 Sink = Callable[["DataFrame", int], None]
@@ -108,8 +117,10 @@ class _Outputs:
 
         def nullable(schema: StructType) -> StructType:
             """Spark's readers know no column that is never null."""
-            fields = [StructField(field.name, field.dataType) for field in schema]
-            return StructType([*fields, *StructType.fromDDL(ARCHIVED).fields])
+            made = StructType([StructField(field.name, field.dataType) for field in schema])
+            for name, kind in ARCHIVED:
+                made = made.add(name, kind)
+            return made
 
         schemas = (nullable(plan.sides[0].schema), nullable(plan.sides[1].schema))
         return cls(folder, plan.layout(), schemas if archive else None)
