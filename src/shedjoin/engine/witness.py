@@ -53,8 +53,9 @@ WITNESS_RECORD = np.dtype(
         ("state", "i2"),
     ]
 )
-# By key (hashed; keys that share a cell share it): how often each stream brought it lately, and its witnesses.
-CELL_RECORD = np.dtype([("count", "u2", (2,)), ("head", "i4", (2,))])
+# By key (hashed; keys that share a cell share it): how often each stream brought it lately, its witnesses, and which keys
+# these may be of. 16 bytes, so that a look at it is one cache line.
+CELL_RECORD = np.dtype([("count", "u2", (2,)), ("tags", "u2", (2,)), ("head", "i4", (2,))])
 
 STATE_RECORD = np.dtype(
     [
@@ -69,6 +70,7 @@ STATE_RECORD = np.dtype(
         ("arrived", "i8", (2,)),  # rows up to the end of this instant
         ("used", "i8"),  # places of the table
         ("scale", "f8"),  # a usual row is kept with this probability
+        ("stretch", "f8"),  # one over it
         ("counted", "i8", (2,)),  # rows in the counts of the cells
         ("others", "f8"),  # their sum since the last look
         ("gain", "f8"),  # one over the mean of what a row finds counted for the other stream
@@ -108,13 +110,31 @@ def _unit(lot):
 
 
 @inlined
-def _cell_of(key, cells):
-    return np.int64(_mixed(np.uint64(key) * GOLDEN) & np.uint64(cells.size - 1))
+def _hashed(key):
+    x = np.uint64(key) * GOLDEN
+    return x ^ (x >> np.uint64(32))
+
+
+@inlined
+def _cell_of(hashed, cells):
+    return np.int64(hashed & np.uint64(cells.size - 1))
+
+
+@inlined
+def _tag_of(hashed):
+    return np.int64(1) << np.int64((hashed >> np.uint64(28)) & np.uint64(15))
 
 
 @inlined
 def _place_of(lot, rows):
     return np.int64(lot & np.uint64(rows.size - 1))
+
+
+@inlined
+def _may_wait(sieve, lot):
+    """Whether a row of this lot may be waiting; few that are not pass. The sieve is small enough for the nearest cache."""
+    word = sieve[np.int64((lot >> np.uint64(6)) & np.uint64(sieve.size - 1))]
+    return (word >> (lot & np.uint64(63))) & np.uint64(1) != np.uint64(0)
 
 
 @inlined
@@ -158,19 +178,24 @@ def _fold(sums, w):
 
 
 @inlined
-def _link(st, table, cells, rows, x):
-    """Put a place of the table into the chain of its row or of its key. The order in a chain changes no number."""
+def _wait(table, rows, sieve, x, lot):
+    """Put a row where the shed log will find it."""
+    place = _place_of(lot, rows)
+    table[x]["next"] = rows[place]
+    rows[place] = x
+    sieve[np.int64((lot >> np.uint64(6)) & np.uint64(sieve.size - 1))] |= np.uint64(1) << (lot & np.uint64(63))
+
+
+@inlined
+def _testify(table, cells, x):
+    """Put a witness where rows of its key will find it. The order in a chain changes no number."""
     w = table[x]
-    if w["state"] == OVER:
-        w["next"] = NONE
-    elif w["state"] == WAITING:
-        place = _place_of(_lot(st["seed"], w["stream"], w["seq"]), rows)
-        w["next"] = rows[place]
-        rows[place] = x
-    else:
-        head = cells[_cell_of(w["key"], cells)]["head"]
-        w["next"] = head[w["stream"]]
-        head[w["stream"]] = x
+    hashed = _hashed(w["key"])
+    stream = w["stream"]
+    cell = cells[_cell_of(hashed, cells)]
+    w["next"] = cell["head"][stream]
+    cell["head"][stream] = x
+    cell["tags"][stream] |= _tag_of(hashed)
 
 
 @kernel
@@ -194,18 +219,27 @@ def _drop(st, table, share):
 
 
 @kernel
-def _link_all(st, table, cells, rows):
+def _link_all(st, table, cells, rows, sieve):
     for i in range(rows.size):
         rows[i] = NONE
+    for i in range(sieve.size):
+        sieve[i] = np.uint64(0)
     for i in range(cells.size):
-        cells[i]["head"][0] = NONE
-        cells[i]["head"][1] = NONE
+        cell = cells[i]
+        cell["head"][0] = NONE
+        cell["head"][1] = NONE
+        cell["tags"][0] = 0
+        cell["tags"][1] = 0
     for x in range(st["used"]):
-        _link(st, table, cells, rows, x)
+        w = table[x]
+        if w["state"] == WAITING:
+            _wait(table, rows, sieve, x, _lot(st["seed"], w["stream"], w["seq"]))
+        elif w["state"] == ACTIVE:
+            _testify(table, cells, x)
 
 
 @kernel
-def _look_round(st, table, cells, rows):
+def _look_round(st, table, cells, rows, sieve):
     """Forget what is over, and see to it that room and work stay within bounds: by the probability of being kept."""
     _drop(st, table, 1.0)
     most = table.size
@@ -228,7 +262,8 @@ def _look_round(st, table, cells, rows):
     growth = min(0.8 * affordable, 0.6 * most / max(st["used"], 1), 2.0)
     if growth > 1.2:
         st["scale"] = min(st["scale"] * growth, 1.0 / FLOOR)
-    _link_all(st, table, cells, rows)
+    st["stretch"] = 1.0 / st["scale"]
+    _link_all(st, table, cells, rows, sieve)
     st["rows"] = 0
     st["work"] = 0
     st["limit"] = np.int64(st["bank"] + ALLOWED * st["period"])
@@ -294,10 +329,10 @@ def _meet(st, table, cell, stream, key, ts, importance):
 
 
 @inlined
-def _remember(st, table, cells, rows, stream, seq, ts, key, importance, lot, others):
+def _remember(st, table, cells, rows, sieve, stream, seq, ts, key, importance, lot, others):
     """A row that was drawn gets a place in the table, if it is still drawn after room was made."""
     if st["used"] == table.size:
-        _look_round(st, table, cells, rows)
+        _look_round(st, table, cells, rows, sieve)
     keep = min(1.0, st["scale"] * (FLOOR + np.sqrt(others * st["gain"])))
     if _unit(lot) < keep:
         x = st["used"]
@@ -314,51 +349,36 @@ def _remember(st, table, cells, rows, stream, seq, ts, key, importance, lot, oth
         w["recent_worth"] = 0.0
         w["stream"] = stream
         w["state"] = WAITING
-        place = _place_of(lot, rows)
-        w["next"] = rows[place]
-        rows[place] = x
+        _wait(table, rows, sieve, x, lot)
         st["work"] += REMEMBER
 
 
-@inlined
-def _take_in(st, table, cells, rows, stream, seq, ts, key, importance):
-    """One row that joins: what it misses, whether it is remembered, and that its key came."""
-    cell = cells[_cell_of(key, cells)]
-    if cell["head"][1 - stream] != NONE:
-        _meet(st, table, cell, stream, key, ts, importance)
-    lot = _lot(st["seed"], stream, seq)
-    others = np.float64(cell["count"][1 - stream])
-    st["others"] += others
-    # unit < scale * (FLOOR + sqrt(others * gain)), without the root
-    excess = _unit(lot) / st["scale"] - FLOOR
-    if excess <= 0.0 or excess * excess <= others * st["gain"]:
-        _remember(st, table, cells, rows, stream, seq, ts, key, importance, lot, others)
-    cell["count"][stream] += 1
-    st["counted"][stream] += 1
-    counted = st["counted"][0] + st["counted"][1]
-    if counted & (LOOK - 1) == 0:
-        mean = st["others"] / LOOK
-        st["others"] = 0.0
-        # The slower of two means: a burst of one key must not turn everything over.
-        old = 1.0 / st["gain"] if st["gain"] > 0.0 else mean
-        mean = 0.9 * old + 0.1 * mean
-        st["gain"] = 1.0 / mean if mean > 0.0 else 0.0
-        if max(st["counted"][0], st["counted"][1]) >= MEMORY - LOOK:
-            _count_less(st, cells)
+@kernel
+def _learn(st, cells, others):
+    """Every so many rows: what a row may expect to find, on average; and no count outgrows its place."""
+    mean = others / LOOK
+    # Slowly: a burst of one key must not turn everything over.
+    old = 1.0 / st["gain"] if st["gain"] > 0.0 else mean
+    mean = 0.9 * old + 0.1 * mean
+    st["gain"] = 1.0 / mean if mean > 0.0 else 0.0
+    if max(st["counted"][0], st["counted"][1]) >= MEMORY - LOOK:
+        _count_less(st, cells)
 
 
 @inlined
-def _activate(st, table, cells, rows, log, at):
+def _activate(st, table, cells, rows, sieve, log, at, arrived0, arrived1):
     """The shed log up to the end of this instant: whoever was remembered is a witness from now on."""
-    shed = 0
+    start = at
     while at < log.size:
         record = log[at]
-        if record["why"] == LATE or record["seen0"] != st["arrived"][0] or record["seen1"] != st["arrived"][1]:
+        if record["why"] == LATE or record["seen0"] != arrived0 or record["seen1"] != arrived1:
             break
         at += 1
-        shed += 1
         stream, seq = record["stream"], record["seq"]
-        place = _place_of(_lot(st["seed"], stream, seq), rows)
+        lot = _lot(st["seed"], stream, seq)
+        if not _may_wait(sieve, lot):
+            continue
+        place = _place_of(lot, rows)
         before = NONE
         x = rows[place]
         while x != NONE and (table[x]["seq"] != seq or table[x]["stream"] != stream):
@@ -371,45 +391,85 @@ def _activate(st, table, cells, rows, log, at):
             else:
                 table[before]["next"] = w["next"]
             w["state"] = ACTIVE
-            head = cells[_cell_of(w["key"], cells)]["head"]
-            w["next"] = head[stream]
-            head[stream] = x
+            _testify(table, cells, x)
             st["work"] += ACTIVATE
-    st["shed"] += shed
-    st["unit"] += shed * (1.0 / min(1.0, st["scale"] * FLOOR) - 1.0)
+    if at > start:
+        st["shed"] += at - start
+        st["unit"] += (at - start) * (1.0 / min(1.0, st["scale"] * FLOOR) - 1.0)
     return at
 
 
 @entry
-def follow(state, table, cells, rows, stream, key, null, ts, importance, log):
-    """Run a push's rows and its shed log past the witnesses."""
+def follow(state, table, cells, rows, sieve, stream, key, null, ts, importance, log):
+    """Run a push's rows and its shed log past the witnesses. Returns how many records of the log fitted the rows.
+
+    What changes with every row is in variables of its own: through the state's memory, each row would wait for the last.
+    """
     st = state[0]
     size = ts.size
-    at = _activate(st, table, cells, rows, log, 0)
+    seed = st["seed"]
+    seq0, seq1 = st["seq"][0], st["seq"][1]
+    clock0, clock1 = st["clock"][0], st["clock"][1]
+    counted0, counted1 = st["counted"][0], st["counted"][1]
+    others = st["others"]
+    at = _activate(st, table, cells, rows, sieve, log, 0, seq0, seq1)
     first = 0
     while first < size:
+        time = ts[first]
         end = first
-        while end < size and ts[end] == ts[first]:
-            st["arrived"][stream[end]] += 1
+        ones = 0
+        while end < size and ts[end] == time:
+            ones += stream[end]
             end += 1
+        arrived0, arrived1 = seq0 + (end - first - ones), seq1 + ones
+        st["arrived"][0] = arrived0
+        st["arrived"][1] = arrived1
+        some_late = at < log.size and log[at]["why"] == LATE
         for i in range(first, end):
             side = stream[i]
-            seq = st["seq"][side]
-            st["seq"][side] = seq + 1
-            if at < log.size:
+            seq = seq1 if side == 1 else seq0
+            seq0 += 1 - side
+            seq1 += side
+            if some_late and at < log.size:
                 record = log[at]
                 if record["why"] == LATE and record["stream"] == side and record["seq"] == seq:
                     st["late"] += 1
                     at += 1
                     continue
-            st["clock"][side] = max(st["clock"][side], ts[i])
-            st["rows"] += 1
-            if not null[i]:
-                _take_in(st, table, cells, rows, side, seq, ts[i], key[i], importance[i])
-        at = _activate(st, table, cells, rows, log, at)
+            clock0 = max(clock0, time if side == 0 else clock0)
+            clock1 = max(clock1, time if side == 1 else clock1)
+            st["clock"][0] = clock0
+            st["clock"][1] = clock1
+            if null[i]:
+                continue
+            hashed = _hashed(key[i])
+            cell = cells[_cell_of(hashed, cells)]
+            if cell["tags"][1 - side] & _tag_of(hashed) != 0:
+                _meet(st, table, cell, side, key[i], time, importance[i])
+            lot = _lot(seed, side, seq)
+            other = np.float64(cell["count"][1 - side])
+            others += other
+            # unit < scale * (FLOOR + sqrt(other * gain)), without the root
+            excess = _unit(lot) * st["stretch"] - FLOOR
+            if excess <= 0.0 or excess * excess <= other * st["gain"]:
+                _remember(st, table, cells, rows, sieve, side, seq, time, key[i], importance[i], lot, other)
+            cell["count"][side] += 1
+            counted0 += 1 - side
+            counted1 += side
+            if (counted0 + counted1) & (LOOK - 1) == 0:
+                st["counted"][0] = counted0
+                st["counted"][1] = counted1
+                _learn(st, cells, others)
+                counted0, counted1 = st["counted"][0], st["counted"][1]
+                others = 0.0
+        at = _activate(st, table, cells, rows, sieve, log, at, arrived0, arrived1)
+        st["rows"] += end - first
         if st["rows"] >= st["period"] or st["work"] > st["limit"]:
-            _look_round(st, table, cells, rows)
+            _look_round(st, table, cells, rows, sieve)
         first = end
+    st["seq"][0], st["seq"][1] = seq0, seq1
+    st["counted"][0], st["counted"][1] = counted0, counted1
+    st["others"] = others
     return at
 
 
@@ -438,9 +498,9 @@ def rescale(state, table, factor):
 
 
 @entry
-def link_up(state, table, cells, rows):
+def link_up(state, table, cells, rows, sieve):
     """Make all chains anew: after a restart, nothing but the table and the counts is there."""
-    _link_all(state[0], table, cells, rows)
+    _link_all(state[0], table, cells, rows, sieve)
 
 
 @entry

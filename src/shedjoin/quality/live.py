@@ -160,6 +160,7 @@ class LiveRecall:
         self._cells = np.zeros(cells, witness.CELL_RECORD)
         self._cells["head"] = NONE
         self._rows = np.full(2 * cells, NONE, dtype=np.int32)
+        self._sieve = np.zeros(max(1, cells // 16), dtype=np.uint64)
         self._results = 0
         self._lanes = np.zeros(4)  # summed importance
         self._faded = np.zeros(2)  # recent results and importance, in the measure of the state's `fade`
@@ -200,7 +201,7 @@ class LiveRecall:
             self._state["late"] += np.count_nonzero(log["why"] == LATE)
             return
         columns = (batch.stream, batch.key, batch.null, batch.ts, batch.importance)
-        done = witness.follow(self._state, self._table, self._cells, self._rows, *columns, log)
+        done = witness.follow(self._state, self._table, self._cells, self._rows, self._sieve, *columns, log)
         if done != log.size:
             raise InputError(
                 f"the shed log has a record of row {log['seq'][done]} of stream {log['stream'][done]} that does not fit "
@@ -278,7 +279,7 @@ class LiveRecall:
             start += array.nbytes
         self._results = header["results"]
         self._cells["count"] = counts
-        witness.link_up(self._state, self._table, self._cells, self._rows)
+        witness.link_up(self._state, self._table, self._cells, self._rows, self._sieve)
 
 
 def combine(parts: Iterable[Mapping[str, float]], level: float = 0.95, *, recent: bool = False) -> RecallEstimate:
@@ -366,6 +367,7 @@ def _state(spec: JoinSpec, seed: int, witnesses: int) -> NDArray[Any]:
     state["seed"] = int.from_bytes(digest, "little")
     state["clock"] = NEVER
     state["scale"] = 1.0 / witness.FLOOR
+    state["stretch"] = witness.FLOOR
     state["fade"] = 1.0
     state["period"] = 2 * witnesses
     state["bank"] = state["savings"] = START * witnesses
