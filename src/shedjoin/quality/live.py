@@ -154,14 +154,11 @@ class LiveRecall:
         self._signature = _signature(spec, seed, witnesses)
         self._level, self._recent = float(level), float(recent)
         self._nothing_goes = isinstance(spec.policy, KeepAll)
-        cells = 1 << (2 * witnesses - 1).bit_length()
         self._state = _state(spec, seed, witnesses)
-        self._table = np.zeros(witnesses, witness.WITNESS_RECORD)
-        self._cells = np.zeros(cells, witness.CELL_RECORD)
-        self._cells["head"] = NONE
-        self._rows = np.full(2 * cells, NONE, dtype=np.int32)
-        self._sieve = np.zeros(max(1, cells // 16), dtype=np.uint64)
-        self._results = 0
+        self._sample = _sample(witnesses)
+        room = int(self._state["block"][0]) + 1
+        self._notes = witness.Notes(*(np.zeros(room, dtype=np.int64) for _ in witness.Notes._fields))
+        self._results = self._late = 0
         self._lanes = np.zeros(4)  # summed importance
         self._faded = np.zeros(2)  # recent results and importance, in the measure of the state's `fade`
         self._new = np.zeros(2)  # those of the push that is under way
@@ -183,9 +180,10 @@ class LiveRecall:
 
     def deliver(self, importance: NDArray[np.float64]) -> None:
         """Count results by their importance. Where results leave in pieces: one call a piece, then `watch`."""
+        before = self._lanes.sum()
         witness.add_up(self._lanes, self._results, importance)
         self._results += int(importance.size)
-        self._new += (importance.size, importance.sum())
+        self._new += (importance.size, self._lanes.sum() - before)
 
     def watch(self, batch: Batch, shed: ShedLog) -> None:
         """Take note of the rows of a push and of what was shed; `deliver` has counted its results."""
@@ -193,20 +191,39 @@ class LiveRecall:
             self._state["fade"] *= 2.0 ** (1.0 / self._recent)
             if self._state["fade"][0] > LARGEST_FADE:
                 self._faded /= LARGEST_FADE
-                witness.rescale(self._state, self._table, 1.0 / LARGEST_FADE)
+                witness.rescale(self._state, self._sample.table, 1.0 / LARGEST_FADE)
         self._faded += self._new * self._state["fade"][0]
         self._new[:] = 0.0
         log = shed._records  # the copy that `records()` makes would cost more than all that follows
+        late = log[log["why"] == LATE]
+        self._late += late.size
         if self._nothing_goes:
-            self._state["late"] += np.count_nonzero(log["why"] == LATE)
             return
-        columns = (batch.stream, batch.key, batch.null, batch.ts, batch.importance)
-        done = witness.follow(self._state, self._table, self._cells, self._rows, self._sieve, *columns, log)
+        columns = (batch.stream, batch.key, self._skipped(batch, late), batch.ts, batch.importance)
+        done = witness.follow(self._state, self._sample, self._notes, self._instants(batch), *columns, log)
         if done != log.size:
             raise InputError(
                 f"the shed log has a record of row {log['seq'][done]} of stream {log['stream'][done]} that does not fit "
                 "the rows that were followed: follow every push of one engine, from its first, once and in order"
             )
+
+    def _skipped(self, batch: Batch, late: NDArray[np.void]) -> NDArray[np.bool_]:
+        """Rows that join nothing: those with null keys and those that came late."""
+        if not late.size:
+            return batch.null
+        skipped = batch.null.copy()
+        for stream in (0, 1):
+            places = np.flatnonzero(batch.stream == stream)
+            skipped[places[late["seq"][late["stream"] == stream] - self._state["arrived"][0, stream]]] = True
+        return skipped
+
+    def _instants(self, batch: Batch) -> NDArray[np.int64]:
+        """For row windows: what has arrived of each stream by the end of each row's instant."""
+        if not (self._state["kind"] == ROW).any() or not len(batch):
+            return np.empty((0, 2), dtype=np.int64)
+        arrived = self._state["arrived"] + np.cumsum(batch.stream[:, None] == np.arange(2), axis=0)
+        last = np.flatnonzero(np.diff(batch.ts, append=batch.ts[-1] + 1))
+        return arrived[last[np.searchsorted(last, np.arange(len(batch)))]]
 
     def estimate(self, *, recent: bool = False) -> RecallEstimate:
         """Recall since the start; or of late, each push counting less the longer ago it was."""
@@ -215,8 +232,10 @@ class LiveRecall:
     def sums(self) -> dict[str, float]:
         """What the estimate is made of, under the names of `LIVE_COLUMNS`. Sums of shards can be added."""
         found = self._state["sums"][0].copy()
-        witness.tally(self._state, self._table, found)
-        fade = float(self._state["fade"][0])
+        witness.tally(self._state, self._sample.table, found)
+        state = self._state[0]
+        fade = float(state["fade"])
+        unseen = 1.0 / min(1.0, float(state["scale"]) * witness.FLOOR) - 1.0
         found[2:] /= np.array([fade, fade**2, fade**3])
         faded = self._faded / fade
         numbers = [
@@ -224,7 +243,7 @@ class LiveRecall:
             *(float(self._lanes.sum()), *found[1]),
             *(faded[0], *found[2]),
             *(faded[1], *found[3]),
-            *(self._state[name][0] for name in ("shed", "unit", "late")),
+            *(float(state["shed"]), state["unit"] + state["shed_now"] * unseen, float(self._late)),
         ]
         return dict(zip(LIVE_COLUMNS, map(float, numbers), strict=True))
 
@@ -236,11 +255,11 @@ class LiveRecall:
     def to_bytes(self) -> bytes:
         """All that is known between two pushes, with a version and a checksum."""
         used = self.remembered
-        numbers = {"signature": self._signature, "used": used, "results": self._results}
+        numbers = {"signature": self._signature, "used": used, "results": self._results, "late": self._late}
         header = json.dumps(numbers).encode()
         parts = [_HEAD.pack(MAGIC, VERSION, len(header)), header]
         parts += [array.tobytes() for array in (self._state, self._lanes, self._faded, self._new)]
-        parts += [self._table[:used].tobytes(), self._cells["count"].tobytes()]
+        parts += [self._sample.table[:used].tobytes(), self._sample.counts.tobytes()]
         body = b"".join(parts)
         return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
@@ -269,17 +288,16 @@ class LiveRecall:
                     "Only budget, level and half-life may change."
                 )
         used = header["used"]
-        counts = np.empty(self._cells["count"].shape, np.uint16)
-        arrays = [self._state, self._lanes, self._faded, self._new, self._table[:used], counts]
+        table, counts = self._sample.table[:used], self._sample.counts
+        arrays = [self._state, self._lanes, self._faded, self._new, table, counts]
         if sum(array.nbytes for array in arrays) != len(body):
             raise SnapshotError(f"the saved recall estimate is cut short or too long: it has {len(body)} bytes")
         start = 0
         for array in arrays:
             array[...] = np.frombuffer(body, array.dtype, array.size, start).reshape(array.shape)
             start += array.nbytes
-        self._results = header["results"]
-        self._cells["count"] = counts
-        witness.link_up(self._state, self._table, self._cells, self._rows, self._sieve)
+        self._results, self._late = header["results"], header["late"]
+        witness.link_up(self._state, self._sample)
 
 
 def combine(parts: Iterable[Mapping[str, float]], level: float = 0.95, *, recent: bool = False) -> RecallEstimate:
@@ -367,12 +385,23 @@ def _state(spec: JoinSpec, seed: int, witnesses: int) -> NDArray[Any]:
     state["seed"] = int.from_bytes(digest, "little")
     state["clock"] = NEVER
     state["scale"] = 1.0 / witness.FLOOR
-    state["stretch"] = witness.FLOOR
     state["fade"] = 1.0
-    state["period"] = 2 * witnesses
+    state["block"] = min(witness.LONGEST_BLOCK, 1 << ((witnesses // 8).bit_length() - 1))
+    state["period"] = 4 * witnesses
     state["bank"] = state["savings"] = START * witnesses
-    state["limit"] = START * witnesses + witness.ALLOWED * 2 * witnesses
     return state
+
+
+def _sample(witnesses: int) -> witness.Sample:
+    cells = 1 << (2 * witnesses - 1).bit_length()
+    return witness.Sample(
+        table=np.zeros(witnesses, witness.WITNESS_RECORD),
+        counts=np.zeros(2 * cells, dtype=np.uint16),
+        tags=np.zeros(2 * cells, dtype=np.uint16),
+        heads=np.full(2 * cells, NONE, dtype=np.int32),
+        rows=np.full(2 * cells, NONE, dtype=np.int32),
+        sieve=np.zeros(max(1, cells // 16), dtype=np.uint64),
+    )
 
 
 def _checked(data: bytes) -> tuple[dict[str, Any], bytes]:
