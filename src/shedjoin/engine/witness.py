@@ -13,7 +13,7 @@ Probabilities change between blocks only, so a block that is cut in two comes to
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,8 @@ MEMORY = 1 << 15
 LONGEST_BLOCK = 1 << 10
 
 # What is allowed for a row, and what things cost, in pairs found; such a pair takes some nanoseconds.
-ALLOWED = 0.75
-REMEMBER = 6
+ALLOWED = 1.0
+REMEMBER = 10
 ACTIVATE = 6
 
 # What a place in the table holds.
@@ -516,7 +516,18 @@ def _go_on(st, stream, ts, first, end):
 
 
 @entry
-def follow(state, sample, notes, instants, stream, key, skip, ts, importance, log):
+def follow(
+    state: NDArray[Any],
+    sample: Sample,
+    notes: Notes,
+    instants: NDArray[np.int64],
+    stream: NDArray[np.int64],
+    key: NDArray[np.int64],
+    skip: NDArray[np.bool_],
+    ts: NDArray[np.int64],
+    importance: NDArray[np.float64],
+    log: NDArray[np.void],
+) -> int:
     """Run a push's rows and its shed log past the witnesses. Returns how many records of the log fitted the rows.
 
     `skip` marks rows with a null key and late rows. `instants` has, for row windows only, what had arrived of each
@@ -524,7 +535,7 @@ def follow(state, sample, notes, instants, stream, key, skip, ts, importance, lo
     """
     st = state[0]
     total = st["arrived"][0] + st["arrived"][1]
-    at = _read(st, sample, notes, log, 0, total)
+    at: int = _read(st, sample, notes, log, 0, total)
     first = 0
     while first < ts.size:
         end = min(ts.size, first + st["block"] - total % st["block"])
@@ -543,7 +554,7 @@ def follow(state, sample, notes, instants, stream, key, skip, ts, importance, lo
 
 
 @entry
-def tally(state, table, sums):
+def tally(state: NDArray[Any], table: NDArray[np.void], sums: NDArray[np.float64]) -> None:
     """Add what the witnesses that are still here have counted to `sums`."""
     st = state[0]
     for x in range(st["used"]):
@@ -552,7 +563,7 @@ def tally(state, table, sums):
 
 
 @entry
-def rescale(state, table, factor):
+def rescale(state: NDArray[Any], table: NDArray[np.void], factor: float) -> None:
     """Express all recent counts in another measure, before the numbers grow out of bounds."""
     st = state[0]
     st["fade"] *= factor
@@ -567,13 +578,13 @@ def rescale(state, table, factor):
 
 
 @entry
-def link_up(state, sample):
+def link_up(state: NDArray[Any], sample: Sample) -> None:
     """Make all chains anew: after a restart, nothing but the table and the counts is there."""
     _link_all(state[0], sample)
 
 
 @entry
-def add_up(lanes, done, values):
+def add_up(lanes: NDArray[np.float64], done: int, values: NDArray[np.float64]) -> None:
     """Add values to four sums in turn, the first value being number `done`: the same sums however values are cut."""
     size = values.size
     i = 0

@@ -27,12 +27,13 @@ Bounded memory and work
 
 The interval
     Let z_x be what witness x counted. Lots are independent, so the variance of the sum is estimated by the sum of
-    (1 - p_x) z_x^2. Where p_x fell on the way this is a little too large, never too small: with parts c1 found under p1 and c2
-    under p2 < p1, the true terms are (1 - p1) c1^2 / p1 + (1 - p2) c2^2 / p2 + 2 (1 - p1) c1 c2 / p1, and the expectation of
-    what is summed has p2 (p1 - p2) c1^2 / p1^2 + 2 (p1 - p2) c1 c2 / p1 more. A sum of rare weighted events is skewed to the
-    right, so limits are those of a weighted Poisson sum (Fay and Feuer 1997, by gamma quantiles), not of a normal; the weight of "one more
-    event" in the upper limit is the mean of z_x weighted by z_x^2, and at least what one row without expectations stands for, so that
-    a sample that found nothing does not claim certainty. Recall D / (D + M) falls with M: its limits are those of M put in.
+    (1 - p_x) z_x^2. Where p_x fell on the way this is a little too large, never too small: with c1 pairs found under p1 and
+    c2 under p2 < p1, the variance is (1 - p1) c1^2 / p1 + (1 - p2) c2^2 / p2 + 2 (1 - p1) c1 c2 / p1, and the expectation
+    of what is summed has p2 (p1 - p2) c1^2 / p1^2 + 2 (p1 - p2) c1 c2 / p1 more. A sum of rare weighted events is skewed to
+    the right, so limits are those of a weighted Poisson sum (Fay and Feuer 1997, by gamma quantiles), not of a normal.
+    The weight of "one more event" in the upper limit is the mean of z_x weighted by z_x^2, and at least what one row without
+    expectations stands for, so that a sample that found nothing does not claim certainty. Recall D / (D + M) falls with
+    M: its limits are those of M put in.
 
 Late rows
     Partners of a late row may have come and gone long before it, so no sample of bounded size can know them. Recall is over the
@@ -141,7 +142,7 @@ class LiveRecall:
     """
 
     def __init__(
-        self, spec: JoinSpec, seed: int = 0, witnesses: int = 8192, level: float = 0.95, recent: float = 8.0
+        self, spec: JoinSpec, seed: int = 0, witnesses: int = 4096, level: float = 0.95, recent: float = 8.0
     ) -> None:
         if not isinstance(spec, JoinSpec):
             raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
@@ -176,7 +177,7 @@ class LiveRecall:
                 "recall needs an engine that gives all of them out"
             )
         self.deliver(out.importance)
-        self.watch(batch, out.shed)
+        self.watch(batch, out.shed, out.stats["late"])
 
     def deliver(self, importance: NDArray[np.float64]) -> None:
         """Count results by their importance. Where results leave in pieces: one call a piece, then `watch`."""
@@ -185,8 +186,8 @@ class LiveRecall:
         self._results += int(importance.size)
         self._new += (importance.size, self._lanes.sum() - before)
 
-    def watch(self, batch: Batch, shed: ShedLog) -> None:
-        """Take note of the rows of a push and of what was shed; `deliver` has counted its results."""
+    def watch(self, batch: Batch, shed: ShedLog, late: int) -> None:
+        """Take note of the rows of a push, of what was shed, and how many came late; `deliver` has counted its results."""
         if len(batch):
             self._state["fade"] *= 2.0 ** (1.0 / self._recent)
             if self._state["fade"][0] > LARGEST_FADE:
@@ -195,11 +196,11 @@ class LiveRecall:
         self._faded += self._new * self._state["fade"][0]
         self._new[:] = 0.0
         log = shed._records  # the copy that `records()` makes would cost more than all that follows
-        late = log[log["why"] == LATE]
-        self._late += late.size
+        self._late += late
         if self._nothing_goes:
             return
-        columns = (batch.stream, batch.key, self._skipped(batch, late), batch.ts, batch.importance)
+        skipped = self._skipped(batch, log[log["why"] == LATE]) if late else batch.null
+        columns = (batch.stream, batch.key, skipped, batch.ts, batch.importance)
         done = witness.follow(self._state, self._sample, self._notes, self._instants(batch), *columns, log)
         if done != log.size:
             raise InputError(
@@ -209,8 +210,6 @@ class LiveRecall:
 
     def _skipped(self, batch: Batch, late: NDArray[np.void]) -> NDArray[np.bool_]:
         """Rows that join nothing: those with null keys and those that came late."""
-        if not late.size:
-            return batch.null
         skipped = batch.null.copy()
         for stream in (0, 1):
             places = np.flatnonzero(batch.stream == stream)
@@ -223,7 +222,8 @@ class LiveRecall:
             return np.empty((0, 2), dtype=np.int64)
         arrived = self._state["arrived"] + np.cumsum(batch.stream[:, None] == np.arange(2), axis=0)
         last = np.flatnonzero(np.diff(batch.ts, append=batch.ts[-1] + 1))
-        return arrived[last[np.searchsorted(last, np.arange(len(batch)))]]
+        whole: NDArray[np.int64] = arrived[last[np.searchsorted(last, np.arange(len(batch)))]]
+        return whole
 
     def estimate(self, *, recent: bool = False) -> RecallEstimate:
         """Recall since the start; or of late, each push counting less the longer ago it was."""
@@ -269,7 +269,7 @@ class LiveRecall:
         spec: JoinSpec,
         data: bytes,
         seed: int = 0,
-        witnesses: int = 8192,
+        witnesses: int = 4096,
         level: float = 0.95,
         recent: float = 8.0,
     ) -> LiveRecall:
@@ -315,12 +315,12 @@ def combine(parts: Iterable[Mapping[str, float]], level: float = 0.95, *, recent
         for name in LIVE_COLUMNS:
             total[name] += part[name]
     prefix = "live_recent_" if recent else "live_"
-    results, missing, *spread = (total[prefix + name] for name in _WHOLE)
-    worth, missing_worth, *worth_spread = (total[prefix + name] for name in _WORTH)
+    results, missing, square, cube = (total[prefix + name] for name in _WHOLE)
+    worth, missing_worth, worth_square, worth_cube = (total[prefix + name] for name in _WORTH)
     unit = total["live_unit"] / total["live_shed"] if total["live_shed"] else 0.0
     each = (worth + missing_worth) / (results + missing) if results + missing > 0.0 else 1.0
-    low, high = _limits(missing, *spread, unit, level)
-    worth_low, worth_high = _limits(missing_worth, *worth_spread, unit * each, level)
+    low, high = _limits(missing, square, cube, unit, level)
+    worth_low, worth_high = _limits(missing_worth, worth_square, worth_cube, unit * each, level)
     return RecallEstimate(
         recall=_share(results, missing),
         low=_share(results, high),
@@ -387,7 +387,7 @@ def _state(spec: JoinSpec, seed: int, witnesses: int) -> NDArray[Any]:
     state["scale"] = 1.0 / witness.FLOOR
     state["fade"] = 1.0
     state["block"] = min(witness.LONGEST_BLOCK, 1 << ((witnesses // 8).bit_length() - 1))
-    state["period"] = 4 * witnesses
+    state["period"] = 8 * witnesses
     state["bank"] = state["savings"] = START * witnesses
     return state
 
