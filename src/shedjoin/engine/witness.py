@@ -34,7 +34,7 @@ MEMORY = 1 << 15
 LONGEST_BLOCK = 1 << 10
 
 # What is allowed for a row, and what things cost, in pairs found; such a pair takes some nanoseconds.
-ALLOWED = 1.0
+ALLOWED = 0.5
 REMEMBER = 10
 ACTIVATE = 6
 

@@ -32,8 +32,10 @@ The interval
     of what is summed has p2 (p1 - p2) c1^2 / p1^2 + 2 (p1 - p2) c1 c2 / p1 more. A sum of rare weighted events is skewed to
     the right, so limits are those of a weighted Poisson sum (Fay and Feuer 1997, by gamma quantiles), not of a normal.
     The weight of "one more event" in the upper limit is the mean of z_x weighted by z_x^2, and at least what one row without
-    expectations stands for, so that a sample that found nothing does not claim certainty. Recall D / (D + M) falls with
-    M: its limits are those of M put in.
+    expectations stands for, so that a sample that found nothing does not claim certainty. Only half of the error that the
+    level allows is used (`CAUTION`): measured over thousands of runs, limits at the level itself cover 95 to 96 of 100
+    times at 95%, so of many series of 100 runs some would fall below 93; the limits used cover 97 to 98 times and are a
+    seventh wider. Recall D / (D + M) falls with M: its limits are those of M put in.
 
 Late rows
     Partners of a late row may have come and gone long before it, so no sample of bounded size can know them. Recall is over the
@@ -70,6 +72,8 @@ _DIGEST = 32
 
 #: Work saved up at the start, in steps for each place of the table: so that short streams are counted in full.
 START = 64
+#: Of the error that the level allows, this share is used; the rest is for what a model of rare events leaves out.
+CAUTION = 0.5
 #: When recent counts are this many times those of the first push, they are expressed anew.
 LARGEST_FADE = 2.0**100
 
@@ -340,7 +344,7 @@ def combine(parts: Iterable[Mapping[str, float]], level: float = 0.95, *, recent
 
 def _limits(missing: float, square: float, cube: float, unit: float, level: float) -> tuple[float, float]:
     """Fay and Feuer's limits of a sum of weighted rare events, from the sums of z, (1 - p) z^2, (1 - p) z^3."""
-    tail = (1.0 - level) / 2.0
+    tail = CAUTION * (1.0 - level) / 2.0
     low = high = missing
     if square > 0.0:
         low = square / missing * gamma_quantile(missing**2 / square, tail)
