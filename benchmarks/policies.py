@@ -143,7 +143,8 @@ def page(rows: list[dict[str, object]], memories: list[int], loading: float, siz
         "",
         "Written by `make bench`; every figure below is from that one run.",
         "",
-        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, one core used; CPU time, the best of several rounds. "
+        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, one core used; "
+        "CPU time, the best of several rounds. "
         "Workload: "
         f"{size:,} tuples a stream, {KEYS:,} keys, Zipf 1, popularity of the two streams unrelated, "
         "one tuple a stream and instant.",

@@ -319,16 +319,17 @@ class Shard:
 
     def _join(self, arrived: Arrived, changed: ShedLog) -> Iterator[Given]:
         yield from self._shed(changed)
-        logs = []
+        logs, late = [], 0
         for out in self.engine.chunks(arrived.batch, limit=self._limit(), clocks=arrived.clocks):
             if len(out):
                 yield RESULT, to_blob(*gather(self.payloads[0], self.payloads[1], (out.left, out.right)))
             if self.live is not None:
                 self.live.deliver(out.importance)
                 logs.append(out.shed.records())
+                late += out.stats["late"]
             yield from self._shed(out.shed)
         if self.live is not None:
-            self.live.watch(arrived.batch, ShedLog(logs))
+            self.live.watch(arrived.batch, ShedLog(logs), late)
 
     def _limit(self) -> int:
         """How many results make a blob."""

@@ -265,13 +265,14 @@ class EngineLog:
             if live is not None:
                 live._load(blobs.get(self.entry["live"]))
         for batch, clocks in self._redo(blobs):
-            logs = []
+            logs, late = [], 0
             for out in engine.chunks(batch, limit=REPLAYED, clocks=clocks, emit=live is not None):
+                late += out.stats["late"]
                 if live is not None:
                     live.deliver(out.importance)
                     logs.append(out.shed.records())
             if live is not None:
-                live.watch(batch, ShedLog(logs))
+                live.watch(batch, ShedLog(logs), late)
         return engine
 
     def _redo(self, blobs: Blobs) -> Iterator[tuple[Batch, tuple[int | None, int | None]]]:
