@@ -94,6 +94,6 @@ def test_a_worker_that_is_killed_changes_no_row(tmp_path: Path) -> None:
             if client.poll() is None:
                 client.kill()
                 client.wait()
-    assert len(list(results.glob("_sj_batch=*"))) == 6
+    assert len(list(results.glob("sj_batch=*"))) == 6
     found = pq.read_table(results)
     assert sorted(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True)) == exact(left, right, 2 * SECOND)
