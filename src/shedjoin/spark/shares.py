@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST, ROW_BYTES
 from shedjoin.budget import Budget
-from shedjoin.engine import codes
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.spec import JoinSpec
@@ -72,14 +71,14 @@ class Counts(NamedTuple):
 
     oldest: int  # time
     rows: Integers  # by shard
-    bytes: Integers  # by shard; zeros where memory is not counted in bytes
+    sizes: Integers  # bytes by shard; zeros where memory is not counted in bytes
     cells: Integers  # the fullest
     inside: Integers  # rows in each of these
 
     def to_bytes(self) -> bytes:
         """As it travels."""
         head = np.array([VERSION, self.rows.size, self.cells.size, self.oldest], "<i8")
-        parts = [head, self.rows.astype("<i8"), self.bytes.astype("<i8")]
+        parts = [head, self.rows.astype("<i8"), self.sizes.astype("<i8")]
         return b"".join(part.tobytes() for part in (*parts, self.cells.astype("<u4"), self.inside.astype("<u4")))
 
     @classmethod
@@ -99,7 +98,7 @@ class Counter:
     def __init__(self, shards: int) -> None:
         self._shards, self._each = shards, cells_of(shards)
         self._inside = np.zeros(shards * self._each, np.int64)
-        self._bytes = np.zeros(shards, np.int64)
+        self._sizes = np.zeros(shards, np.int64)
         self._oldest = LATEST
 
     def add(self, hashes: NDArray[np.uint64], shard: Any, ts: Integers, sizes: Integers | None = None) -> None:
@@ -110,14 +109,14 @@ class Counter:
         self._inside += np.bincount(cell, minlength=self._inside.size)
         self._oldest = min(self._oldest, int(ts.min()))
         if sizes is not None:  # their sums are whole numbers far below 2**53
-            self._bytes += np.bincount(shard, sizes, minlength=self._shards).astype(np.int64)
+            self._sizes += np.bincount(shard, sizes, minlength=self._shards).astype(np.int64)
 
     def counts(self) -> Counts:
         """Of all rows so far."""
         rows = self._inside.reshape(self._shards, self._each).sum(axis=1)
         full = np.flatnonzero(self._inside)
         cells, inside = _fullest(full, self._inside[full], named_of(self._shards))
-        return Counts(self._oldest, rows, self._bytes, cells, inside)
+        return Counts(self._oldest, rows, self._sizes, cells, inside)
 
 
 def _fullest(cells: Integers, inside: Integers, most: int) -> tuple[Integers, Integers]:
@@ -145,7 +144,7 @@ class Stream:
     cells: Integers
     inside: Integers
     rest: Integers  # by shard: what is in no cell above
-    bytes: Integers  # by shard
+    sizes: Integers  # bytes by shard
     span: int = 0  # the time in which these rows came
     arrived: int = 0  # rows ever
     clock: int = NEVER
@@ -181,7 +180,7 @@ class Stream:
             cells=kept,
             inside=kept_inside,
             rest=rest + _sums(cells[gone] // each, inside[gone], shards),
-            bytes=self.bytes + PARTS * sum((one.bytes for one in told), np.zeros(shards, np.int64)),
+            sizes=self.sizes + PARTS * sum((one.sizes for one in told), np.zeros(shards, np.int64)),
             span=self.span + max(span, 0),
             arrived=self.arrived + int(new.sum()),
             clock=clock,
@@ -194,13 +193,29 @@ class Stream:
         if total <= most:
             return self
         left = most / total
-        inside, rest, size = (np.rint(part * left).astype(np.int64) for part in (self.inside, self.rest, self.bytes))
-        return replace(self, inside=inside, rest=rest, bytes=size, span=int(self.span * left))
+        inside, rest, size = (np.rint(part * left).astype(np.int64) for part in (self.inside, self.rest, self.sizes))
+        return replace(self, inside=inside, rest=rest, sizes=size, span=int(self.span * left))
 
     def in_window(self, length: int) -> float:
         """What a count here comes to, in tuples that are there at once when each stays for that length."""
         total = max(int(self.rows.sum()), 1)
         return min(self.arrived / total, length / (PARTS * max(self.span, 1)))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "cells": _packed(self.cells),
+            "inside": _packed(self.inside),
+            "rest": _packed(self.rest),
+            "sizes": _packed(self.sizes),
+            "span": self.span,
+            "arrived": self.arrived,
+            "clock": self.clock,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Stream:
+        cells, inside, rest, sizes = (_unpacked(data[name]) for name in ("cells", "inside", "rest", "sizes"))
+        return cls(cells, inside, rest, sizes, data["span"], data["arrived"], data["clock"])
 
 
 @dataclass(frozen=True)
@@ -218,9 +233,7 @@ class Picture:
     def part(self, shard: int) -> Budget:
         """The budget of one shard."""
         assert self.budget is not None
-        mine = [parts[shard] for parts in self.parts]
-        total = {self.budget.unit: sum(mine)}
-        return replace(self.budget, **total, shares=tuple(map(float, mine)) if len(mine) > 1 else None)
+        return _part(self.budget, [parts[shard] for parts in self.parts])
 
     def follow(self, told: Sequence[Sequence[Counts]], newest: Sequence[int | None], spec: JoinSpec) -> Picture:
         """After a micro-batch has arrived: what each stream's tasks counted, and its newest time."""
@@ -254,7 +267,7 @@ class Picture:
         shard = np.concatenate([mine.cells // each, np.arange(shards)])
         size = np.concatenate([mine.inside, mine.rest]) * factor
         if spec.budget is not None and spec.budget.unit == "bytes":
-            size *= (mine.bytes / np.maximum(mine.rows, 1))[shard]
+            size *= (mine.sizes / np.maximum(mine.rows, 1))[shard]
         return Wants(np.rint(size * FINE).astype(np.int64), _worth(mine, other, spec), shard)
 
     def _ahead(self, number: int, spec: JoinSpec) -> int:
@@ -271,32 +284,25 @@ class Picture:
         """As it is kept with the state of a shard."""
         return {
             "version": VERSION,
-            "streams": [
-                {
-                    **{name: _packed(getattr(stream, name)) for name in _ARRAYS},
-                    **{name: getattr(stream, name) for name in _PLAIN},
-                }
-                for stream in self.streams
-            ],
+            "streams": [stream.to_dict() for stream in self.streams],
+            "budget": None if self.budget is None else asdict(self.budget),
             "parts": [list(part) for part in self.parts],
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], budget: Budget | None) -> Picture:
-        """What `to_dict` wrote, when this was the budget."""
+    def from_dict(cls, data: dict[str, Any]) -> Picture:
+        """What `to_dict` wrote."""
         if data.get("version") != VERSION:
             raise SnapshotError(
                 f"the shares in this checkpoint have version {data.get('version')}, this shedjoin reads version {VERSION}"
             )
-        left, right = (
-            Stream(**{name: _unpacked(one[name]) for name in _ARRAYS}, **{name: one[name] for name in _PLAIN})
-            for one in data["streams"]
-        )
+        left, right = (Stream.from_dict(one) for one in data["streams"])
+        budget = data["budget"] and Budget(**{**data["budget"], "shares": _tuple(data["budget"]["shares"])})
         return cls((left, right), budget, tuple(tuple(part) for part in data["parts"]))
 
 
-_ARRAYS = ("cells", "inside", "rest", "bytes")
-_PLAIN = ("span", "arrived", "clock")
+def _tuple(numbers: list[float] | None) -> tuple[float, ...] | None:
+    return None if numbers is None else tuple(numbers)
 
 
 def _packed(array: Integers) -> list[Any]:
@@ -342,6 +348,27 @@ def _split(cap: int, wants: Wants, shards: int, least: int) -> tuple[int, ...]:
         room = np.clip(cap * FINE - (np.cumsum(needed) - needed), 0, needed)
         stored = np.rint(stored * (room / np.maximum(needed, 1))[level]).astype(np.int64)
     return apportion(cap, _sums(wants.shard, stored, shards).tolist(), least)
+
+
+def share_of(budget: Budget, shard: int, shards: int) -> Budget:
+    """One shard's part of a budget when all are alike; all parts add up to the whole.
+
+    Examples
+    --------
+    >>> [share_of(Budget(tuples=22), shard, 3).caps(2) for shard in range(3)]
+    [(4, 4), (4, 4), (3, 3)]
+    """
+    if shards == 1:
+        return budget
+    least = least_of(budget, shards)
+    caps = budget.caps(STREAMS, ROW_BYTES)
+    return _part(budget, [apportion(cap, [0] * shards, least)[shard] for cap in caps])
+
+
+def _part(budget: Budget, mine: list[int]) -> Budget:
+    """A shard's budget from its part of each memory."""
+    amount = {budget.unit: sum(mine)}
+    return replace(budget, **amount, shares=tuple(map(float, mine)) if len(mine) > 1 else None)  # type: ignore[arg-type]
 
 
 def apportion(total: int, wanted: Sequence[int], least: int) -> tuple[int, ...]:
