@@ -227,7 +227,7 @@ def can_meet(r: Row, s: Row, length: int) -> bool:
 
 @pytest.mark.small
 def test_a_silence_of_any_length_is_over_at_once() -> None:
-    """Decayed halves its counts 2^50 times a unit of time here: one by one, that would take for ever."""
+    """Decayed folds its counts at every 512 half-lives: of a silence of 2^54 units, one by one, that would take for ever."""
     spec = sj.JoinSpec(sj.TimeWindow(5), sj.Budget(tuples=4), sj.Prob(sj.Decayed(0.01)))
     engine = spec.build()
     engine.push(left={"key": [1, 2], "ts": [-(2**53), 1 - 2**53]}, right={"key": [1, 2], "ts": [-(2**53), 1 - 2**53]})
