@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem
@@ -23,15 +23,26 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 PARTITIONS = "spark.sql.shuffle.partitions"
+#: For a process that is there for one job, on this machine: reached by nobody, and it says nothing but what is wrong.
+ALONE = {
+    "spark.master": "local[*]",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
 
 
-def session(builder: Any = None, *, check: bool = True) -> SparkSession:
+def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, check: bool = True) -> SparkSession:
     """A session that is ready for `shed_join`.
 
     Parameters
     ----------
     builder
         A `SparkSession.builder` with settings of your own; default: Spark in this process, on all cores.
+    settings
+        More settings of Spark, by their full names.
     check
         Run a tiny job that sees whether workers can import shedjoin.
     """
@@ -42,8 +53,22 @@ def session(builder: Any = None, *, check: bool = True) -> SparkSession:
         from pyspark.sql import SparkSession
     except ImportError:
         raise EnvironmentProblem("shedjoin.spark needs pyspark: pip install 'shedjoin[spark]'") from None
-    spark: SparkSession = (SparkSession.builder if builder is None else builder).getOrCreate()
+    builder = SparkSession.builder if builder is None else builder
+    for name, value in (settings or {}).items():
+        builder = builder.config(name, value)
+    spark: SparkSession = builder.getOrCreate()
     return prepare(spark, check=check)
+
+
+def alone(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings for a process of its own: on a cluster, or through Connect, they are what was given."""
+    if "spark.remote" in settings or not settings.get("spark.master", "local").startswith("local"):
+        return (
+            {"spark.log.level": ALONE["spark.log.level"], **settings}
+            if "spark.remote" not in settings
+            else {**settings}
+        )
+    return {**ALONE, **settings}
 
 
 def prepare(spark: SparkSession, *, check: bool = True) -> SparkSession:
