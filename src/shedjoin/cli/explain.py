@@ -41,14 +41,15 @@ def handle(args: argparse.Namespace) -> int:
     """Print the job and its memory."""
     job = read_stream_job(args.job)
     console = Console()
-    console.print(what_runs(job))
-    console.print(memory(job))
+    console.print("What will run", what_runs(job), "Memory: " + split_words(job), memory(job), sep="\n")
+    if job.spec.budget is not None and None in (row_width(job.left), row_width(job.right)):
+        console.print("about: without the columns of a source that are not known before it is read")
     return 0
 
 
 def what_runs(job: StreamJob) -> Table:
     """The job in words."""
-    table = Table("", "", title="what will run", show_header=False, title_justify="left")
+    table = Table("", "", show_header=False)
     for source in (job.left, job.right):
         table.add_row(source.name, source_words(source))
     join, spec = job.join, job.spec
@@ -75,19 +76,22 @@ def what_runs(job: StreamJob) -> Table:
     return table
 
 
+def split_words(job: StreamJob) -> str:
+    """How the join is split."""
+    shards, why = shards_of(job)
+    return f"{shards} shard{'s' * (shards != 1)} ({why}); each has the keys that hash to it, and its part of the budget"
+
+
 def memory(job: StreamJob) -> Table:
     """What each shard may store of each stream."""
-    shards, why = shards_of(job)
-    title = f"memory: {shards} shard{'s' * (shards != 1)} ({why}); every key is in one of them"
+    shards, _ = shards_of(job)
     budget = job.spec.budget
     if budget is None:
-        table = Table(
-            "", title=f"{title}; no budget: as much as the window holds", show_header=False, title_justify="left"
-        )
+        table = Table("", show_header=False)
         low, high = ENGINE
-        table.add_row(f"each stored row takes {low} to {high} bytes and its columns")
+        table.add_row(f"no budget: as much as the window holds, {low} to {high} bytes a row and its columns")
         return table
-    table = Table("shard", "left", "right", "about", title=title, title_justify="left")
+    table = Table("shard", "left", "right", "about")
     for column in table.columns[1:]:
         column.justify = "right"
     widths = [row_width(source) for source in (job.left, job.right)]
@@ -98,8 +102,6 @@ def memory(job: StreamJob) -> Table:
         table.add_row(str(shard), *caps(share), bytes_words([share], widths))
     table.add_section()
     table.add_row("all", *caps(budget), bytes_words(shares, widths))
-    if None in widths:
-        table.caption = "about: without the rows' columns, which are not known before the source is read"
     return table
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from shedjoin.cli.run import LOG, open_session
 from shedjoin.lab.java import check_java
 
 
@@ -25,17 +28,18 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def handle(args: argparse.Namespace) -> int:
     """Refine, and say what came of it."""
-    from shedjoin.spark import Refinement, refine, session
+    from shedjoin.spark import refine
     from shedjoin.spark.output import check_archive
-    from shedjoin.spark.session import alone
 
     check_archive(args.dir)
     check_java()
     console = Console()
-    with console.status("starting Spark") as status:
-        spark = session(settings=alone({"spark.master": args.master, "spark.app.name": "shedjoin refine"}), check=False)
+    settings = {"spark.master": args.master, "spark.app.name": "shedjoin refine"}
+    with ExitStack() as stack:
+        status = stack.enter_context(console.status("starting Spark"))
+        spark = stack.enter_context(open_session(settings, Path(args.dir, LOG), check=False))
         status.update(f"refining {args.dir}")
-        done: Refinement = refine(args.dir, into=args.into, upto=args.upto, spark=spark)
+        done = refine(args.dir, into=args.into, upto=args.upto, spark=spark)
     table = Table("", "", show_header=False)
     table.add_row("batches", "none yet" if done.batches is None else f"up to {done.batches}")
     table.add_row("rows added now", f"{done.new:,}")
@@ -43,5 +47,4 @@ def handle(args: argparse.Namespace) -> int:
     table.add_row("rows that had missed a partner (ArM)", f"{done.arm:,}")
     table.add_row("where", args.into or f"{args.dir}/refined")
     console.print(table)
-    spark.stop()
     return 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ from shedjoin.spark.watch import Watch
 
 #: How often, in seconds, to look for news.
 LOOK = 0.3
+#: What Spark and its workers say, in the output directory.
+LOG = "spark.log"
 #: An error of this library inside of what Spark says.
 _OURS = re.compile(r"shedjoin\.errors\.(\w+): (.+)")
 
@@ -57,20 +61,40 @@ def handle(args: argparse.Namespace) -> int:
         if port is not None:
             endpoint = stack.enter_context(Endpoint(board, port=port, host=job.metrics_host))
             console.print(f"metrics at {endpoint.url}")
-        with console.status("starting Spark"):
-            spark = open_session(job)
-        stack.callback(spark.stop)
+        log, name = job.output / LOG, {"spark.app.name": f"shedjoin {job.name or job.output.name}"}
+        with console.status(f"starting Spark; its log is {log}"):
+            spark = stack.enter_context(open_session({**name, **job.settings}, log))
         stop = stack.enter_context(stopped_by_signals())
         run_query(spark, job, trigger, stop, board, lambda text: console.print(text, highlight=False, soft_wrap=True))
     return 0
 
 
-def open_session(job: StreamJob) -> Any:
-    from shedjoin.spark import session
-    from shedjoin.spark.session import alone
+@contextmanager
+def open_session(settings: Mapping[str, str], log: Path, *, check: bool = True) -> Iterator[Any]:
+    """A session in which Spark, its workers included, says what it has to say in a file."""
+    from shedjoin.spark.session import own_session
 
-    name = {"spark.app.name": f"shedjoin {job.name or job.output.name}"}
-    return session(settings=alone({**name, **job.settings}))
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    with ExitStack() as stack:
+        with errors_to(log):
+            spark = stack.enter_context(own_session(settings, check=check))
+        yield spark
+
+
+@contextmanager
+def errors_to(log: Path) -> Iterator[None]:
+    """What is started meanwhile has its standard error in a file, for good."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def budget_of(job: StreamJob) -> dict[str, int]:
@@ -104,36 +128,35 @@ def run_query(
     )
     say(f"running; results, shed log and metrics in {job.output}")
     rows: list[dict[str, Any]] = []
-    failed: str | None = None
-    try:
-        while not stop.is_set() and not _ended(query, LOOK):
-            rows += _tell(watch, board, job, say)
-    except Exception as reason:  # Spark raises what made the query end
-        failed = reason_of(reason)
-    finally:
-        query.stop()
-    rows += _tell(watch, board, job, say)
-    if failed is not None:
-        raise InputError(f"the query failed: {failed}")
+
+    def tell(batch: list[dict[str, Any]]) -> None:
+        rows.extend(batch)
+        board.add(batch)
+        summary = summarise(batch)
+        if summary is not None:
+            say(batch_line(summary, job))
+
+    follow(query, watch, stop, tell)
     done = summarise(rows)
     how = "stopped; the same command goes on from here" if stop.is_set() else "done"
     say(f"{how}. " + ("No new batch." if done is None else f"{done.rows:,} rows, {done.results:,} results."))
 
 
-def _ended(query: Any, seconds: float) -> bool:
-    """Wait a little; raises what the query failed of."""
-    return bool(query.awaitTermination(seconds))
-
-
-def _tell(watch: Watch, board: Board, job: StreamJob, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    told = []
-    for rows in watch.new():
-        board.add(rows)
-        told += rows
-        summary = summarise(rows)
-        if summary is not None:
-            say(batch_line(summary, job))
-    return told
+def follow(query: Any, watch: Watch, stop: threading.Event, tell: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Tell of each batch of a query until it ends or is to stop; raises what it fails of."""
+    failed: str | None = None
+    try:
+        while not stop.is_set() and not query.awaitTermination(LOOK):
+            for batch in watch.new():
+                tell(batch)
+    except Exception as reason:  # Spark raises what made the query end
+        failed = reason_of(reason)
+    finally:
+        query.stop()
+    for batch in watch.new():
+        tell(batch)
+    if failed is not None:
+        raise InputError(f"the query failed: {failed}")
 
 
 def batch_line(batch: Summary, job: StreamJob) -> str:

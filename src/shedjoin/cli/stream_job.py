@@ -124,7 +124,7 @@ def read_stream_job(path: Path) -> StreamJob:
         name=run.text("name"),
         metrics_port=run.whole("metrics_port", 0, 65535),
         metrics_host=run.text("metrics_host") or "127.0.0.1",
-        settings=dict(_flat("spark", Table(job.data.get("spark", {}), "spark", tuple(job.data.get("spark", {}))).data)),
+        settings=dict(_flat("spark", Table(job.data.get("spark", {}), "spark", None).data)),
     )
 
 
@@ -183,7 +183,7 @@ def _schema(table: Table) -> str | None:
 
 
 def _options(table: Table) -> dict[str, str]:
-    value = Table(table.data.get("options", {}), table.path("options"), tuple(table.data.get("options", {}))).data
+    value = Table(table.data.get("options", {}), table.path("options"), None).data
     return dict(_flat("", value, table.path("options")))
 
 

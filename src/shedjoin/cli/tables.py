@@ -36,16 +36,16 @@ class Table:
     where
         Its path, such as ``join``; empty for the whole file.
     known
-        The settings it may have.
+        The settings it may have; None: any.
     """
 
-    def __init__(self, data: Any, where: str, known: tuple[str, ...]) -> None:
+    def __init__(self, data: Any, where: str, known: tuple[str, ...] | None) -> None:
         if not isinstance(data, Mapping):
             raise SpecError(f"{where} must be a table of settings, not {data!r}")
         self.data: Mapping[str, Any] = data
         self.where = where
         for name in data:
-            if name not in known:
+            if known is not None and name not in known:
                 raise SpecError(
                     f"{self.path(name)}: there is no such setting; {where or 'a job'} has {', '.join(known)}"
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem
@@ -60,14 +61,26 @@ def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, c
     return prepare(spark, check=check)
 
 
+@contextmanager
+def own_session(settings: Mapping[str, str], *, check: bool = True) -> Iterator[SparkSession]:
+    """A session for one piece of work, stopped at its end; or the one that this process has, which goes on."""
+    from pyspark.sql import SparkSession
+
+    before = SparkSession.getActiveSession()
+    spark = session(settings=alone(settings), check=check)
+    try:
+        yield spark
+    finally:
+        if before is None:
+            spark.stop()
+
+
 def alone(settings: Mapping[str, str]) -> dict[str, str]:
     """Settings for a process of its own: on a cluster, or through Connect, they are what was given."""
-    if "spark.remote" in settings or not settings.get("spark.master", "local").startswith("local"):
-        return (
-            {"spark.log.level": ALONE["spark.log.level"], **settings}
-            if "spark.remote" not in settings
-            else {**settings}
-        )
+    if "spark.remote" in settings:
+        return dict(settings)
+    if not settings.get("spark.master", "local").startswith("local"):
+        return {"spark.log.level": ALONE["spark.log.level"], **settings}
     return {**ALONE, **settings}
 
 
