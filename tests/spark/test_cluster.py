@@ -129,7 +129,7 @@ def test_a_worker_that_is_killed_changes_no_row(tmp_path: Path) -> None:
             if client.poll() is None:
                 client.kill()
                 client.wait()
-    assert len(list(results.glob("_sj_batch=*"))) == 6
+    assert len(list(results.glob("sj_batch=*"))) == 6
     import pyarrow.parquet as pq
 
     found = pq.read_table(results)

@@ -154,7 +154,7 @@ def test_start_keeps_account_of_every_row(spark: Any, tmp_path: Path, cache: str
     )
     query.awaitTermination()
     out = {name: spark.read.parquet(str(tmp_path / "out" / name)).toArrow() for name in ("results", "shed", "metrics")}
-    assert out["results"].column_names == ["k", "ts_l", "a", "ts_r", "b", "_sj_batch"]
+    assert out["results"].column_names == ["k", "ts_l", "a", "ts_r", "b", "sj_batch"]
     found = set(zip(out["results"]["a"].to_pylist(), out["results"]["b"].to_pylist(), strict=True))
     assert len(found) == out["results"].num_rows
     metrics = out["metrics"]

@@ -171,7 +171,7 @@ def refine_one(spark: Any, output: Path) -> Pairs:
 def read_pairs(folder: Path) -> Pairs:
     """The pairs in the files of a directory and those below it; Spark's own notes begin with an underscore."""
     parts = [
-        pq.ParquetFile(path).read(["left_row", "right_row"]) for path in sorted(folder.glob("_sj_batch=*/*.parquet"))
+        pq.ParquetFile(path).read(["left_row", "right_row"]) for path in sorted(folder.glob("sj_batch=*/*.parquet"))
     ]
     table = pa.concat_tables(parts) if parts else pa.table({"left_row": pa.array([], pa.int64()), "right_row": []})
     return in_order(table["left_row"].to_numpy(), table["right_row"].to_numpy())

@@ -31,8 +31,8 @@ STYLES = {
     "DIMPPROB": ("#009E73", "^"),
     "SIMPPROB": ("#E69F00", "v"),
     "SIMP": ("#56B4E9", "D"),
-    "PROB, true": ("#000000", ""),
-    "RAND, true": ("#666666", ""),
+    "PROB, true": ("#002B45", ""),
+    "RAND, true": ("#6B2F00", ""),
 }
 #: Colours and markers for series that are not methods, in their order.
 OTHERS = (

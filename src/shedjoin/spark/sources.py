@@ -78,7 +78,7 @@ class Sink:
     def __call__(self, results: DataFrame, number: int) -> None:
         """Write the results of a micro-batch."""
         if self.format in FILES:
-            folder = f"{self.path}/{self.batch_column or '_sj_batch'}={number}"
+            folder = f"{self.path}/{self.batch_column or 'sj_batch'}={number}"
             results.write.format(self.format).options(**self.options).mode("overwrite").save(folder)
             return
         if self.batch_column is not None:

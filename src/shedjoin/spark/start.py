@@ -134,7 +134,8 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
             if RESULT in kinds:
                 results = results_of(blobs, outputs.layout)
                 if sink is None:
-                    _overwrite(results, f"{outputs.folder}/results", number, "_sj_batch")
+                    # Most readers pass over names that begin with an underscore, without a word.
+                    _overwrite(results, f"{outputs.folder}/results", number, "sj_batch")
                 else:
                     sink(results, number)
             if SHED in kinds:
