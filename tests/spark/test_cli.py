@@ -149,20 +149,20 @@ def test_an_interrupt_stops_an_endless_query_cleanly(tmp_path: Path) -> None:
         told = []
         for line in process.stdout:
             told.append(line)
-            if line.startswith("batch 1:"):
+            if line.startswith("batch ") and not any(one.startswith("batch ") for one in told[:-1]):
                 process.send_signal(signal.SIGINT)
         complaints = process.stderr.read()
     assert process.returncode == 0, complaints
     assert complaints == "shedjoin: stopping the query\n"  # what Spark has to say is in a file
     assert told[-1].startswith("stopped; the same command goes on from here. ")
     assert (tmp_path / "out" / "spark.log").stat().st_size > 0
-    assert len(list((tmp_path / "out" / "metrics").glob("batch=*/_SUCCESS"))) >= 2
+    assert any((tmp_path / "out" / "metrics").glob("batch=*/_SUCCESS"))
 
 
 def test_the_demo_shows_both_queries_and_draws_them(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setenv("COLUMNS", "250")
     monkeypatch.setattr(demo_streamed, "BATCHES", 2)
     assert main(["demo", "--rows", "2000", "--out", str(tmp_path / "plots")]) == 0
     said = capsys.readouterr().out

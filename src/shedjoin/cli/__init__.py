@@ -54,7 +54,3 @@ def _parser() -> argparse.ArgumentParser:
 
     add_lab(commands)
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())
