@@ -118,7 +118,7 @@ class JoinSpec:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JoinSpec:
-        """The spec that `to_dict` described. Policies and estimators may be given by name alone."""
+        """The spec that `to_dict` described. Policies and estimators may be names, a budget a number of tuples."""
         known = [field.name for field in fields(cls)]
         _only("JoinSpec", data, known)
         if "window" not in data:
@@ -161,6 +161,8 @@ def _window(data: Any) -> Window:
 
 
 def _budget(data: Any) -> Budget:
+    if isinstance(data, int) and not isinstance(data, bool):
+        return Budget(tuples=data)
     _only("budget", data, ["tuples", "bytes", "allocation", "shares"])
     shares = data.get("shares")
     return Budget(**{**data, "shares": tuple(shares) if shares is not None else None})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import InputError
 from shedjoin.spark.archive import SHED_DDL, Archive, Layout
@@ -19,11 +19,7 @@ _NUMBERS = "_sj_shard int, _sj_seq bigint, _sj_key bigint, _sj_ts bigint, _sj_im
 
 def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archive, int]:
     """The archive of an output directory, and the last batch that is complete (-1: none)."""
-    job = read_job(folder)
-    if job is None:
-        raise InputError(f"{folder} is not the output directory of a join: it has no job.json")
-    if not job["archive"]:
-        raise InputError(f"{folder} has no archive, without which nothing can be refined: start it with archive=True")
+    job = check_archive(folder)
     spark = spark or active_session()
     last = last_complete(spark, folder)
     layout = Layout(
@@ -35,6 +31,16 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
     )
     shed = table(spark, f"{folder}/shed", SHED_DDL)
     return Archive(left, right, shed, JoinSpec.from_dict(job["spec"]).windows, layout), last
+
+
+def check_archive(folder: str) -> dict[str, Any]:
+    """What was run there; a clear word if it cannot be refined."""
+    job = read_job(folder)
+    if job is None:
+        raise InputError(f"{folder} is not the output directory of a join: it has no job.json")
+    if not job["archive"]:
+        raise InputError(f"{folder} has no archive, without which nothing can be refined: start it with archive=True")
+    return job
 
 
 def last_complete(spark: SparkSession, folder: str) -> int:

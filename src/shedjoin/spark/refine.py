@@ -132,7 +132,7 @@ def _refine_step(archive: Archive, step: Step, ledger: Ledger, target: str) -> i
     pairs = missing_pairs(new.reachable(archive), Span(step.after, step.arrived))
     found = _results(archive, pairs, *_IDS).persist()
     try:  # readers see the last batch of the step as a column, as they do in `results`
-        found.drop(*_IDS).write.mode("overwrite").parquet(f"{target}/_sj_batch={step.upto}")
+        found.drop(*_IDS).write.mode("overwrite").parquet(f"{target}/sj_batch={step.upto}")
         rows = found.count()
         incomplete = _newly_incomplete(found, step, ledger.done(), f"{target}/_incomplete", new.oldest(archive))
     finally:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem
@@ -23,15 +24,26 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 PARTITIONS = "spark.sql.shuffle.partitions"
+#: For a process that is there for one job, on this machine: reached by nobody, and it says nothing but what is wrong.
+ALONE = {
+    "spark.master": "local[*]",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
 
 
-def session(builder: Any = None, *, check: bool = True) -> SparkSession:
+def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, check: bool = True) -> SparkSession:
     """A session that is ready for `shed_join`.
 
     Parameters
     ----------
     builder
         A `SparkSession.builder` with settings of your own; default: Spark in this process, on all cores.
+    settings
+        More settings of Spark, by their full names.
     check
         Run a tiny job that sees whether workers can import shedjoin.
     """
@@ -42,8 +54,34 @@ def session(builder: Any = None, *, check: bool = True) -> SparkSession:
         from pyspark.sql import SparkSession
     except ImportError:
         raise EnvironmentProblem("shedjoin.spark needs pyspark: pip install 'shedjoin[spark]'") from None
-    spark: SparkSession = (SparkSession.builder if builder is None else builder).getOrCreate()
+    builder = SparkSession.builder if builder is None else builder
+    for name, value in (settings or {}).items():
+        builder = builder.config(name, value)
+    spark: SparkSession = builder.getOrCreate()
     return prepare(spark, check=check)
+
+
+@contextmanager
+def own_session(settings: Mapping[str, str], *, check: bool = True) -> Iterator[SparkSession]:
+    """A session for one piece of work, stopped at its end; or the one that this process has, which goes on."""
+    from pyspark.sql import SparkSession
+
+    before = SparkSession.getActiveSession()
+    spark = session(settings=alone(settings), check=check)
+    try:
+        yield spark
+    finally:
+        if before is None:
+            spark.stop()
+
+
+def alone(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings for a process of its own: on a cluster, or through Connect, they are what was given."""
+    if "spark.remote" in settings:
+        return dict(settings)
+    if not settings.get("spark.master", "local").startswith("local"):
+        return {"spark.log.level": ALONE["spark.log.level"], **settings}
+    return {**ALONE, **settings}
 
 
 def prepare(spark: SparkSession, *, check: bool = True) -> SparkSession:

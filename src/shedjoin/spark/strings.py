@@ -103,7 +103,7 @@ def parse_budget(
     shares: Sequence[float] | None = None,
     argument: str = "budget",
 ) -> Budget | None:
-    """A budget from text ("200k tuples", "1.5M tuples", "512 MB", "2 GiB"), a table of settings, or a `Budget`.
+    """A budget from text ("200k tuples", "1.5M tuples", "512 MB", "2 GiB"), a number (tuples), a table, or a `Budget`.
 
     Parameters
     ----------
@@ -118,6 +118,8 @@ def parse_budget(
     Budget(tuples=200000, bytes=None, allocation='fixed', shares=None)
     >>> parse_budget("2 GiB", allocation="variable").bytes
     2147483648
+    >>> parse_budget(500) == parse_budget("500 tuples")
+    True
     >>> parse_budget("200k")
     Traceback (most recent call last):
     ...
@@ -133,6 +135,8 @@ def parse_budget(
     match value:
         case Budget():
             return _agreeing(value, given, argument)
+        case int() if not isinstance(value, bool):
+            return _named_errors(argument, lambda: Budget(tuples=value, **given))
         case str():
             amount = _amount(value, argument)
             return _named_errors(argument, lambda: Budget(**amount, **given))
