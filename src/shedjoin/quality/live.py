@@ -34,7 +34,7 @@ The interval
     The weight of "one more event" in the upper limit is the mean of z_x weighted by z_x^2, and at least what one row without
     expectations stands for, so that a sample that found nothing does not claim certainty. Only half of the error that the
     level allows is used (`CAUTION`): measured over thousands of runs, limits at the level itself cover 95 to 96 of 100
-    times at 95%, so of many series of 100 runs some would fall below 93; the limits used cover 97 to 98 times and are a
+    times at 95%, so of many series of 100 runs some would fall below 93; the limits used cover 98 times on average and are a
     seventh wider. Recall D / (D + M) falls with M: its limits are those of M put in.
 
 Late rows
@@ -127,7 +127,7 @@ class LiveRecall:
     seed
         For the sample. Shards of one join need different seeds, or their errors add up instead of evening out.
     witnesses
-        The most rows that are remembered; about 130 bytes each.
+        The most rows that are remembered; about 140 bytes each.
     level
         Of the confidence limits.
     recent
