@@ -91,7 +91,7 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
     query.awaitTermination()
     seconds = time.perf_counter() - begin
     rows = spark.read.parquet(str(out))
-    total = rows.selectExpr("count(*) n", "sum(xxhash64(left, right)) % 1000000007 h").collect()[0]
+    total = rows.selectExpr("count(*) n", "sum(pmod(xxhash64(left, right), 1000003)) h").collect()[0]
     batches = [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress]
     spark.stop()
     return {"system": system, "seconds": seconds, "results": total["n"], "hash": str(total["h"]), "batches": batches}

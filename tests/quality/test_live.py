@@ -237,7 +237,7 @@ class Twin:
         mean = 0.9 * old + 0.1 * mean
         self.gain, self.others = 1 / mean if mean > 0 else 0.0, 0
         self.counted += self.block
-        if self.counted >= 2 * witness.MEMORY:
+        if self.counted >= witness.MEMORY - witness.LONGEST_BLOCK:
             self.count = {place: count // 2 for place, count in self.count.items()}
             self.counted //= 2
             self.gain *= 2
@@ -547,6 +547,16 @@ def test_the_interval_covers_the_truth(name: str) -> None:
     error = np.std(guesses) / 10
     assert abs(np.mean(guesses) - missing) < 4 * error, "the estimate is biased"
     assert error > 0
+
+
+def test_counts_of_one_key_do_not_overflow() -> None:
+    """All rows of one stream and one key: the count of its cell is halved in time, again and again."""
+    size = 200_000
+    batch = sj.Batch.of({"key": np.zeros(size, dtype=np.int64)}, {"key": np.ones(10, dtype=np.int64)})
+    live = watched(run(BUSY, [batch]), BUSY)
+    most = int(live._sample.counts.max())
+    assert 2**14 < most < 2**16
+    assert abs(most - live._state["counted"][0]) < 2 * witness.LONGEST_BLOCK
 
 
 def test_memory_is_bounded(busy: Told) -> None:

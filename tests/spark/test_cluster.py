@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
+import pyarrow.parquet as pq
+from processes import free_port, kill, launch, wait_for
 from streams import SECOND, exact, side, write
 
 HERE = Path(__file__).parent
@@ -24,6 +22,7 @@ warnings.simplefilter("ignore")
 from pathlib import Path
 from pyspark.sql import SparkSession
 from shedjoin.spark import session, start
+from processes import free_port, kill, launch, wait_for
 from streams import read
 
 master, folder = sys.argv[1], Path(sys.argv[2])
@@ -44,33 +43,6 @@ query = start(
 query.awaitTermination()
 spark.stop()
 """
-
-
-def free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
-
-
-def launch(folder: Path, name: str, *command: str) -> subprocess.Popen[bytes]:
-    """A Spark class as a process group of its own."""
-    launcher = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONWARNINGS": "ignore",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(folder / "work"),
-    }
-    log = (folder / f"{name}.log").open("wb")
-    return subprocess.Popen([str(launcher), *command], env=environment, start_new_session=True, stdout=log, stderr=log)
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 @contextmanager
@@ -99,13 +71,6 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
             kill(process)
 
 
-def wait_for(log: Path, words: str, seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not re.search(words, log.read_text(errors="replace")):
-        assert time.monotonic() < end, log.read_text(errors="replace")[-2000:]
-        time.sleep(0.2)
-
-
 def test_a_worker_that_is_killed_changes_no_row(tmp_path: Path) -> None:
     left, right = side(31, 1500, 40, "a"), side(32, 1500, 40, "b")
     for name, table in (("l", left), ("r", right)):
@@ -130,7 +95,5 @@ def test_a_worker_that_is_killed_changes_no_row(tmp_path: Path) -> None:
                 client.kill()
                 client.wait()
     assert len(list(results.glob("sj_batch=*"))) == 6
-    import pyarrow.parquet as pq
-
     found = pq.read_table(results)
     assert sorted(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True)) == exact(left, right, 2 * SECOND)

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST, Batch, Table
 from shedjoin.budget import Budget
-from shedjoin.engine import loop, memory, snapshot
+from shedjoin.engine import audit, loop, memory, snapshot
 from shedjoin.engine.clocks import advance_clocks
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.state import COUNTERS, IO_RECORD, NEVER, ROW_ARRAYS, SHED_RECORD
-from shedjoin.errors import InputError, SnapshotError, SpecError
+from shedjoin.errors import InputError, SpecError
 
 #: Results and shed records leave the kernel in pieces of about this many.
 CHUNK = 1 << 17
@@ -48,10 +48,8 @@ class Engine:
         """An engine that goes on from a snapshot, within the plan's budget."""
         engine = cls(plan)
         extra = snapshot.decode(saved, engine._state, plan.signature())
-        try:
-            engine._pending = [np.array([tuple(row) for row in extra["pending"]], SHED_RECORD)]
-        except (KeyError, TypeError, ValueError) as reason:
-            raise SnapshotError(f"the snapshot's header makes no sense: {reason}") from None
+        audit.audit(plan, engine._how, engine._state)
+        engine._pending = [audit.checked_log(extra.get("pending"))]
         engine._set_caps(plan.budget)
         engine._pending.append(engine._compete())
         return engine

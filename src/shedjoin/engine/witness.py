@@ -28,12 +28,12 @@ SECOND = np.uint64(0x94D049BB133111EB)
 
 #: A row of a key that the other stream never brings is kept with this share of the usual probability.
 FLOOR = 0.25
-#: Keys are counted over about this many rows of a stream: then all counts are halved.
-MEMORY = 1 << 15
-#: The longest block; counts (16 bits) may outgrow MEMORY by as much.
+#: Keys are counted over at most so many rows, less a block: then all counts are halved. One key can have them all, in 16 bits.
+MEMORY = 1 << 16
+#: The longest block.
 LONGEST_BLOCK = 1 << 10
 
-# What is allowed for a row, and what things cost, in pairs found; such a pair takes some nanoseconds.
+# What is allowed for a row, and what things cost, in pairs found: some ten nanoseconds each.
 ALLOWED = 0.5
 REMEMBER = 10
 ACTIVATE = 6
@@ -298,7 +298,7 @@ def _learn(st, counts):
     mean = 0.9 * old + 0.1 * mean
     st["gain"] = 1.0 / mean if mean > 0.0 else 0.0
     st["counted"] += st["block"]
-    if st["counted"] >= 2 * MEMORY:
+    if st["counted"] >= MEMORY - LONGEST_BLOCK:
         for i in range(counts.size):
             counts[i] = counts[i] >> 1
         st["counted"] >>= 1
