@@ -1,7 +1,7 @@
 """How fast the n-way loop is on golab2003's Table 5, against the paper's own figures: python benchmarks/nway.py
 
-One process, one core, CPU time, the best of several rounds; every figure of the table from one run. Windows are filled first and that time
-is not counted, as in the paper (section 6.1). The paper's figures are from a 1.2 GHz AMD of 2003 with Java 1.3.
+One process, one core, CPU time, the best of several rounds; every figure of the table from one run. Windows are filled
+first and that time is not counted, as in the paper (section 6.1). The paper's figures are from a 1.2 GHz AMD and Java 1.3.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def main() -> None:
         counted = max(rate(index, tau, orders["best"], rows, emit=False) for _ in range(wanted.rounds))
         low = max(rate(index, tau, orders["worst"], rows // 2, emit=True) for _ in range(wanted.rounds))
         print(
-            f"{what:28} {best:8,} {ours:12,.0f} {ours / best:7.0f} {low:12,.0f} {ours / low:11.1f} {best / worst:6.1f} {counted:13,.0f}"
+            f"{what:28} {best:8,} {ours:12,.0f} {ours / best:7.0f} {low:12,.0f} {ours / low:11.1f} "
+            f"{best / worst:6.1f} {counted:13,.0f}"
         )
 
 

@@ -140,3 +140,149 @@ def table_of(rows: Sequence[NRow]) -> dict[str, list]:
         "bytes": [row.bytes for row in rows],
         **{column: [row.values.get(column) for row in rows] for column in columns},
     }
+
+
+class Shedder:
+    """A join of n streams within a budget, step by step, with scans for everything."""
+
+    def __init__(self, spec: sj.MultiJoinSpec, parts: list[dict[int, str]]) -> None:
+        self.spec, self.parts = spec, parts
+        self.many = len(spec.names)
+        self.windows = list(spec.windows.values())
+        self.clock: list[int | None] = [None] * self.many
+        self.arrived = [0] * self.many
+        self.arrivals = 0
+        self.instants = 0
+        self.stored: list[Came] = []
+        self.seen: list[tuple[Came, int]] = []  # rows that the estimator saw, with their stamps
+        self.fixed: dict[int, float] = {}
+        self.results: Counter[Result] = Counter()
+        self.shed: list[tuple[int, int]] = []
+
+    def effective(self) -> list[int | None]:
+        known = [clock for clock in self.clock if clock is not None]
+        if not known or self.spec.max_skew is None:
+            return list(self.clock)
+        floor = max(known) - self.spec.max_skew
+        return [floor if clock is None else max(clock, floor) for clock in self.clock]
+
+    def horizon(self, stream: int) -> int | None:
+        others = [clock for number, clock in enumerate(self.effective()) if number != stream]
+        return None if None in others else min(others) - self.spec.lateness
+
+    def base(self, stream: int) -> int:
+        if isinstance(self.windows[stream], sj.RowWindow):
+            return self.arrived[stream]
+        line = self.horizon(stream)
+        return self.clock[stream] if line is None else line
+
+    def end(self, x: Came) -> int:
+        window = self.windows[x.row.stream]
+        return x.seq + window.rows + 1 if isinstance(window, sj.RowWindow) else x.row.ts + window.length
+
+    def expire(self) -> None:
+        def over(x: Came) -> bool:
+            window = self.windows[x.row.stream]
+            if isinstance(window, sj.RowWindow):
+                return x.seq < self.arrived[x.row.stream] - window.rows
+            line = self.horizon(x.row.stream)
+            return line is not None and x.row.ts + window.length <= line
+
+        self.stored = [x for x in self.stored if not over(x)]
+
+    def weight(self, stream: int, column: str, value: int) -> float:
+        estimator = self.spec.policy.estimator
+        if isinstance(estimator, sj.Table):
+            table = [estimator.left, estimator.right, *estimator.more][stream]
+            return table.get(value, 0.0)
+        if isinstance(estimator, sj.InMemory):
+            rows = [x for x in self.stored if x.row.stream == stream]
+        else:
+            rows = [x for x, stamp in self.seen if x.row.stream == stream and self._counts(x, stamp)]
+        return float(sum(x.row.values[column] == value for x in rows))
+
+    def _counts(self, x: Came, stamp: int) -> bool:
+        if isinstance(self.spec.policy.estimator, sj.History):
+            return True
+        window = self.windows[x.row.stream]
+        if isinstance(window, sj.RowWindow):
+            return x.seq >= self.arrived[x.row.stream] - window.rows
+        return self.clock[x.row.stream] < stamp + window.length
+
+    def matches(self, x: Came) -> float:
+        product = 1.0
+        for part in self.parts:
+            if x.row.stream in part:
+                for other, column in sorted(part.items()):
+                    if other != x.row.stream:
+                        product *= self.weight(other, column, x.row.values[part[x.row.stream]])
+        return product
+
+    def priority(self, x: Came) -> tuple[float, float]:
+        """(priority, rank)."""
+        policy, worth = self.spec.policy, x.row.importance
+        if isinstance(policy, sj.Prob):
+            return self.matches(x), 0.0
+        if isinstance(policy, sj.Life):
+            return self.matches(x) * (self.end(x) - self.base(x.row.stream)), float(self.end(x))
+        if isinstance(policy, sj.DimpProb):
+            return worth * self.matches(x), worth
+        return self.fixed[x.arrival], worth
+
+    def lowest(self, streams: Sequence[int]) -> Came:
+        offers = []
+        for stream in streams:
+            mine = [(*self.priority(x), x.arrival, x) for x in self.stored if x.row.stream == stream]
+            if mine:
+                offers.append(min(mine, key=lambda offer: offer[:3]))
+        return min(offers, key=lambda offer: (offer[0], offer[2]))[3]
+
+    def push(self, rows: Sequence[NRow]) -> None:
+        for instant in canonical(rows):
+            self.instant(instant)
+
+    def instant(self, rows: list[NRow]) -> None:
+        oldest = [None if clock is None else clock - self.spec.lateness for clock in self.effective()]
+        came = []
+        for row in rows:
+            late = oldest[row.stream] is not None and row.ts < oldest[row.stream]
+            came.append(Came(row, self.arrived[row.stream], self.arrivals, self.instants, late))
+            self.arrived[row.stream] += 1
+            self.arrivals += 1
+            if not late:
+                own = self.clock[row.stream]
+                self.clock[row.stream] = row.ts if own is None else max(own, row.ts)
+        self.expire()
+        self.shed += [(x.row.stream, x.seq) for x in came if x.late]
+        fresh = [x for x in came if usable(self.spec, x)]
+        open_rows = [[0] * self.many] * (self.instants + 1)  # what is stored is within its row window
+        for x in fresh:
+            sides = [[y for y in self.stored if y.row.stream == s] for s in range(self.many)]
+            sides[x.row.stream] = [x]
+            for chosen in combinations(self.spec, sides, open_rows):
+                self.results[tuple(one.seq for one in chosen)] += 1
+            self.stored.append(x)
+        self.seen += [(x, self.clock[x.row.stream]) for x in fresh]
+        for x in fresh:
+            worth = x.row.importance
+            simple = isinstance(self.spec.policy, sj.Simp)
+            self.fixed[x.arrival] = worth if simple else worth * self.matches(x) if self._weighs() else worth
+        self.expire()
+        self.compete()
+        self.instants += 1
+
+    def _weighs(self) -> bool:
+        return self.spec.policy.estimator is not None
+
+    def compete(self) -> None:
+        budget = self.spec.budget
+        caps = budget.caps(self.many, sj.ROW_BYTES)
+        groups = [[s] for s in range(self.many)] if budget.allocation == "fixed" else [list(range(self.many))]
+        for group, cap in zip(groups, caps, strict=True):
+            while True:
+                held = [x for x in self.stored if x.row.stream in group]
+                if (len(held) if budget.unit == "tuples" else sum(x.row.bytes for x in held)) <= cap:
+                    break
+                x = self.lowest(group)
+                self.stored.remove(x)
+                self.shed.append((x.row.stream, x.seq))

@@ -87,7 +87,7 @@ def _rows(name: str, table: Table, stream: int, columns: Sequence[str], width: i
 
 def _time_and_worth(
     name: str, table: Table, there: list[str], size: int, first: int, null: NDArray[np.bool_]
-) -> tuple[NDArray[Any], ...]:
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     ts = np.arange(first, first + size, dtype=np.int64)
     importance = np.ones(size)
     row_bytes = np.full(size, ROW_BYTES, dtype=np.int64)

@@ -13,6 +13,7 @@ from shedjoin.budget import Budget
 from shedjoin.engine import snapshot
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.handle import Handle
+from shedjoin.engine.memory import measure
 from shedjoin.engine.nway import loop, memory
 from shedjoin.engine.nway.batch import MultiBatch, of_rows, of_tables
 from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
@@ -60,7 +61,7 @@ class MultiEngine:
         """An engine that goes on from a snapshot, within the plan's budget."""
         engine = cls(plan, reordering=reordering)
         extra = snapshot.decode(saved, engine._state, plan.signature())
-        memory.restore(engine._state)
+        measure(engine._state)
         engine._take_over(extra)
         engine._set_caps(plan.budget)
         engine._pending.append(engine._compete())
@@ -69,7 +70,9 @@ class MultiEngine:
     def _take_over(self, extra: dict[str, Any]) -> None:
         """What a snapshot holds beside the state."""
         try:
-            self.set_order({self.names[o]: [self.names[s] for s in order] for o, order in enumerate(extra["orders"])})
+            orders = {self.names[o]: [self.names[s] for s in order] for o, order in enumerate(extra["orders"])}
+            # An order that is chosen while running goes on as it was; one that is given holds from now on.
+            self._use(orders_of(orders, self.names) if self._statistics.reordering is not None else self._plan.orders)
             self._statistics.restore(extra["statistics"])
             log = np.array([(*row[:7], row[7]) for row in extra["pending"]], NSHED_RECORD)
         except (KeyError, TypeError, ValueError, IndexError) as reason:

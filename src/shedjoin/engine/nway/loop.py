@@ -156,9 +156,10 @@ def _begin(how, st, io):
     ts = mem.row_ts(io, first)
     io["over"] = 0
     io["fresh"] = 0
+    newest = store.now(how, st)
     for stream in range(how["streams"]):
         st["before"][stream] = st["arrived"][stream]
-        st["oldest"][stream] = store.effective_clock(how, st, stream) - how["lateness"]
+        st["oldest"][stream] = store.effective_clock(how, st, stream, newest) - how["lateness"]
         if how["evaluate_every"] > 0:
             mem.set_marks(st, (st["tick"] - st["first_mark"]) * MOST + stream, st["arrived"][stream])
     for i in range(first, end):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.handle import fetcher, flat, reader, records, writer
+from shedjoin.engine.handle import flat, reader, records, writer
 from shedjoin.engine.nway.state import (
     BUCKET_RECORD,
     CARD_RECORD,
@@ -28,8 +28,6 @@ levels = records("levels", LEVEL_RECORD)
 slots = records("slots", SLOT_RECORD)
 cells = records("cells", CELL_RECORD)
 out_shed = records("out_shed", NSHED_RECORD)
-fetch_bucket = fetcher("buckets", BUCKET_RECORD)
-fetch_ring = fetcher("ring", RING_RECORD)
 
 attr = reader("attr", np.int64)
 set_attr = writer("attr", np.int64)

@@ -11,7 +11,7 @@ from shedjoin.engine import heap, kinetic
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_WINDOW, KEY, LIFE, RANDOM, SCHEDULE, TUPLE
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import entry
-from shedjoin.engine.memory import LEAST, aligned, first_random_state, measure, power_of_two
+from shedjoin.engine.memory import LEAST, first_random_state, measure, power_of_two
 from shedjoin.engine.nway import cells, mem, order, rings, weigh
 from shedjoin.engine.nway.plan import NPlan
 from shedjoin.engine.nway.state import (
@@ -62,7 +62,6 @@ def allocate(plan: NPlan, how: NDArray[Any], seed: int) -> Handle:
     st.hold(
         levels=np.zeros(MOST, LEVEL_RECORD),
         part_of=part_of.ravel(),
-        parts=np.zeros(1, np.int64),
         expiry=np.zeros((streams, LEAST), EXPIRY_RECORD),
         seen=np.zeros((streams, LEAST if how[0]["estimator"] == IN_WINDOW else 1), SEEN_RECORD),
         sketch=np.zeros(max(len(plan.graph.parts), 1) * streams * weigher.depth * weigher.width, np.int64),
@@ -72,7 +71,7 @@ def allocate(plan: NPlan, how: NDArray[Any], seed: int) -> Handle:
     )
     set_steps(st, plan, plan.orders)
     measure(st)
-    st["clock"] = st["base"] = NEVER
+    st["clock"] = st["base"] = st["horizon"] = NEVER
     st["free_ring"] = NONE
     st["free_count"], st["free_slot_count"], st["free_cell_count"] = tuples, slots, tuples
     st["evaluated_at"] = st["expired_at"] = NEVER
@@ -297,13 +296,6 @@ def grow_buckets(plan: NPlan, how: NDArray[Any], st: Handle, room: int) -> None:
     st.hold(**_index_arrays(plan, FEW, wanted), ring=np.zeros(size, RING_RECORD))
     measure(st)
     rings.redistribute(how, st.for_kernel(), old.for_kernel())
-
-
-def restore(st: Handle) -> None:
-    """After a snapshot was read: arrays that start where a cache line does, and their lengths."""
-    for name, array in list(st.arrays.items()):
-        st.hold(**{name: aligned(array)})
-    measure(st)
 
 
 @entry

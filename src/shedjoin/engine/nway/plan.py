@@ -189,7 +189,8 @@ class NPlan:
 
     def _residual(self, order: tuple[int, ...], level: int, by: int | None) -> list[tuple[int, ...]]:
         """What the index does not see to: (op, attribute, level of the other, its attribute, band)."""
-        stream, checks = order[level], []
+        stream = order[level]
+        checks: list[tuple[int, ...]] = []
         for mine, (above, theirs) in self._equal_to_bound(order, level).items():
             if mine != by:
                 checks.append((0, mine, above, theirs, 0))

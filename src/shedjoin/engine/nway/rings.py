@@ -5,7 +5,6 @@ As shelves (engine.shelf), but a bucket holds whatever falls into it: with one b
 
 from __future__ import annotations
 
-from shedjoin.engine import mem as tuples
 from shedjoin.engine.jit import entry, inlined, kernel
 from shedjoin.engine.nway import mem
 from shedjoin.engine.state import NONE
@@ -219,8 +218,3 @@ def redistribute(settings, state, old):
                 if e["item"] != NONE:
                     to = bucket_of(index, e["key"])
                     append(st, to, e["key"], e["ts"], e["seq"], e["importance"], e["item"], how["spots"], which)
-
-
-@inlined
-def stream_of(st, x):
-    return int(tuples.pool(st, x)["stream"])

@@ -80,7 +80,7 @@ POOL_ARRAYS = (
 KEY_ARRAYS = ("slots", "slot_buckets", "free_slots", "weight", "mass", "slot_cells")
 CELL_ARRAYS = ("cells", "cell_slots", "cell_links", "cell_buckets", "free_cells")
 HEAP_ARRAYS = ("heap", "place")
-PLAN_ARRAYS = ("steps", "checks", "levels", "part_of", "parts")
+PLAN_ARRAYS = ("steps", "checks", "levels", "part_of")
 OTHER_ARRAYS = ("indexes", "buckets", "ring", "expiry", "seen", "sketch", "marks", "until", "until_from")
 STATE_ARRAYS = POOL_ARRAYS + KEY_ARRAYS + CELL_ARRAYS + HEAP_ARRAYS + PLAN_ARRAYS + OTHER_ARRAYS
 
@@ -134,6 +134,7 @@ BY_STREAM = (
     "stray_size",
     "seen_head",
     "seen_size",
+    "horizon",  # no tuple before this comes on any other stream; NEVER while one of them has not begun
     "base",
     "oldest",
     "limit",

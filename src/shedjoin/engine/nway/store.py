@@ -20,33 +20,40 @@ def now(how, st):
 
 
 @inlined
-def effective_clock(how, st, stream):
+def effective_clock(how, st, stream, newest):
     """The stream's clock, or, when it lags too far to be waited for, what is left of the newest."""
-    newest = now(how, st)
     if how["max_skew"] < 0 or newest == NEVER:
         return st["clock"][stream]
     return max(st["clock"][stream], newest - how["max_skew"])
 
 
-@inlined
-def horizon(how, st, stream):
-    """No tuple before this comes on any other stream; NEVER while one of them has not begun."""
-    least = 2**62
-    for other in range(how["streams"]):
-        if other != stream:
-            least = min(least, effective_clock(how, st, other))
-    return NEVER if least == NEVER else least - how["lateness"]
+@kernel
+def set_horizons(how, st):
+    """How far each stream's others have come: the least of their clocks, less the lateness."""
+    newest = now(how, st)
+    least, second, slowest = 2**62, 2**62, -1
+    for stream in range(how["streams"]):
+        clock = effective_clock(how, st, stream, newest)
+        if clock < least:
+            least, second, slowest = clock, least, stream
+        elif clock < second:
+            second = clock
+    for stream in range(how["streams"]):
+        line = second if stream == slowest else least
+        st["horizon"][stream] = NEVER if line == NEVER else line - how["lateness"]
 
 
-@inlined
+@kernel
 def set_bases(how, st):
     """Where remaining life is counted from, for each stream."""
+    set_horizons(how, st)
     for stream in range(how["streams"]):
         old = st["base"][stream]
         if st["kind"][stream] == ROW:
             st["base"][stream] = st["arrived"][stream]
         else:
-            line = horizon(how, st, stream)
+            line = st["horizon"][stream]
+            # A stream that has not begun sets no horizon; until it does, life is counted by the own clock.
             st["base"][stream] = st["clock"][stream] if line == NEVER else line
         if how["organisation"] == LIFE and st["base"][stream] < old:
             order.replay_all(st, stream)
@@ -130,7 +137,7 @@ def set_limit(how, st, stream):
     if st["kind"][stream] == ROW:
         st["limit"][stream] = st["arrived"][stream] - st["window"][stream] - 1
         return
-    line = horizon(how, st, stream)
+    line = st["horizon"][stream]
     st["limit"][stream] = NEVER if line == NEVER else line - st["window"][stream]
 
 

@@ -13,8 +13,8 @@ from shedjoin.ordering import StreamStats
 def golab_streams(streams: Sequence[StreamStats], rows: int, seed: int) -> tuple[dict[str, Columns], dict[str, int]]:
     """Tuples one after the other, each from a random stream by rate, its value uniform over 0 .. v - 1.
 
-    A tuple's time is its number, so that a time unit of the paper is as many steps as all rates together. Values are drawn from the
-    front of one list, so that streams with few values hold those that the others hold too.
+    A tuple's time is its number, so that a time unit of the paper is as many steps as all rates together. Values are
+    drawn from the front of one list, so that streams with few values hold those that the others hold too.
 
     Returns
     -------

@@ -33,7 +33,7 @@ FIGURE = Figure(
         x="windows",
         x_label="windows",
         panels=(Panel("cost", "cost", "comparisons per time unit"),),
-        caption="By the cost model; all windows T = 100, one tuple per time unit, 50 values. The paper's Appendix A is not at hand.",
+        caption="By the cost model; all windows T = 100, one tuple per time unit, 50 values; without the paper's Appendix A.",
     ),
     minutes=0.1,
 )

@@ -51,7 +51,7 @@ FIGURE = Figure(
             Panel("results", "matches", "results"),
             Panel("with half the memory", "share", "share of the exact results"),
         ),
-        caption="US flights, January to March 2001. PROB, PROBV and RAND have half the memory that the exact join needs at its peak.",
+        caption="US flights, January to March 2001. PROB, PROBV and RAND have half of the exact join's peak memory.",
     ),
     minutes=0.5,
     data=DATA_SET,

@@ -20,8 +20,8 @@ EQUAL = (StreamStats(1, 100, 50),) * 4
 TEN_TIMES = (*EQUAL[:3], StreamStats(10, 100, 50))
 FIFTY_TIMES = (*EQUAL[:3], StreamStats(50, 100, 50))
 
-#: What the virtual CPU does per million units: a comparison, an insertion and a removal take 1, and a look at a bucket (or a window) for
-#: expired tuples takes this much. The paper says only that it costs something; the claims hold from 1 to 20.
+#: On the virtual CPU a comparison, an insertion and a removal take one unit each, and a look into a bucket (or a window) for
+#: expired tuples takes this many. The paper says only that it costs something.
 LOOK = 5
 
 
