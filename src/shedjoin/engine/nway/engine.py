@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,8 @@ class MultiEngine:
         self, batch: MultiBatch, limit: int, told: NDArray[np.int64] | None, emit: bool
     ) -> Iterator[MultiOutput]:
         self._busy = True
+        if len(batch):
+            self._statistics.start(int(batch.ts[0]))
         how = self._how
         if not emit:
             how = how.copy()
@@ -205,7 +208,9 @@ class MultiEngine:
         better = statistics.better(self._state, self._orders)
         if better is not None:
             self._use(better.orders)
-        statistics.next_look = int(self._state["rows"]) + statistics.reordering.every
+        # A look takes time in proportion to what is stored.
+        wait = max(statistics.reordering.every, int(self._state["resident"].sum()))
+        statistics.next_look = int(self._state["rows"]) + wait
 
     def _use(self, orders: Orders) -> None:
         self._orders = orders
@@ -217,8 +222,8 @@ class MultiEngine:
         self._use(orders_of(order, self._plan.names))
 
     def explain(self) -> str:
-        """The orders in use, what they are expected to cost, and why; the best for the streams as they are beside it."""
-        model = self._statistics.model(self._state) or self._statistics.look(self._state)
+        """The orders in use, what they are expected to cost by the streams as they are, and why."""
+        model = copy(self._statistics).look(self._state)  # a copy: asking changes nothing
         if model is None:
             lines = [
                 f"a new tuple of {self.names[o]}: {', '.join(self.names[s] for s in order)}"

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.nway.plan import NPlan, Orders
 from shedjoin.engine.state import NEVER
-from shedjoin.ordering import Equality, JoinOrder, Model, StreamStats, Theta, best_orders
+from shedjoin.ordering import Equality, JoinOrder, Model, StreamStats, Theta, along_the_graph, best_orders
 
 #: A stream that has stopped still has a rate, so that its window has a length.
 SLOWEST = 1e-9
+#: Beyond this many streams the exact search takes too long to be done while a join runs.
+EXACT = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Reordering:
     Parameters
     ----------
     every
-        Rows between two looks.
+        Rows between two looks; as many as are stored, where that is more.
     drift
         Another order is taken when the one in use is expected to cost more than 1 + drift times the best.
     """
@@ -44,6 +46,11 @@ class Statistics:
         self._arrived = [0] * plan.streams
         self.rates: list[float] | None = None
         self.reorderings = 0
+
+    def start(self, time: int) -> None:
+        """Rates are counted from the time of the first row."""
+        if self._time is None:
+            self._time = time
 
     def look(self, st: Handle) -> Model | None:
         """The cost model of the streams as they are; None while no time has passed."""
@@ -87,7 +94,10 @@ class Statistics:
         model = self.look(st)
         if model is None or self.reordering is None:
             return None
-        best = best_orders(model, general=self._plan.evaluate_every > 0)
+        if self._plan.streams <= EXACT:
+            best = best_orders(model, general=self._plan.evaluate_every > 0)
+        else:
+            best = along_the_graph(model)
         if model.cost_of_orders(orders) <= (1.0 + self.reordering.drift) * best.cost:
             return None
         self.reorderings += 1
