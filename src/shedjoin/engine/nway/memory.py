@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import heap, kinetic
+from shedjoin.engine import heap
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_WINDOW, KEY, LIFE, RANDOM, SCHEDULE, TUPLE
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import entry
-from shedjoin.engine.memory import LEAST, first_random_state, measure, power_of_two
+from shedjoin.engine.memory import LEAST, empty_matches, first_random_state, measure, power_of_two
 from shedjoin.engine.nway import cells, mem, order, rings, weigh
 from shedjoin.engine.nway.plan import NPlan
 from shedjoin.engine.nway.state import (
@@ -28,7 +28,7 @@ from shedjoin.engine.nway.state import (
 from shedjoin.engine.state import (
     EXPIRY_RECORD,
     HEAP_RECORD,
-    LINE_RECORD,
+    LEAF_RECORD,
     MORE_RECORD,
     NEVER,
     NONE,
@@ -121,9 +121,8 @@ def _pool_arrays(plan: NPlan, how: NDArray[Any], size: int) -> Arrays:
         "dense": np.tile(np.arange(size if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (streams, 1)),
         "cumulated": np.zeros(cumulative),
         "touched": np.zeros(cumulative, TOUCHED_RECORD),
-        "winner": np.full((streams, 2 * leaves), NONE, np.int32),
-        "doubt": np.full((streams, 2 * leaves), kinetic.SURE, np.int64),
-        "line": np.zeros((streams, leaves), LINE_RECORD),
+        "match": empty_matches((streams, 2 * leaves)),
+        "leaf": np.zeros((streams, leaves), LEAF_RECORD),
         "pending": np.zeros(size if how[0]["evaluate_every"] else 1, np.int32),
     }
 
@@ -200,14 +199,14 @@ def grow_pool(plan: NPlan, how: NDArray[Any], st: Handle, room: int) -> None:
     new = _pool_arrays(plan, how, size)
     all_cells = max(st.arrays["cells"].size, size) if how[0]["weighed"] else 1
     grown_cells = _cell_arrays(how, all_cells)
-    old = _exchange(st, new | grown_cells, but=("free", "winner", "doubt", "free_cells", "cell_buckets"))
+    old = _exchange(st, new | grown_cells, but=("free", "match", "free_cells", "cell_buckets"))
     _exchange(st, _heap_arrays(how, size, all_cells))
     _stack_more(st, "free", "free_count", old["free"])
     if how[0]["weighed"]:
         _stack_more(st, "free_cells", "free_cell_count", old["free_cells"])
         _rehash_cells(how, st.for_kernel(), old["cell_buckets"])
     if how[0]["organisation"] == LIFE:
-        st.arrays["winner"][:, size : size + before] = old["winner"][:, before:]
+        st.arrays["match"][:, size : size + before] = old["match"][:, before:]
         _replay(st.for_kernel(), _streams(how))
 
 

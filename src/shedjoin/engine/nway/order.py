@@ -99,14 +99,11 @@ def _reweigh_line(how, st, stream, cell):
             leaf = int(leaves[stream, st["heap_size"][stream]])
             st["heap_size"][stream] += 1
             place[stream, cell] = leaf
-        line = tuples.line(st)[stream, leaf]
-        line["weight"] = entry["matches"]
-        line["end"] = end_of_life(st, int(entry["low"]))
-        line["arrival"] = tuples.pool(st, entry["low"])["arrival"]
-        line["slot"] = cell
-        kinetic.enter(st, stream, leaf, True)
+        tuples.leaf(st)[stream, leaf]["arrival"] = tuples.pool(st, entry["low"])["arrival"]
+        tuples.leaf(st)[stream, leaf]["slot"] = cell
+        kinetic.enter(st, stream, leaf, entry["matches"], end_of_life(st, int(entry["low"])))
     elif leaf != NONE:
-        kinetic.enter(st, stream, leaf, False)
+        kinetic.leave(st, stream, leaf)
         place[stream, cell] = NONE
         st["heap_size"][stream] -= 1
         leaves[stream, st["heap_size"][stream]] = leaf
@@ -322,9 +319,10 @@ def lowest(how, st, stream):
     if st["resident"][stream] == 0:
         return NONE, 0.0, 0
     if how["organisation"] == LIFE:
-        line = tuples.line(st)[stream, kinetic.lowest(st, stream)]
-        x = int(mem.cells(st, line["slot"])["low"])
-        return x, line["weight"] * (line["end"] - st["base"][stream]), line["arrival"]
+        final = kinetic.lowest(st, stream)
+        leaf = tuples.leaf(st)[stream, final["winner"]]
+        x = int(mem.cells(st, leaf["slot"])["low"])
+        return x, final["weight"] * (final["end"] - st["base"][stream]), leaf["arrival"]
     if how["organisation"] == CUMULATIVE:
         _raise_to_date(st, stream)
     top = tuples.heap(st)[stream, heap.TOP]

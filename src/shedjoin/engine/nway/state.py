@@ -72,9 +72,8 @@ POOL_ARRAYS = (
     "dense",
     "cumulated",
     "touched",
-    "winner",
-    "doubt",
-    "line",
+    "match",
+    "leaf",
     "pending",
 )
 KEY_ARRAYS = ("slots", "slot_buckets", "free_slots", "weight", "mass", "slot_cells")
