@@ -4,9 +4,14 @@ from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.budget import Budget
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.engine import Engine
+from shedjoin.engine.nway.batch import MultiBatch
+from shedjoin.engine.nway.engine import MultiEngine
+from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
+from shedjoin.engine.nway.statistics import Reordering
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.errors import InputError, ShedjoinError, SnapshotError, SpecError
 from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
+from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
 from shedjoin.policies import (
     Additive,
     Cumulative,
@@ -48,11 +53,18 @@ __all__ = [
     "JoinSpec",
     "KeepAll",
     "Life",
+    "MultiBatch",
+    "MultiEngine",
+    "MultiJoinSpec",
+    "MultiOutput",
+    "MultiRun",
+    "MultiShedLog",
     "Multiplicative",
     "Output",
     "Policy",
     "Prob",
     "Rand",
+    "Reordering",
     "Replay",
     "RowWindow",
     "Run",
@@ -65,4 +77,5 @@ __all__ = [
     "Table",
     "TimeWindow",
     "simulate",
+    "simulate_multi",
 ]

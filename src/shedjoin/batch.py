@@ -75,10 +75,10 @@ class Batch:
         >>> Batch.rows({"stream": [1, 0], "key": [5, 5], "ts": [7, 7]}).stream
         array([0, 1])
         """
-        names = _names("rows", table)
+        names = column_names("rows", table)
         if "stream" not in names:
             raise InputError(f"rows needs a column 'stream' of 0 and 1; it has {', '.join(names) or 'none'}")
-        stream, null = _integers("rows.stream", _column(table, "stream"))
+        stream, null = integers("rows.stream", column_of(table, "stream"))
         if null.any() or not np.isin(stream, (0, 1)).all():
             raise InputError("rows.stream must be 0 (left) or 1 (right) in every row")
         columns = _columns("rows", table, 0, 0)
@@ -118,7 +118,8 @@ def _interleave(left: Batch, right: Batch) -> Batch:
     return merged if in_order else merged.in_canonical_order()
 
 
-def _names(name: str, table: Table) -> list[str]:
+def column_names(name: str, table: Table) -> list[str]:
+    """The columns that a table has."""
     if isinstance(table, Mapping):
         return [str(column) for column in table]
     if isinstance(table, pa.Table | pa.RecordBatch):
@@ -130,32 +131,36 @@ def _names(name: str, table: Table) -> list[str]:
     )
 
 
-def _column(table: Table, column: str) -> Any:
+def column_of(table: Table, column: str) -> Any:
+    """One column of a table."""
     return table.column(column) if isinstance(table, pa.Table | pa.RecordBatch) else table[column]
 
 
 def _columns(name: str, table: Table, stream: int, first: int) -> Batch:
-    names = _names(name, table)
+    names = column_names(name, table)
     if "key" not in names:
         raise InputError(f"{name} needs a column 'key'; it has {', '.join(names) or 'no columns'}")
-    key, null = _integers(f"{name}.key", _column(table, "key"))
+    key, null = integers(f"{name}.key", column_of(table, "key"))
     size = key.size
     ts = np.arange(first, first + size, dtype=np.int64)
     importance = np.ones(size)
     row_bytes = np.full(size, ROW_BYTES, dtype=np.int64)
     if "ts" in names:
-        ts = _without_null(f"{name}.ts", _column(table, "ts"), size)
-        _check(f"{name}.ts", ts, np.abs(ts) <= LATEST, "lie within +-2**53")
+        ts = _without_null(f"{name}.ts", column_of(table, "ts"), size)
+        check_values(f"{name}.ts", ts, np.abs(ts) <= LATEST, "lie within +-2**53")
     if "importance" in names:
-        importance = _floats(f"{name}.importance", _column(table, "importance"), size)
-        _check(f"{name}.importance", importance, np.isfinite(importance) & (importance > 0), "be finite and above 0")
+        importance = floats(f"{name}.importance", column_of(table, "importance"), size)
+        check_values(
+            f"{name}.importance", importance, np.isfinite(importance) & (importance > 0), "be finite and above 0"
+        )
     if "bytes" in names:
-        row_bytes = _without_null(f"{name}.bytes", _column(table, "bytes"), size)
-        _check(f"{name}.bytes", row_bytes, (row_bytes > 0) & (row_bytes < 2**31), "be above 0 and below 2**31")
+        row_bytes = _without_null(f"{name}.bytes", column_of(table, "bytes"), size)
+        check_values(f"{name}.bytes", row_bytes, (row_bytes > 0) & (row_bytes < 2**31), "be above 0 and below 2**31")
     return Batch(np.full(size, stream, dtype=np.int64), key, null, ts, importance, row_bytes)
 
 
-def _check(name: str, values: NDArray[Any], fits: NDArray[np.bool_], must: str) -> None:
+def check_values(name: str, values: NDArray[Any], fits: NDArray[np.bool_], must: str) -> None:
+    """A clear word when some values are out of range."""
     if not fits.all():
         row = int(np.argmin(fits))
         raise InputError(f"{name} must {must}, but row {row} has {values[row]} ({int((~fits).sum())} such rows)")
@@ -172,7 +177,7 @@ def _arrow(name: str, values: Any) -> pa.Array:
         raise InputError(f"{name} is not a column that can be read: {reason}") from None
 
 
-def _integers(name: str, values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def integers(name: str, values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """An integer column and where it is null."""
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InputError(f"{name} must be one-dimensional, not of shape {values.shape}")
@@ -196,14 +201,15 @@ def _integers(name: str, values: Any) -> tuple[NDArray[np.int64], NDArray[np.boo
 
 
 def _without_null(name: str, values: Any, size: int) -> NDArray[np.int64]:
-    integers, null = _integers(name, values)
-    _check_size(name, integers.size, size)
+    numbers, null = integers(name, values)
+    _check_size(name, numbers.size, size)
     if null.any():
         raise InputError(f"{name} must have a value in every row, but row {int(np.argmax(null))} is null")
-    return integers
+    return numbers
 
 
-def _floats(name: str, values: Any, size: int) -> NDArray[np.float64]:
+def floats(name: str, values: Any, size: int) -> NDArray[np.float64]:
+    """A column of numbers."""
     array = _arrow(name, values)
     if pa.types.is_null(array.type):
         array = array.cast(pa.float64())

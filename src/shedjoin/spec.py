@@ -72,6 +72,9 @@ class JoinSpec:
             raise SpecError(
                 "JoinSpec.policy KeepAll() keeps everything and cannot hold a budget: leave one of the two out"
             )
+        tables = getattr(self.policy.estimator, "streams", None) or getattr(self.policy, "streams", None)
+        if tables is not None and tables != STREAMS:
+            raise SpecError(f"JoinSpec.policy {self.policy!r} is for {tables} streams, but this join has {STREAMS}")
         if self.importance not in IMPORTANCE:
             raise SpecError(f"JoinSpec.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
         _check_duration("lateness", self.lateness)
@@ -108,8 +111,8 @@ class JoinSpec:
         windows = [{one.kind: one.size} for one in self.windows]
         data: dict[str, Any] = {"window": windows[0] if windows[0] == windows[1] else windows}
         if self.budget is not None:
-            data["budget"] = _plain(self.budget)
-        data["policy"] = _plain(self.policy)
+            data["budget"] = plain(self.budget)
+        data["policy"] = plain(self.policy)
         data["importance"] = self.importance
         data["lateness"] = self.lateness
         if self.max_skew is not None:
@@ -120,15 +123,15 @@ class JoinSpec:
     def from_dict(cls, data: Mapping[str, Any]) -> JoinSpec:
         """The spec that `to_dict` described. Policies and estimators may be names, a budget a number of tuples."""
         known = [field.name for field in fields(cls)]
-        _only("JoinSpec", data, known)
+        only("JoinSpec", data, known)
         if "window" not in data:
             raise SpecError("JoinSpec needs a window, such as {'time': 400} or {'row': 400}")
         window = data["window"]
         made: dict[str, Any] = dict(data)
         pair = isinstance(window, Sequence) and not isinstance(window, str)
-        made["window"] = tuple(_window(one) for one in window) if pair else _window(window)
+        made["window"] = tuple(make_window(one) for one in window) if pair else make_window(window)
         if data.get("budget") is not None:
-            made["budget"] = _budget(data["budget"])
+            made["budget"] = make_budget(data["budget"])
         if data.get("policy") is not None:
             made["policy"] = make_policy(data["policy"])
         return cls(**made)
@@ -145,7 +148,8 @@ def _check_duration(name: str, value: object) -> None:
         raise SpecError(f"JoinSpec.{name} must be a whole number of at least 0, in the unit of ts, not {value!r}")
 
 
-def _only(what: str, data: Any, known: list[str]) -> None:
+def only(what: str, data: Any, known: list[str]) -> None:
+    """A clear word when a table has settings that are not known."""
     if not isinstance(data, Mapping):
         raise SpecError(f"{what} must be a table of settings, not {data!r}")
     unknown = [str(name) for name in data if name not in known]
@@ -153,17 +157,19 @@ def _only(what: str, data: Any, known: list[str]) -> None:
         raise SpecError(f"{what} has no setting {unknown[0]!r}; it has {', '.join(known)}")
 
 
-def _window(data: Any) -> Window:
-    _only("window", data, ["time", "row"])
+def make_window(data: Any) -> Window:
+    """The window of a table with its kind and size."""
+    only("window", data, ["time", "row"])
     if len(data) != 1:
         raise SpecError(f"window must be {{'time': length}} or {{'row': rows}}, not {dict(data)!r}")
     return TimeWindow(data["time"]) if "time" in data else RowWindow(data["row"])
 
 
-def _budget(data: Any) -> Budget:
+def make_budget(data: Any) -> Budget:
+    """The budget of a table, or of a number of tuples."""
     if isinstance(data, int) and not isinstance(data, bool):
         return Budget(tuples=data)
-    _only("budget", data, ["tuples", "bytes", "allocation", "shares"])
+    only("budget", data, ["tuples", "bytes", "allocation", "shares"])
     shares = data.get("shares")
     return Budget(**{**data, "shares": tuple(shares) if shares is not None else None})
 
@@ -180,9 +186,16 @@ def make_policy(data: Any) -> Policy:
 def _estimator(data: Any) -> Estimator:
     kind, settings = _named("estimator", data, ESTIMATORS)
     if kind.name == "table":  # JSON and TOML know only text as keys
-        settings = {side: {int(key): value for key, value in table.items()} for side, table in settings.items()}
+        settings = {
+            side: [_with_whole_keys(one) for one in table] if side == "more" else _with_whole_keys(table)
+            for side, table in settings.items()
+        }
     estimator: Estimator = _make(kind, settings)
     return estimator
+
+
+def _with_whole_keys(table: Mapping[str, float]) -> dict[int, float]:
+    return {int(key): value for key, value in table.items()}
 
 
 def _named(what: str, data: Any, registry: Mapping[str, type[Any]]) -> tuple[type[Any], dict[str, Any]]:
@@ -202,17 +215,25 @@ def _make(kind: type[Made], settings: dict[str, Any]) -> Made:
         raise SpecError(f"{kind.__name__} does not take these settings: {reason}") from None
 
 
-def _plain(part: Any) -> dict[str, Any]:
+def plain(part: Any) -> dict[str, Any]:
     """A policy, an estimator or a budget as plain data."""
-    names = [field.name for field in fields(part)] if is_dataclass(part) else ["left", "right"]
+    names = [field.name for field in fields(part)] if is_dataclass(part) else ["left", "right", "more"]
     data: dict[str, Any] = {"name": part.name} if hasattr(part, "name") else {}
     for name in names:
         value = getattr(part, name)
         if value is None:
             continue
         if isinstance(value, Estimator):
-            value = _plain(value)
+            value = plain(value)
         elif isinstance(value, dict):
-            value = {str(key): number for key, number in value.items()}
+            value = _with_text_keys(value)
+        elif name == "more":
+            if not value:
+                continue
+            value = [_with_text_keys(one) if isinstance(one, dict) else one for one in value]
         data[name] = list(value) if isinstance(value, tuple) else value
     return data
+
+
+def _with_text_keys(table: dict[int, float]) -> dict[str, float]:
+    return {str(key): number for key, number in table.items()}

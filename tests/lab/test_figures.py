@@ -54,7 +54,7 @@ def test_no_figure_has_more_series_than_there_are_styles() -> None:
     assert len(GAINS) + 1 <= len(OTHERS) == len(set(OTHERS))
 
 
-@pytest.mark.parametrize("figure", SMALL, ids=by_name)
+@pytest.mark.parametrize("figure", [figure for figure in SMALL if figure.paper != "golab2003"], ids=by_name)
 def test_a_simulation_of_each_method_is_within_exact(figure: Figure) -> None:
     chosen = {params["method"]: params for params in figure.parameters(Scale(seeds=1, quick=True))}
     for method, params in chosen.items():

@@ -39,7 +39,7 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
     """The empty memory of a new join."""
     known = sum(table[0].size for table in plan.tables if table is not None)
     capped = plan.budget.tuples or 0 if plan.budget is not None else 0
-    tuples, keys = _power_of_two(LEAST + capped), _power_of_two(LEAST + known)
+    tuples, keys = power_of_two(LEAST + capped), power_of_two(LEAST + known)
     st = Handle(STATE_RECORD)
     st.hold(**_pool_arrays(how, tuples, plan.lateness > 0), **_key_arrays(how, keys), **_heap_arrays(how, tuples, keys))
     until = plan.schedule or (np.zeros(1, np.int64), np.zeros(1, np.int64))
@@ -55,7 +55,7 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
     st["clock"] = st["base"] = NEVER
     st["free_shelf"] = NONE
     st["free_count"], st["free_key_count"] = tuples, keys
-    st["random"] = _first_random_state(seed)
+    st["random"] = first_random_state(seed)
     for stream, table in enumerate(plan.tables):
         if table is not None:
             _preload(st.for_kernel(), stream, *table)
@@ -68,11 +68,12 @@ def measure(st: Handle) -> None:
         st.resize(**{name: array.shape[-1]})
 
 
-def _power_of_two(least: int) -> int:
+def power_of_two(least: int) -> int:
+    """The smallest power of two from `least` on."""
     return 1 << (least - 1).bit_length()
 
 
-def _first_random_state(seed: int) -> int:
+def first_random_state(seed: int) -> int:
     """splitmix64's first output, so that seeds that look alike start far apart."""
     mask = 2**64 - 1
     x = (seed + 0x9E3779B97F4A7C15) & mask
@@ -105,7 +106,7 @@ def _heaps(shape: tuple[int, ...]) -> NDArray[Any]:
     return _cache_lines(shape[0] * shape[1], HEAP_RECORD).reshape(shape)
 
 
-def _matches(shape: tuple[int, ...]) -> NDArray[Any]:
+def empty_matches(shape: tuple[int, ...]) -> NDArray[Any]:
     """A tournament for each stream that no key plays in."""
     match = _cache_lines(shape[0] * shape[1], MATCH_RECORD).reshape(shape)
     match["doubt"] = kinetic.SURE
@@ -172,7 +173,7 @@ def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
         "dense": np.tile(np.arange(shape["dense"][1], dtype=np.int32), (STREAMS, 1)),
         "cumulated": np.zeros(shape["cumulated"]),
         "touched": np.zeros(shape["touched"], TOUCHED_RECORD),
-        "match": _matches(shape["match"]),
+        "match": empty_matches(shape["match"]),
         "leaf": np.zeros(shape["leaf"], LEAF_RECORD),
     }
 
@@ -208,7 +209,7 @@ def _exchange(st: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
 def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
     """Room for at least `room` more tuples."""
     before = st.arrays["pool"].size
-    size = _power_of_two(max(2 * before, before - int(st["free_count"]) + room))
+    size = power_of_two(max(2 * before, before - int(st["free_count"]) + room))
     strays = st.arrays["stray_place"].size > 1
     new = _pool_arrays(how, size, strays) | _heap_arrays(how, size, st.arrays["keys"].size)
     old = _exchange(st, new, but=("free", "match"))
@@ -221,7 +222,7 @@ def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
 def grow_keys(how: NDArray[Any], st: Handle, room: int) -> None:
     """Room for at least `room` more keys."""
     before = st.arrays["keys"].size
-    size = _power_of_two(max(2 * before, before - int(st["free_key_count"]) + room))
+    size = power_of_two(max(2 * before, before - int(st["free_key_count"]) + room))
     new = _key_arrays(how, size) | _heap_arrays(how, st.arrays["pool"].size, size)
     old = _exchange(st, new, but=("free_keys", "buckets"))
     _stack_more(st, "free_keys", "free_key_count", old["free_keys"])
@@ -240,7 +241,7 @@ def _stack_more(st: Handle, stack: str, count: str, old: NDArray[np.int32]) -> N
 def grow_seen(st: Handle, room: int) -> None:
     """Room for at least `room` more arrivals in InWindow's memory."""
     old = st.arrays["seen"]
-    size = _power_of_two(max(2 * old.shape[1], int(st["seen_size"].max()) + room))
+    size = power_of_two(max(2 * old.shape[1], int(st["seen_size"].max()) + room))
     seen = np.zeros((STREAMS, size), SEEN_RECORD)
     for stream in range(STREAMS):
         held = int(st["seen_size"][stream])
@@ -254,7 +255,7 @@ def grow_expiry(st: Handle, room: int) -> None:
     """Room for at least `room` more tuples in the order of expiry."""
     old = st.arrays["expiry"]
     span = st["ring_to"] - st["ring_from"]
-    size = _power_of_two(max(2 * old.shape[1], int(span.max()) + room))
+    size = power_of_two(max(2 * old.shape[1], int(span.max()) + room))
     expiry = np.zeros((STREAMS, size), EXPIRY_RECORD)
     for stream in range(STREAMS):
         counters = np.arange(int(st["ring_from"][stream]), int(st["ring_to"][stream]))
@@ -270,7 +271,7 @@ def grow_shelves(st: Handle, room: int) -> None:
     """A new arena for the shelves, with room for at least one more of `room` places."""
     old = Handle(STATE_RECORD)
     old.hold(shelf=st.arrays["shelf"])
-    size = _power_of_two(2 * (_needed(st.for_kernel()) + room))
+    size = power_of_two(2 * (_needed(st.for_kernel()) + room))
     st.hold(shelf=_cache_lines(size, SHELF_RECORD))
     measure(st)
     _repack(st.for_kernel(), old.for_kernel())

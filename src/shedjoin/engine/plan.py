@@ -32,7 +32,7 @@ class PolicyLike(Protocol):
     @property
     def estimator(self) -> EstimatorLike | None: ...
     def order(self) -> Order: ...
-    def schedule(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None: ...
+    def schedule(self) -> tuple[NDArray[np.int64], ...] | None: ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Plan:
     order: Order
     weigher: Weigher
     tables: tuple[Tables | None, Tables | None]
-    schedule: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+    schedule: tuple[NDArray[np.int64], ...] | None
     importance: str
     lateness: int
     max_skew: int | None
@@ -131,15 +131,16 @@ class Plan:
             "window": [[window.kind, window.size] for window in self.windows],
             "policy": list(self.order),
             "estimator": list(self.weigher),
-            "estimator table": [_fingerprint(table) for table in self.tables],
-            "schedule": _fingerprint(self.schedule),
+            "estimator table": [fingerprint(table) for table in self.tables],
+            "schedule": fingerprint(self.schedule),
             "importance": self.importance,
             "lateness": self.lateness,
             "max_skew": self.max_skew,
         }
 
 
-def _fingerprint(arrays: tuple[NDArray[Any], ...] | None) -> str | None:
+def fingerprint(arrays: tuple[NDArray[Any], ...] | None) -> str | None:
+    """A short name for the contents of some arrays."""
     if arrays is None:
         return None
     digest = hashlib.blake2b(digest_size=16)

@@ -22,6 +22,8 @@ class Table(Estimator):
     ----------
     left, right
         A dict from key to number, or an array whose index is the key. Keys that are not given weigh 0.
+    more
+        The same for the third stream of an n-way join and those after it.
 
     Examples
     --------
@@ -32,8 +34,9 @@ class Table(Estimator):
     name: ClassVar[str] = "table"
     __slots__ = ("_sides",)
 
-    def __init__(self, left: Weights, right: Weights) -> None:
-        self._sides = (_side("left", left), _side("right", right))
+    def __init__(self, left: Weights, right: Weights, more: Sequence[Weights] = ()) -> None:
+        others = tuple(_side(f"more[{number}]", weights) for number, weights in enumerate(more))
+        self._sides = (_side("left", left), _side("right", right), *others)
 
     @property
     def left(self) -> dict[int, float]:
@@ -43,6 +46,15 @@ class Table(Estimator):
     def right(self) -> dict[int, float]:
         return _as_dict(self._sides[1])
 
+    @property
+    def more(self) -> list[dict[int, float]]:
+        return [_as_dict(side) for side in self._sides[2:]]
+
+    @property
+    def streams(self) -> int:
+        """How many streams this is for."""
+        return len(self._sides)
+
     def weigher(self) -> Weigher:
         return Weigher(TABLE)
 
@@ -50,17 +62,21 @@ class Table(Estimator):
         return self._sides[stream]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Table) and all(
-            np.array_equal(mine, theirs)
-            for side, other_side in zip(self._sides, other._sides, strict=True)
-            for mine, theirs in zip(side, other_side, strict=True)
+        return (
+            isinstance(other, Table)
+            and self.streams == other.streams
+            and all(
+                np.array_equal(mine, theirs)
+                for side, other_side in zip(self._sides, other._sides, strict=True)
+                for mine, theirs in zip(side, other_side, strict=True)
+            )
         )
 
     def __hash__(self) -> int:
         return hash(tuple(part.tobytes() for side in self._sides for part in side))
 
     def __repr__(self) -> str:
-        return f"Table({len(self._sides[0][0])} keys, {len(self._sides[1][0])} keys)"
+        return f"Table({', '.join(f'{keys.size} keys' for keys, _ in self._sides)})"
 
 
 def _side(name: str, weights: Weights) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -25,7 +25,7 @@ class Policy:
     def order(self) -> Order:
         raise TypeError(f"{type(self).__name__} does not describe its order")
 
-    def schedule(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def schedule(self) -> tuple[NDArray[np.int64], ...] | None:
         """The times at which rows leave, for policies that know them in advance."""
         return None
 

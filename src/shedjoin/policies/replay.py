@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +20,8 @@ class Replay(Policy):
     ----------
     left, right
         `until` for each row of the stream, by its number. A row whose `until` is not after its own time is not kept at all.
+    more
+        The same for the third stream of an n-way join and those after it.
 
     Examples
     --------
@@ -29,8 +32,9 @@ class Replay(Policy):
     name: ClassVar[str] = "replay"
     __slots__ = ("_until",)
 
-    def __init__(self, left: ArrayLike, right: ArrayLike) -> None:
-        self._until = (_times("left", left), _times("right", right))
+    def __init__(self, left: ArrayLike, right: ArrayLike, more: Sequence[ArrayLike] = ()) -> None:
+        others = tuple(_times(f"more[{number}]", times) for number, times in enumerate(more))
+        self._until = (_times("left", left), _times("right", right), *others)
 
     @property
     def left(self) -> list[int]:
@@ -40,22 +44,33 @@ class Replay(Policy):
     def right(self) -> list[int]:
         return [int(time) for time in self._until[1]]
 
+    @property
+    def more(self) -> list[list[int]]:
+        return [[int(time) for time in times] for times in self._until[2:]]
+
+    @property
+    def streams(self) -> int:
+        """How many streams this is for."""
+        return len(self._until)
+
     def order(self) -> Order:
         return Order(SCHEDULE)
 
-    def schedule(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def schedule(self) -> tuple[NDArray[np.int64], ...]:
         return self._until
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Replay) and all(
-            np.array_equal(mine, theirs) for mine, theirs in zip(self._until, other._until, strict=True)
+        return (
+            isinstance(other, Replay)
+            and self.streams == other.streams
+            and all(np.array_equal(mine, theirs) for mine, theirs in zip(self._until, other._until, strict=True))
         )
 
     def __hash__(self) -> int:
         return hash(tuple(side.tobytes() for side in self._until))
 
     def __repr__(self) -> str:
-        return f"Replay({self._until[0].size} rows, {self._until[1].size} rows)"
+        return f"Replay({', '.join(f'{times.size} rows' for times in self._until)})"
 
 
 def _times(name: str, values: ArrayLike) -> NDArray[np.int64]:

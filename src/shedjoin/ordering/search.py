@@ -1,0 +1,256 @@
+"""Our own search: the best order, exactly, by dynamic programming over sets of streams.
+
+How many tuples are passed down after a set of streams does not depend on the order in which the set was joined: with v
+falling to the least, the product of max(v, v_j) telescopes. So the cheapest way to have joined a set follows from those of
+its subsets; 2^n sets instead of n! orders.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shedjoin.ordering.join_order import JoinOrder
+from shedjoin.ordering.model import Model, all_orders, origin_first
+
+Floats = NDArray[np.float64]
+
+
+@cache
+def _layers(many: int) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+    """For each size of a set: the sets (as bits), and the members of each."""
+    sets = np.arange(1 << many)
+    bits = (sets[:, None] >> np.arange(many)) & 1
+    layers = []
+    for size in range(many + 1):
+        chosen = np.flatnonzero(bits.sum(axis=1) == size)
+        members = np.nonzero(bits[chosen])[1].reshape(chosen.size, size)
+        layers.append((chosen, members))
+    return tuple(layers)
+
+
+@cache
+def _bits(many: int) -> NDArray[np.bool_]:
+    """Which sets hold which streams."""
+    return ((np.arange(1 << many)[:, None] >> np.arange(many)) & 1).astype(np.bool_)
+
+
+def _times(factors: Floats, bits: NDArray[np.bool_]) -> Floats:
+    """The product of the factors of each set's members."""
+    product = np.ones(bits.shape[0])
+    for stream, factor in enumerate(factors):
+        product[bits[:, stream]] *= factor
+    return product
+
+
+def _let_through(model: Model) -> Floats:
+    """The share of combinations that satisfies all predicates, for each set of streams."""
+    bits = _bits(model.many)
+    share = np.ones(bits.shape[0])
+    for one in model.equalities:
+        values = np.array([one.values.get(stream, 1.0) for stream in range(model.many)])
+        least = np.full(bits.shape[0], np.inf)
+        for stream in one.values:
+            least = np.where(bits[:, stream], np.minimum(least, values[stream]), least)
+        share *= np.where(np.isinf(least), 1.0, least) / _times(values, bits)
+    for theta in model.thetas:
+        share[bits[:, theta.left] & bits[:, theta.right]] *= theta.selectivity
+    return share
+
+
+def _looked_at(model: Model) -> Floats:
+    """Cost of looking into each window (column) once the set (row) is bound: a bucket if the index can be used."""
+    bits = _bits(model.many)
+    sizes = np.array([model.size(stream) for stream in range(model.many)])
+    buckets = np.array([stream.buckets for stream in model.streams])
+    costs = np.array([stream.cost for stream in model.streams])
+    cost = np.tile(sizes * costs, (bits.shape[0], 1))
+    for one in model.equalities:
+        members = np.array(sorted(one.values))
+        bound = np.flatnonzero(bits[:, members].any(axis=1))
+        cost[np.ix_(bound, members)] = (sizes / buckets * costs)[members]
+    return cost
+
+
+class _Sets:
+    """What is known of every set of streams, for all origins."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.sizes = np.array([model.size(stream) for stream in range(model.many)])
+        self.share = _let_through(model)
+        self.passed = self.share * _times(self.sizes, _bits(model.many))
+        self.looked_at = _looked_at(model)
+
+    def steps(self, origin: int, rows: NDArray[np.int64]) -> Floats:
+        """For the new tuples of one stream: the cost of adding each stream (column) to some of the sets."""
+        size, fresh = self.sizes[origin], self.model.fresh(origin)
+        # The others' product: divided out where that can be, which is quicker.
+        passed = self.passed[rows] / size if size > 0 else self._without(origin)[rows]
+        passed = np.where(_bits(self.model.many)[rows, origin], passed * fresh, passed * (size if size > 0 else 1.0))
+        step = passed[:, None] * self.looked_at[rows]
+        step[:, origin] *= fresh / size if size > 0 else 0.0
+        return np.asarray(step)
+
+    def _without(self, origin: int) -> Floats:
+        sizes = self.sizes.copy()
+        sizes[origin] = 1.0
+        return self.share * _times(sizes, _bits(self.model.many))
+
+
+@cache
+def _with(origin: int, many: int) -> NDArray[np.int64]:
+    """All sets that hold the origin, by the set of the others."""
+    others = np.arange(1 << (many - 1))
+    low = others & ((1 << origin) - 1)
+    return np.asarray(low | (1 << origin) | ((others >> origin) << (origin + 1)))
+
+
+def _cheapest(step: Floats) -> tuple[tuple[int, ...], float]:
+    """The cheapest way from no stream to all of them; step[set, j] is the cost of adding j."""
+    many = step.shape[1]
+    best = np.zeros(step.shape[0])
+    came = np.zeros(step.shape[0], np.int64)
+    for sets, members in _layers(many)[1:]:
+        before = sets[:, None] ^ (1 << members)
+        ways = best[before] + step[before, members]
+        pick = np.argmin(ways, axis=1)[:, None]
+        best[sets] = np.take_along_axis(ways, pick, axis=1)[:, 0]
+        came[sets] = np.take_along_axis(members, pick, axis=1)[:, 0]
+    order: list[int] = []
+    where = step.shape[0] - 1
+    while where:
+        order.append(int(came[where]))
+        where ^= 1 << order[-1]
+    return tuple(reversed(order)), float(best[-1])
+
+
+def best_for_origin(model: Model, origin: int, *, general: bool = False) -> tuple[tuple[int, ...], float]:
+    """The best order for the new tuples of one stream, and its cost per time unit.
+
+    They come first; with `general`, anywhere (GENERAL LAZY).
+    """
+    return _for_origin(_Sets(model), origin, general)
+
+
+def _for_origin(known: _Sets, origin: int, general: bool) -> tuple[tuple[int, ...], float]:
+    model = known.model
+    if general:
+        step = known.steps(origin, np.arange(1 << model.many))
+        step[0] = 0.0  # the outermost loop compares nothing
+        order, cost = _cheapest(step)
+    else:
+        others = [stream for stream in range(model.many) if stream != origin]
+        inner, cost = _cheapest(known.steps(origin, _with(origin, model.many))[:, others])
+        order = (origin, *(others[at] for at in inner))
+    return order, cost * model.rounds(origin)
+
+
+def best_orders(model: Model, *, general: bool = False) -> JoinOrder:
+    """The best plan with an order for each origin.
+
+    Examples
+    --------
+    >>> from shedjoin.ordering.model import StreamStats
+    >>> table5 = [(10, 100, 500), (1, 100, 50), (1, 200, 40), (3, 100, 5)]
+    >>> best_orders(Model.of([StreamStats(*line) for line in table5])).cost
+    16000.0
+    """
+    known = _Sets(model)
+    found = [_for_origin(known, origin, general) for origin in range(model.many)]
+    return JoinOrder(model, tuple(order for order, _ in found), sum(cost for _, cost in found))
+
+
+def best_global(model: Model, *, naive: bool = False) -> JoinOrder:
+    """The best single order for all origins, as the paper's plans are."""
+    many, known = model.many, _Sets(model)
+    sets = np.arange(1 << many)
+    step = np.zeros((sets.size, many))
+    for origin in range(many):
+        cost = model.rounds(origin) * known.steps(origin, sets if naive else sets | (1 << origin))
+        if naive:
+            cost[0] = 0.0
+        else:
+            cost[:, origin] = 0.0
+        step += cost
+    order, cost_of_all = _cheapest(step)
+    return JoinOrder.of_global(model, order, cost_of_all, naive=naive)
+
+
+def costs_of_all(model: Model, *, naive: bool = False) -> tuple[NDArray[np.int64], Floats]:
+    """Every global order and its cost, worked out step by step for all orders at once: the yardstick for small n."""
+    orders = np.array(list(all_orders(model.many)))
+    total = np.zeros(len(orders))
+    for origin in range(model.many):
+        total += _walk(model, origin, orders if naive else _origin_first(orders, origin))
+    return orders, total
+
+
+def _origin_first(orders: NDArray[np.int64], origin: int) -> NDArray[np.int64]:
+    rest = orders[orders != origin].reshape(len(orders), -1)
+    return np.hstack([np.full((len(orders), 1), origin), rest])
+
+
+def _walk(model: Model, origin: int, orders: NDArray[np.int64]) -> Floats:
+    """`Model.origin_cost` for many orders."""
+    many = model.many
+    sizes = np.array([model.fresh(s) if s == origin else model.size(s) for s in range(many)])
+    values = np.array([[one.values.get(s, np.nan) for s in range(many)] for one in model.equalities])
+    buckets = np.array([stream.buckets for stream in model.streams])
+    costs = np.array([stream.cost for stream in model.streams])
+    theta = np.ones((many, many))
+    for one in model.thetas:
+        theta[one.left, one.right] *= one.selectivity
+        theta[one.right, one.left] *= one.selectivity
+    passed = sizes[orders[:, 0]].copy()
+    least = [line[orders[:, 0]] for line in values]
+    total = np.zeros(len(orders))
+    for at in range(1, many):
+        stream = orders[:, at]
+        step = np.ones(len(orders))
+        indexed = np.zeros(len(orders), np.bool_)
+        for number, line in enumerate(values):
+            mine, theirs = line[stream], least[number]
+            both = ~np.isnan(mine) & ~np.isnan(theirs)
+            step[both] /= np.maximum(mine, theirs)[both]
+            indexed |= both
+            least[number] = np.fmin(mine, theirs)
+        for before in range(at):
+            step *= theta[stream, orders[:, before]]
+        looked_at = np.where(indexed, sizes[stream] / buckets[stream], sizes[stream])
+        total += passed * looked_at * costs[stream]
+        passed *= sizes[stream] * step
+    return total * model.rounds(origin)
+
+
+def exhaustive(model: Model, *, naive: bool = False) -> JoinOrder:
+    """The best global order by looking at all n! of them."""
+    orders, costs = costs_of_all(model, naive=naive)
+    at = int(np.argmin(costs))
+    return JoinOrder.of_global(model, tuple(orders[at].tolist()), float(costs[at]), naive=naive)
+
+
+def exhaustive_orders(model: Model, *, general: bool = False) -> JoinOrder:
+    """The best order for each origin by looking at all of them: n n! orders for GENERAL LAZY."""
+    everything = np.array(list(all_orders(model.many)))
+    found, total = [], 0.0
+    for origin in range(model.many):
+        orders = everything if general else everything[everything[:, 0] == origin]
+        costs = _walk(model, origin, orders)
+        at = int(np.argmin(costs))
+        found.append(tuple(orders[at].tolist()))
+        total += float(costs[at])
+    return JoinOrder(model, tuple(found), total)
+
+
+__all__ = [
+    "best_for_origin",
+    "best_global",
+    "best_orders",
+    "costs_of_all",
+    "exhaustive",
+    "exhaustive_orders",
+    "origin_first",
+]

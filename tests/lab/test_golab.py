@@ -1,0 +1,115 @@
+"""golab2003 in the lab: quick runs of its figures, and claims that can fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shedjoin.errors import DataError
+from shedjoin.lab.catalogue import find
+from shedjoin.lab.claims import FAILS, HOLDS, claims_of, judge
+from shedjoin.lab.experiment import Row, Scale
+from shedjoin.lab.papers.golab2003.fig04b import allocation
+from shedjoin.lab.papers.golab2003.flights import SIZES as FLIGHTS
+from shedjoin.lab.papers.golab2003.real import joined
+from shedjoin.lab.papers.golab2003.ships import SIZES as SHIPS
+from shedjoin.lab.papers.golab2003.streams import TABLES
+from shedjoin.lab.papers.golab2003.table8 import plans
+from shedjoin.lab.run import in_process, run
+from shedjoin.lab.store import ID, Store
+from shedjoin.lab.workloads import Workload
+from shedjoin.lab.workloads.multi import golab_streams
+
+CLAIMS = {claim.name: claim for claim in claims_of("golab2003")}
+ON_STREAMS = [name for name, claim in CLAIMS.items() if not {"flights", "ships"} & set(claim.figures)]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Every figure that needs no real streams, at its small scale."""
+    store = Store(tmp_path_factory.mktemp("lab"), quick=True)
+    for name in ("table3", "fig02", "fig03", "tables567", "table8", "fig04a", "fig04b"):
+        assert run(find("golab2003", name), Scale(seeds=1, quick=True), store, in_process) > 0
+    return store
+
+
+@pytest.mark.parametrize("name", ON_STREAMS)
+def test_claims_hold_at_the_small_scale(name: str, quick: Store) -> None:
+    line = judge("golab2003", CLAIMS[name], quick)
+    assert line.verdict == HOLDS, line.ours
+
+
+def spoilt(rows: list[Row], column: str) -> list[Row]:
+    """The same rows with the column turned around."""
+    values = [float(str(row[column])) for row in rows]
+    return [{**row, column: max(values) + min(values) - value} for row, value in zip(rows, values, strict=True)]
+
+
+@pytest.mark.parametrize("name", ON_STREAMS)
+def test_claims_fail_on_other_rows(name: str, quick: Store) -> None:
+    column = {"table3": "matches", "fig02": "cost", "fig03": "cost", "tables567": "cost"}
+    claim = CLAIMS[name]
+    stored = [spoilt(quick.read(find("golab2003", figure)), column.get(figure, "rate")) for figure in claim.figures]
+    assert claim.check is not None
+    assert not claim.check(*stored).holds
+
+
+@pytest.mark.parametrize(("figure", "unit", "sizes"), [("flights", "minutes", FLIGHTS), ("ships", "hours", SHIPS)])
+def test_exact_sizes_are_held_against_the_known_ones(tmp_path: Path, figure: str, unit: str, sizes: dict) -> None:
+    rows = [
+        {ID: str(place), "method": "EXACT", "streams": streams, unit: size, "matches": count}
+        for place, ((streams, size), count) in enumerate(sizes.items())
+    ]
+    store = Store(tmp_path)
+    store.add(find("golab2003", figure), rows)
+    assert judge("golab2003", CLAIMS[f"{figure}-exact"], store).verdict == HOLDS
+    rows[0]["matches"] = 1
+    wrong = Store(tmp_path / "wrong")
+    wrong.add(find("golab2003", figure), rows)
+    assert judge("golab2003", CLAIMS[f"{figure}-exact"], wrong).verdict == FAILS
+
+
+def test_real_joins_within_half_the_memory() -> None:
+    rng = np.random.default_rng(0)
+    ts = np.arange(300)
+    streams = [{"key": np.minimum(rng.zipf(1.4, 300), 40), "ts": ts, "importance": np.ones(300)} for _ in range(3)]
+    rows = {method: joined(Workload(tuple(streams)), 20, method, 0) for method in ("EXACT", "PROB", "PROBV", "RAND")}
+    for method, row in rows.items():
+        assert method == "EXACT" or int(str(row["peak_tuples"])) <= 30
+        assert 0 < int(str(row["matches"])) <= int(str(rows["EXACT"]["matches"]))
+    assert rows["PROB"]["share"] > rows["RAND"]["share"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", ["flights", "ships"])
+def test_real_figures_ask_for_their_data(name: str) -> None:
+    figure = find("golab2003", name)
+    with pytest.raises(DataError, match="--data FOLDER"):
+        figure.measure(figure.parameters(Scale(seeds=1, quick=True))[0], None)
+
+
+def test_nobody_claims_prob_above_rand_unmeasured(tmp_path: Path) -> None:
+    rows = [
+        {ID: f"{method}{seed}", "case": "x", "method": method, "seed": seed, "share": share}
+        for method, share in (("PROB", 0.9), ("PROBV", 0.8), ("RAND", 0.5))
+        for seed in (0, 1)
+    ]
+    store = Store(tmp_path)
+    store.add(find("golab2003", "flights"), rows)
+    assert judge("golab2003", CLAIMS["nway-prob"], store).verdict == HOLDS
+
+
+def test_streams_are_the_papers() -> None:
+    tables, lengths = golab_streams(TABLES["table5"], 15_000, seed=0)
+    assert [len(table["ts"]) / 1000 for table in tables.values()] == pytest.approx([10, 1, 1, 3], rel=0.1)
+    assert [len(np.unique(table["key"])) for table in tables.values()] == [500, 50, 40, 5]
+    assert list(lengths.values()) == [1500, 1500, 3000, 1500]
+    assert sorted(np.concatenate([table["ts"] for table in tables.values()])) == list(range(15_000))
+
+
+def test_plans_and_allocations() -> None:
+    assert plans()["best"] == plans()["heuristic"] == "1,2,3,4"
+    assert allocation("5 to slow", 12) == (5, 5, 5, 33)
+    assert allocation("Equal", 12) == (12, 12, 12, 12)
+    assert sum(allocation("by size", 12)) == 48

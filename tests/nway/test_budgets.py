@@ -1,0 +1,239 @@
+"""N-way joins within a budget: the twin, and the laws that hold for every policy and estimator."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from nway_twin import NRow, Shedder, exact, numbered, table_of
+
+import shedjoin as sj
+from strategies import CHOOSERS, INTERPRETED, REPRESENTATIVES, Chooser, for_all, policies
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+LONGEST = 20 if INTERPRETED else 36
+NAMES = ("a", "b", "c")
+#: Join graphs and the sets of attributes that they equate.
+GRAPHS: dict[Any, list[dict[int, str]]] = {
+    "x": [{0: "x", 1: "x", 2: "x"}],
+    ("a.x = b.x", "b.y = c.y"): [{0: "x", 1: "x"}, {1: "y", 2: "y"}],
+    ("a.x = b.x", "b.x = c.x", "a.y = c.y"): [{0: "x", 1: "x", 2: "x"}, {0: "y", 2: "y"}],
+    ("a.x = b.x", "c.y > a.y"): [{0: "x", 1: "x"}],
+}
+WINDOWS = st.one_of(
+    st.builds(sj.TimeWindow, st.sampled_from((2, 4, 8, 30))), st.builds(sj.RowWindow, st.sampled_from((2, 3, 6, 10)))
+)
+BUDGETS = st.one_of(
+    st.builds(sj.Budget, tuples=st.integers(3, 15)),
+    st.builds(sj.Budget, tuples=st.integers(8, 18), shares=st.sampled_from(((3, 1, 1), (1.0, 2.5, 1.0)))),
+    st.builds(sj.Budget, tuples=st.integers(3, 15), allocation=st.just("variable")),
+    st.builds(sj.Budget, bytes=st.integers(600, 2500), allocation=st.sampled_from(("fixed", "variable"))),
+)
+SIDE = st.dictionaries(st.sampled_from((0, 1, 2, 3)), st.sampled_from((0.0, 0.1, 0.3, 2.0)), max_size=4)
+
+
+@st.composite
+def inputs(draw: Draw) -> list[list[NRow]]:
+    size = draw(st.integers(0, LONGEST))
+    dice = iter(draw(st.binary(min_size=7 * size, max_size=7 * size)))
+    values = draw(st.sampled_from(((0, 1, 2), (0, 0, 1), (0, 1, None), tuple(range(6)))))
+    lags, apart = draw(st.sampled_from(((0,), (0, 0, 1, 4)))), draw(st.booleans())
+    sizes, worths = draw(st.sampled_from(((192,), (50, 192, 300)))), draw(st.sampled_from(((1.0,), (1.0, 2.0, 0.5))))
+    time = [0, 0, draw(st.sampled_from((0, 0, 20)))]
+    rows = []
+    for _ in range(size):
+        stream, step = next(dice) % 3, (0, 0, 1, 1, 3)[next(dice) % 5]
+        for one in (stream,) if apart else range(3):
+            time[one] += step
+        picked = {column: values[next(dice) % len(values)] for column in "xy"}
+        worth, weight = worths[next(dice) % len(worths)], sizes[next(dice) % len(sizes)]
+        rows.append(NRow(stream, time[stream] - lags[next(dice) % len(lags)], picked, worth, weight))
+    cuts = sorted(draw(st.lists(st.integers(0, max(size, 1)), max_size=3)))
+    return [rows[start:end] for start, end in itertools.pairwise([0, *cuts, size])]
+
+
+def for_three(policy: sj.Policy, side: dict[int, float]) -> sj.Policy:
+    """A policy whose table, if it has one, is for three streams."""
+    if isinstance(policy.estimator, sj.Table):
+        table = policy.estimator
+        return replace(policy, estimator=sj.Table(table.left, table.right, [side]))  # type: ignore[type-var]
+    return policy
+
+
+@st.composite
+def cases(draw: Draw, chooser: Chooser) -> tuple[sj.MultiJoinSpec, list[list[NRow]]]:
+    pushes = draw(inputs())
+    if chooser.policy == "replay":
+        stays = draw(st.lists(st.sampled_from((-1, 0, 1, 3, 8)), min_size=1, max_size=9))
+        came = [row for push in pushes for _, run in itertools.groupby(push, lambda r: r.ts) for row in run]
+        until = [
+            [row.ts + stays[k % len(stays)] for k, row in enumerate(r for r in came if r.stream == s)] for s in range(3)
+        ]
+        policy: sj.Policy = sj.Replay(until[0], until[1], [until[2]])
+    else:
+        policy = for_three(draw(policies(chooser)), draw(SIDE))
+    spec = sj.MultiJoinSpec(
+        windows={name: draw(WINDOWS) for name in NAMES},
+        on=draw(st.sampled_from(list(GRAPHS))),
+        index=draw(st.sampled_from(("auto", "scan", 3))),
+        budget=draw(BUDGETS),
+        policy=policy,
+        lateness=draw(st.sampled_from((0, 0, 2, 50))),
+        max_skew=draw(st.sampled_from((None, None, 4))),
+        reordering=sj.Reordering(every=7, drift=0.0),
+    )
+    return spec, pushes
+
+
+def run(spec: sj.MultiJoinSpec, pushes: list[list[NRow]], *, stop_at: int | None = None):
+    engine = spec.build(seed=5)
+    parts = [engine.push({})]
+    for number, push in enumerate(pushes):
+        if number == stop_at:
+            engine = spec.resume(engine.snapshot())
+        if push:
+            parts.append(engine.push(engine.rows(table_of(push))))
+    return sj.MultiOutput.joined(parts), engine
+
+
+def results(out: sj.MultiOutput) -> Counter:
+    return Counter(map(tuple, out.rows.tolist()))
+
+
+def shed_of(out: sj.MultiOutput) -> list[tuple[int, int]]:
+    return list(zip(out.shed.stream.tolist(), out.shed.seq.tolist(), strict=True))
+
+
+TWINS = [
+    Chooser(policy, estimator)
+    for policy in ("prob", "life", "simp_prob", "dimp_prob")
+    for estimator in ("table", "in_memory", "history", "in_window")
+] + [Chooser("simp")]
+
+
+@pytest.mark.parametrize(
+    "chooser",
+    [
+        pytest.param(one, marks=pytest.mark.small if place % 3 == 0 else (), id=str(one))
+        for place, one in enumerate(TWINS)
+    ],
+)
+def test_engine_does_what_the_twin_does(chooser: Chooser) -> None:
+    def check(case: tuple[sj.MultiJoinSpec, list[list[NRow]]]) -> None:
+        spec, pushes = case
+        twin = Shedder(spec, GRAPHS[spec.on])
+        for push in pushes:
+            twin.push(push)
+        out, engine = run(spec, pushes)
+        assert shed_of(out) == twin.shed
+        assert results(out) == twin.results
+        stored = Counter((x.row.stream, x.seq) for x in twin.stored)
+        assert Counter((s, seq) for s, name in enumerate(NAMES) for seq in engine.live(name).tolist()) == stored
+
+    for_all(cases(chooser), check, label=f"n-way twin {chooser}", examples=8)
+
+
+def used(engine: sj.MultiEngine, budget: sj.Budget) -> list[int]:
+    held = list(engine.used.values())
+    return [sum(held)] if budget.allocation == "variable" else held
+
+
+def missing(spec: sj.MultiJoinSpec, pushes: list[list[NRow]], log: sj.MultiShedLog) -> Counter:
+    """What the shed log and the inputs say is missing: a member left before the last one came."""
+    left = {(s, q): seen for s, q, seen in zip(log.stream.tolist(), log.seq.tolist(), log.seen.tolist(), strict=True)}
+    gone: Counter = Counter()
+    for result, times in exact(spec, pushes).items():
+        for stream, seq in enumerate(result):
+            seen = left.get((stream, seq))
+            if seen is not None and any(other >= seen[s] for s, other in enumerate(result)):
+                gone[result] = times
+    return gone
+
+
+EVERY_CHOOSER = pytest.mark.parametrize(
+    "chooser",
+    [
+        pytest.param(chooser, marks=pytest.mark.small if chooser in REPRESENTATIVES else (), id=str(chooser))
+        for chooser in CHOOSERS
+    ],
+)
+
+
+@EVERY_CHOOSER
+def test_laws(chooser: Chooser) -> None:
+    """The cap holds; what is missing follows from the log; cutting and stopping change nothing."""
+
+    def check(case: tuple[sj.MultiJoinSpec, list[list[NRow]]]) -> None:
+        spec, pushes = case
+        out, engine = run(spec, pushes)
+        caps = spec.budget.caps(3, sj.ROW_BYTES)
+        assert all(mine <= cap for mine, cap in zip(used(engine, spec.budget), caps, strict=True))
+        assert results(out) == exact(spec, pushes) - missing(spec, pushes, out.shed)
+        again, stopped = run(spec, pushes, stop_at=len(pushes) // 2)
+        assert results(again) == results(out)
+        assert shed_of(again) == shed_of(out)
+        alone = [[*run_] for push in pushes for _, run_ in itertools.groupby(push, key=lambda row: row.ts)]
+        piecemeal, _ = run(spec, alone)
+        assert results(piecemeal) == results(out)
+        assert shed_of(piecemeal) == shed_of(out)
+        assert stopped.counters["evicted"] == engine.counters["evicted"]
+
+    for_all(cases(chooser), check, label=f"n-way laws {chooser}", examples=3)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("chooser", REPRESENTATIVES, ids=str)
+def test_exact_when_the_cap_allows_and_a_smaller_budget_takes_hold(chooser: Chooser) -> None:
+    def check(case: tuple[sj.MultiJoinSpec, list[list[NRow]]]) -> None:
+        spec, pushes = case
+        wide = replace(spec, budget=sj.Budget(tuples=1000))
+        out, engine = run(wide, pushes)
+        if chooser.policy != "replay":
+            assert results(out) == exact(spec, pushes)
+        engine.set_budget(sj.Budget(tuples=3))
+        assert max(engine.residents.values()) <= 1
+        engine.set_budget(sj.Budget(tuples=3, allocation="variable"))
+        assert sum(engine.residents.values()) <= 3
+
+    for_all(cases(chooser), check, label=f"n-way wide {chooser}", examples=3)
+
+
+@pytest.mark.small
+def test_twins_number_rows_alike() -> None:
+    rows = [NRow(1, 0, {"x": 1, "y": 1}), NRow(0, 0, {"x": 1, "y": 1}), NRow(0, 5, {"x": 1, "y": 1})]
+    spec = sj.MultiJoinSpec(windows=dict.fromkeys(NAMES, sj.TimeWindow(3)), on="x")
+    came, after = numbered(spec, [rows])
+    assert [(one.row.stream, one.seq) for one in came] == [(0, 0), (1, 0), (0, 1)]
+    assert after == [[1, 1, 0], [2, 1, 0]]
+
+
+@pytest.mark.small
+def test_prob_keeps_what_can_be_completed() -> None:
+    """A value that one stream never brings is worth nothing in the others, however frequent it is there."""
+    table = sj.Table({1: 0.9, 2: 0.1}, {1: 0.9, 2: 0.1}, [{2: 1.0}])
+    spec = sj.MultiJoinSpec(
+        windows=dict.fromkeys(NAMES, sj.TimeWindow(100)), on="x", budget=sj.Budget(tuples=6), policy=sj.Prob(table)
+    )
+    engine = spec.build()
+    engine.push({"a": {"x": [1, 1, 2, 1, 2, 1]}, "b": {"x": [1, 2, 1, 1, 2, 1]}})
+    assert engine.live("a").tolist() == [2, 4]
+    assert engine.live("b").tolist() == [1, 4]
+    assert len(engine.push({"c": {"x": [2], "ts": [6]}})) == 4
+
+
+@pytest.mark.small
+def test_shed_log_as_a_table() -> None:
+    spec = sj.MultiJoinSpec(
+        windows=dict.fromkeys(NAMES, sj.TimeWindow(100)), on="x", budget=sj.Budget(tuples=3), policy=sj.Rand()
+    )
+    out = spec.build().push({"a": {"x": [1, 2, 3]}})
+    assert out.shed.to_arrow().column_names[:2] == ["stream", "seq"]
+    assert set(out.shed.to_arrow()["stream"].to_pylist()) == {"a"}
+    assert out.shed.seen[-1].tolist() == [3, 0, 0]
+    assert repr(out.shed) == "MultiShedLog(2 rows)"
+    assert out["b"].tolist() == []
