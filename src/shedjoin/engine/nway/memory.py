@@ -74,7 +74,7 @@ def allocate(plan: NPlan, how: NDArray[Any], seed: int) -> Handle:
     st["clock"] = st["base"] = st["horizon"] = NEVER
     st["free_ring"] = NONE
     st["free_count"], st["free_slot_count"], st["free_cell_count"] = tuples, slots, tuples
-    st["evaluated_at"] = st["expired_at"] = NEVER
+    st["last_evaluation"] = st["last_expiry"] = NEVER
     st["random"] = first_random_state(seed)
     for stream, window in enumerate(plan.windows):
         st["kind"][stream] = plan.kinds[stream]
@@ -297,6 +297,40 @@ def grow_buckets(plan: NPlan, how: NDArray[Any], st: Handle, room: int) -> None:
     rings.redistribute(how, st.for_kernel(), old.for_kernel())
 
 
+def shapes(plan: NPlan, how: NDArray[Any], tuples: int, slots: int, all_cells: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of the arrays that belong to a pool, a table of values and cells of these sizes."""
+    arrays = _pool_arrays(plan, how, tuples) | _slot_arrays(how, slots) | _cell_arrays(how, all_cells)
+    arrays |= _heap_arrays(how, tuples, all_cells)
+    return {name: array.shape for name, array in arrays.items()}
+
+
+def rebuild_cells(how: NDArray[Any], st: Handle) -> None:
+    """Slots found again, and all tuples put into cells anew, in the order of their arrival."""
+    size = st.arrays["cells"].size
+    tuples = st.arrays["pool"].size
+    st.hold(**_cell_arrays(how, size))
+    if how[0]["organisation"] in (KEY, LIFE):
+        st.hold(**_heap_arrays(how, tuples, size))
+        st["heap_size"] = 0
+    if how[0]["organisation"] == LIFE:
+        streams = _streams(how)
+        st.hold(
+            match=empty_matches((streams, 2 * tuples)),
+            dense=np.tile(np.arange(tuples, dtype=np.int32), (streams, 1)),
+        )
+    slots = st.arrays["slots"]
+    st.hold(slot_buckets=np.full(2 * slots.size, NONE, np.int32), slot_cells=np.full(slots.size * MOST, NONE, np.int32))
+    st["free_cell_count"] = size
+    measure(st)
+    in_use = np.ones(slots.size, np.bool_)
+    in_use[st.arrays["free_slots"][: int(st["free_slot_count"])]] = False
+    stored = np.ones(tuples, np.bool_)
+    stored[st.arrays["free"][: int(st["free_count"])]] = False
+    items = np.flatnonzero(stored)
+    items = items[np.argsort(st.arrays["pool"]["arrival"][items], kind="stable")]
+    _rebuild(how, st.for_kernel(), np.flatnonzero(in_use), items)
+
+
 @entry
 def _preload(settings, state, stream, keys, weights):  # type: ignore[no-untyped-def]
     """Weights known from the start: for every attribute that the stream equates."""
@@ -323,7 +357,7 @@ def _rehash_slots(state, old):  # type: ignore[no-untyped-def]
         slot = int(old[bucket])
         while slot != NONE:
             following = int(mem.slots(st, slot)["next"])
-            to = cells._slot_bucket(st, mem.slots(st, slot)["part"], mem.slots(st, slot)["key"])
+            to = cells._slot_bucket(st, int(mem.slots(st, slot)["part"]), mem.slots(st, slot)["key"])
             mem.slots(st, slot)["next"] = mem.slot_buckets(st)[to]
             mem.slot_buckets(st)[to] = slot
             slot = following
@@ -346,3 +380,20 @@ def _rehash_cells(settings, state, old):  # type: ignore[no-untyped-def]
 def _replay(state, streams):  # type: ignore[no-untyped-def]
     for stream in range(streams):
         order.replay_all(state[0], stream)
+
+
+@entry
+def _rebuild(settings, state, in_use, items):  # type: ignore[no-untyped-def]
+    """Slots into their buckets, then tuples into their cells; every value of a tuple has a slot."""
+    how, st = settings[0], state[0]
+    for i in range(in_use.size):
+        slot = int(in_use[i])
+        entry = mem.slots(st, slot)
+        to = cells._slot_bucket(st, int(entry["part"]), entry["key"])
+        entry["cells"] = 0
+        entry["next"] = mem.slot_buckets(st)[to]
+        mem.slot_buckets(st)[to] = slot
+    for i in range(items.size):
+        cells.enter(how, st, int(items[i]))
+        if how["organisation"] == KEY or how["organisation"] == LIFE:
+            order.enter(how, st, int(items[i]))

@@ -106,8 +106,8 @@ _NUMBERS = (
     "touched_count",
     "pending_count",
     "first_mark",  # the instant of the first mark
-    "evaluated_at",  # the round that was the last
-    "expired_at",
+    "last_evaluation",  # the round that was the last
+    "last_expiry",
     "peak_tuples",
     "peak_bytes",
     "ring_top",

@@ -214,6 +214,7 @@ def _innermost(how, st, io, origin):
     fresh = step["fresh"] and how["limited"]
     lo_seq, hi_seq = st["lo"][stream], st["hi"][stream]
     out = io["results"]
+    begun = out
     compared, found, counted, total = 0, 0, 0, 0.0
     full = False
     while True:
@@ -252,9 +253,13 @@ def _innermost(how, st, io, origin):
                 total += one
                 if emit:
                     place = out * n
-                    for upper in range(depth):
-                        to = mem.steps(st, origin * n + upper)["stream"]
-                        mem.set_out_rows(io, place + to, mem.levels(st, upper)["seq"])
+                    if out == begun:
+                        for upper in range(depth):
+                            to = mem.steps(st, origin * n + upper)["stream"]
+                            mem.set_out_rows(io, place + to, mem.levels(st, upper)["seq"])
+                    else:  # like the one before, but for its last tuple
+                        for column in range(n):
+                            mem.set_out_rows(io, place + column, mem.out_rows(io, place - n + column))
                     mem.set_out_rows(io, place + stream, e["seq"])
                     mem.set_out_worth(io, out, one)
                     out += 1
