@@ -30,8 +30,8 @@ POLICIES: dict[str, dict] = {
     "life": {"policy": sj.Life(sj.CountMin(4, 2))},
     "dgl": {"policy": sj.Dgl(estimator=sj.Decayed(5.0))},
 }
-#: A fixed place is part of what is forged: numbers of the record, and these arrays.
-SECONDS = 10
+#: What follows a forgery may not take for ever.
+SECONDS = 20
 
 
 def spec_of(name: str) -> sj.MultiJoinSpec:
@@ -82,7 +82,7 @@ def main(name: str, count: int) -> None:
     spec = spec_of(name)
     random = Random(name)
     honest = spec.build(seed=1)
-    honest.push(rows(random, honest, 0, 90))
+    honest.push(rows(random, honest, 0, 60))
     saved = honest.snapshot()
     plan: NPlan = spec.plan()
     for _ in range(count):
@@ -93,7 +93,7 @@ def main(name: str, count: int) -> None:
         signal.alarm(SECONDS)
         try:
             again = spec.resume(forged)
-            again.push(rows(random, again, 31, 40))
+            again.push(rows(random, again, 21, 24))
             again.flush()
             harmless += 1
         except ShedjoinError:
@@ -101,8 +101,9 @@ def main(name: str, count: int) -> None:
         except Exception as reason:
             raise AssertionError(f"{name}: {where} did harm: {reason!r}") from reason
         signal.alarm(0)
-    print(f"{refused} {harmless}")
+    print(name, refused, harmless)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    for policy in POLICIES:
+        main(policy, int(sys.argv[1]))

@@ -14,6 +14,8 @@ from nway_forging import POLICIES, rows, spec_of
 from shedjoin.errors import SnapshotError
 
 HERE = Path(__file__).parent
+#: So many of each policy; more were tried when this was written.
+FORGERIES = 8
 
 
 @pytest.mark.small
@@ -22,8 +24,8 @@ def test_an_engine_goes_on_from_any_point(name: str) -> None:
     spec = spec_of(name)
     random, engine = Random(name), spec.build(seed=2)
     other = spec.build(seed=2)
-    for start in range(0, 60, 10):
-        batch = rows(random, engine, start, 30)
+    for start in range(0, 20, 5):
+        batch = rows(random, engine, start, 15)
         other = spec.resume(other.snapshot())
         mine, theirs = engine.push(batch), other.push(batch)
         assert sorted(mine.rows.tolist()) == sorted(theirs.rows.tolist())
@@ -31,20 +33,20 @@ def test_an_engine_goes_on_from_any_point(name: str) -> None:
     assert engine.counters == other.counters
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_forged_snapshots_are_refused_or_do_no_harm(name: str) -> None:
+def test_forged_snapshots_are_refused_or_do_no_harm() -> None:
     """In a process of its own, with the JIT off: there, a place outside of an array is an error."""
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
-        [sys.executable, str(HERE / "nway_forging.py"), name, "12"],
-        env=environment,
+        [sys.executable, str(HERE / "nway_forging.py"), str(FORGERIES)],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    refused, harmless = map(int, done.stdout.split())
-    assert refused + harmless == 12
+    told = [line.split() for line in done.stdout.splitlines()]
+    assert [name for name, _, _ in told] == list(POLICIES)
+    assert all(int(refused) + int(harmless) == FORGERIES for _, refused, harmless in told)
+    assert sum(int(refused) for _, refused, _ in told) > 0
 
 
 @pytest.mark.small
