@@ -133,6 +133,8 @@ def _check_rings(plan: NPlan, how: NDArray[Any], st: Handle, used: NDArray[np.bo
     """Rings do not overlap, and every tuple stands where its value belongs, once in each index of its stream."""
     top, ring = int(st["ring_top"]), st.arrays["ring"]
     require(0 <= top <= ring.size, f"{top} of {ring.size} places of the arena are in use")
+    st.hold(ring_key=ring["key"].copy())
+    measure(st)
     buckets = st.arrays["buckets"]
     _check_indexes(plan, st)
     b = {name: buckets[name].astype(np.int64) for name in ("base", "room", "first", "span", "count")}

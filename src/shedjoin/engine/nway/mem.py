@@ -20,6 +20,8 @@ from shedjoin.engine.nway.state import (
 
 card = records("card", CARD_RECORD)
 ring = records("ring", RING_RECORD)
+ring_key = reader("ring_key", np.int64)  # the values alone, side by side: most of a scan reads nothing else
+set_ring_key = writer("ring_key", np.int64)
 buckets = records("buckets", BUCKET_RECORD)
 indexes = records("indexes", INDEX_RECORD)
 steps = records("steps", STEP_RECORD)

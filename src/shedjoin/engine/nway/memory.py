@@ -50,7 +50,7 @@ def allocate(plan: NPlan, how: NDArray[Any], seed: int) -> Handle:
     st = Handle(STATE_RECORD)
     st.hold(**_pool_arrays(plan, how, tuples), **_slot_arrays(how, slots), **_cell_arrays(how, tuples))
     st.hold(**_heap_arrays(how, tuples, tuples))
-    st.hold(**_index_arrays(plan, FEW), ring=np.zeros(4096, RING_RECORD))
+    st.hold(**_index_arrays(plan, FEW), **_arena(4096))
     streams = plan.streams
     until = plan.schedule or tuple(np.zeros(0, np.int64) for _ in range(streams))
     starts = np.cumsum([0, *(part.size for part in until)])
@@ -159,6 +159,11 @@ def _heap_arrays(how: NDArray[Any], tuples: int, all_cells: int) -> Arrays:
         "heap": np.zeros((streams, _heap_room(entries)), HEAP_RECORD),
         "place": np.full((streams, places), NONE, np.int32),
     }
+
+
+def _arena(size: int) -> Arrays:
+    """Room for the rings of all buckets."""
+    return {"ring": np.zeros(size, RING_RECORD), "ring_key": np.zeros(size, np.int64)}
 
 
 def _index_arrays(plan: NPlan, growing: int, wanted: dict[int, int] | None = None) -> Arrays:
@@ -277,7 +282,7 @@ def grow_rings(how: NDArray[Any], st: Handle, room: int) -> None:
     needed = int(rings.places_needed(st.for_kernel()))
     old = _shadow(st, "ring")
     size = max(st.arrays["ring"].size, 2 * power_of_two(needed + room))
-    st.hold(ring=np.zeros(size, RING_RECORD))
+    st.hold(**_arena(size))
     measure(st)
     rings.repack(how, st.for_kernel(), old.for_kernel())
 
@@ -292,7 +297,7 @@ def grow_buckets(plan: NPlan, how: NDArray[Any], st: Handle, room: int) -> None:
     old = _shadow(st, "ring", "buckets", "indexes")
     tuples = st.arrays["pool"].size * int(how[0]["spots"])
     size = max(st.arrays["ring"].size, 4 * power_of_two(tuples + sum(wanted.values())))
-    st.hold(**_index_arrays(plan, FEW, wanted), ring=np.zeros(size, RING_RECORD))
+    st.hold(**_index_arrays(plan, FEW, wanted), **_arena(size))
     measure(st)
     rings.redistribute(how, st.for_kernel(), old.for_kernel())
 
