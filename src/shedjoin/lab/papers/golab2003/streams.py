@@ -20,9 +20,9 @@ EQUAL = (StreamStats(1, 100, 50),) * 4
 TEN_TIMES = (*EQUAL[:3], StreamStats(10, 100, 50))
 FIFTY_TIMES = (*EQUAL[:3], StreamStats(50, 100, 50))
 
-#: On the virtual CPU a comparison, an insertion and a removal take one unit each, a result one for each tuple that is put together, and
-#: a look into a bucket (or a window) for expired tuples takes this many. The paper says only that these cost something; results
-#: and looks were given these prices with its Table 8 and Figure 4(a) in sight.
+#: On the virtual CPU a comparison, an insertion and a removal take one unit each, a result one for each tuple that is put
+#: together, and a look into a bucket (or a window) for expired tuples takes this many. The paper says only that these cost
+#: something; results and looks were given these prices with its Table 8 and Figure 4(a) in sight.
 LOOK = 5
 
 
