@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import time
 
+import numpy as np
+
 import shedjoin as sj
 from shedjoin.lab.workloads.multi import golab_streams
 from shedjoin.ordering import Model, StreamStats, best_global, costs_of_all
@@ -54,6 +56,44 @@ def rate(index: str | int, tau: int, order: tuple[str, ...], rows: int, *, emit:
     return rows / (time.process_time() - begin)
 
 
+def budget_cost(policy: sj.Policy, memory: int, rows: int) -> float:
+    """CPU nanoseconds a tuple of a three-way join whose memory is full all the time, as many values as places in memory."""
+    rng = np.random.default_rng(7)
+    names = ("a", "b", "c")
+    spec = sj.MultiJoinSpec(
+        windows=dict.fromkeys(names, sj.TimeWindow(2 * memory)),
+        on="key",
+        order=names,
+        budget=sj.Budget(tuples=memory, allocation="variable"),
+        policy=policy,
+    )
+    engine = spec.build()
+    tables = {name: {"key": rng.integers(0, memory, memory // 2 + rows)} for name in names}
+    batch = engine.batch(tables)
+    engine.push(batch.take(slice(0, 3 * (memory // 2))))
+    begin = time.process_time()
+    engine.push(batch.take(slice(3 * (memory // 2), None)))
+    return 1e9 * (time.process_time() - begin) / (3 * rows)
+
+
+def budgets(rows: int) -> None:
+    """How the cost of a tuple grows with the memory: nothing scans it."""
+    print(f"\nThree streams within a budget, {3 * rows} tuples with the memory full: ns a tuple")
+    print("{:28} {:>10} {:>10} {:>10}".format("", "M=1,000", "M=10,000", "M=100,000"))
+    policies = {
+        "RAND": sj.Rand(),
+        "PROB (History)": sj.Prob(),
+        "PROB (InWindow)": sj.Prob(sj.InWindow()),
+        "DIMPPROB": sj.DimpProb(),
+        "SIMPPROB": sj.SimpProb(),
+        "LIFE": sj.Life(),
+        "DGL": sj.Dgl(),
+    }
+    for name, policy in policies.items():
+        costs = [min(budget_cost(policy, memory, rows) for _ in range(2)) for memory in (1_000, 10_000, 100_000)]
+        print("{:28} {:10,.0f} {:10,.0f} {:10,.0f}".format(name, *costs))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=200_000)
@@ -76,6 +116,7 @@ def main() -> None:
             f"{what:28} {best:8,} {ours:12,.0f} {ours / best:7.0f} {low:12,.0f} {ours / low:11.1f} "
             f"{best / worst:6.1f} {counted:13,.0f}"
         )
+    budgets(wanted.rows // 4)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from shedjoin.budget import Budget
 from shedjoin.engine import snapshot
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.handle import Handle
-from shedjoin.engine.memory import measure
 from shedjoin.engine.nway import loop, memory
+from shedjoin.engine.nway.audit import audit
 from shedjoin.engine.nway.batch import MultiBatch, of_rows, of_tables
 from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
 from shedjoin.engine.nway.plan import NPlan, Orders
@@ -61,8 +61,9 @@ class MultiEngine:
     def resume(cls, plan: NPlan, saved: bytes, *, reordering: Reordering | None = None) -> MultiEngine:
         """An engine that goes on from a snapshot, within the plan's budget."""
         engine = cls(plan, reordering=reordering)
+        fresh = dict(engine._state.arrays)
         extra = snapshot.decode(saved, engine._state, plan.signature())
-        measure(engine._state)
+        audit(plan, engine._how, engine._state, fresh)
         engine._take_over(extra)
         engine._set_caps(plan.budget)
         engine._pending.append(engine._compete())

@@ -137,15 +137,15 @@ def _evaluate(how, st, io):
 def _rounds(how, st, io, time):
     """Lazy evaluation, and lazy expiry after it, when a time belongs to another round than the last. False: output full."""
     if how["evaluate_every"] > 0 and st["rows"] > 0:
-        if _round(time, how["evaluate_every"]) > st["evaluated_at"]:
+        if _round(time, how["evaluate_every"]) > st["last_evaluation"]:
             if not _evaluate(how, st, io):
                 return False
     if how["evaluate_every"] > 0:
-        st["evaluated_at"] = max(st["evaluated_at"], _round(time, how["evaluate_every"]))
-    if how["expire_every"] > 0 and _round(time, how["expire_every"]) > st["expired_at"]:
+        st["last_evaluation"] = max(st["last_evaluation"], _round(time, how["evaluate_every"]))
+    if how["expire_every"] > 0 and _round(time, how["expire_every"]) > st["last_expiry"]:
         # By the clocks as they are: nothing is known of this instant yet.
         store.expire(how, st)
-        st["expired_at"] = _round(time, how["expire_every"])
+        st["last_expiry"] = _round(time, how["expire_every"])
     return True
 
 

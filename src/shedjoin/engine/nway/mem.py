@@ -20,6 +20,8 @@ from shedjoin.engine.nway.state import (
 
 card = records("card", CARD_RECORD)
 ring = records("ring", RING_RECORD)
+ring_key = reader("ring_key", np.int64)  # the values alone, side by side: most of a scan reads nothing else
+set_ring_key = writer("ring_key", np.int64)
 buckets = records("buckets", BUCKET_RECORD)
 indexes = records("indexes", INDEX_RECORD)
 steps = records("steps", STEP_RECORD)
@@ -62,6 +64,7 @@ row_seq = reader("row_seq", np.int64)
 row_slot = reader("row_slot", np.int64)
 set_row_seq = writer("row_seq", np.int64)
 set_row_slot = writer("row_slot", np.int64)
+out_rows = reader("out_rows", np.int64)
 set_out_rows = writer("out_rows", np.int64)
 set_out_worth = writer("out_worth", np.float64)
 set_out_fresh = writer("out_fresh", np.int64)

@@ -50,7 +50,7 @@ def allocate(plan: NPlan, how: NDArray[Any], seed: int) -> Handle:
     st = Handle(STATE_RECORD)
     st.hold(**_pool_arrays(plan, how, tuples), **_slot_arrays(how, slots), **_cell_arrays(how, tuples))
     st.hold(**_heap_arrays(how, tuples, tuples))
-    st.hold(**_index_arrays(plan, FEW), ring=np.zeros(4096, RING_RECORD))
+    st.hold(**_index_arrays(plan, FEW), **_arena(4096))
     streams = plan.streams
     until = plan.schedule or tuple(np.zeros(0, np.int64) for _ in range(streams))
     starts = np.cumsum([0, *(part.size for part in until)])
@@ -74,7 +74,7 @@ def allocate(plan: NPlan, how: NDArray[Any], seed: int) -> Handle:
     st["clock"] = st["base"] = st["horizon"] = NEVER
     st["free_ring"] = NONE
     st["free_count"], st["free_slot_count"], st["free_cell_count"] = tuples, slots, tuples
-    st["evaluated_at"] = st["expired_at"] = NEVER
+    st["last_evaluation"] = st["last_expiry"] = NEVER
     st["random"] = first_random_state(seed)
     for stream, window in enumerate(plan.windows):
         st["kind"][stream] = plan.kinds[stream]
@@ -159,6 +159,11 @@ def _heap_arrays(how: NDArray[Any], tuples: int, all_cells: int) -> Arrays:
         "heap": np.zeros((streams, _heap_room(entries)), HEAP_RECORD),
         "place": np.full((streams, places), NONE, np.int32),
     }
+
+
+def _arena(size: int) -> Arrays:
+    """Room for the rings of all buckets."""
+    return {"ring": np.zeros(size, RING_RECORD), "ring_key": np.zeros(size, np.int64)}
 
 
 def _index_arrays(plan: NPlan, growing: int, wanted: dict[int, int] | None = None) -> Arrays:
@@ -277,7 +282,7 @@ def grow_rings(how: NDArray[Any], st: Handle, room: int) -> None:
     needed = int(rings.places_needed(st.for_kernel()))
     old = _shadow(st, "ring")
     size = max(st.arrays["ring"].size, 2 * power_of_two(needed + room))
-    st.hold(ring=np.zeros(size, RING_RECORD))
+    st.hold(**_arena(size))
     measure(st)
     rings.repack(how, st.for_kernel(), old.for_kernel())
 
@@ -292,9 +297,43 @@ def grow_buckets(plan: NPlan, how: NDArray[Any], st: Handle, room: int) -> None:
     old = _shadow(st, "ring", "buckets", "indexes")
     tuples = st.arrays["pool"].size * int(how[0]["spots"])
     size = max(st.arrays["ring"].size, 4 * power_of_two(tuples + sum(wanted.values())))
-    st.hold(**_index_arrays(plan, FEW, wanted), ring=np.zeros(size, RING_RECORD))
+    st.hold(**_index_arrays(plan, FEW, wanted), **_arena(size))
     measure(st)
     rings.redistribute(how, st.for_kernel(), old.for_kernel())
+
+
+def shapes(plan: NPlan, how: NDArray[Any], tuples: int, slots: int, all_cells: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of the arrays that belong to a pool, a table of values and cells of these sizes."""
+    arrays = _pool_arrays(plan, how, tuples) | _slot_arrays(how, slots) | _cell_arrays(how, all_cells)
+    arrays |= _heap_arrays(how, tuples, all_cells)
+    return {name: array.shape for name, array in arrays.items()}
+
+
+def rebuild_cells(how: NDArray[Any], st: Handle) -> None:
+    """Slots found again, and all tuples put into cells anew, in the order of their arrival."""
+    size = st.arrays["cells"].size
+    tuples = st.arrays["pool"].size
+    st.hold(**_cell_arrays(how, size))
+    if how[0]["organisation"] in (KEY, LIFE):
+        st.hold(**_heap_arrays(how, tuples, size))
+        st["heap_size"] = 0
+    if how[0]["organisation"] == LIFE:
+        streams = _streams(how)
+        st.hold(
+            match=empty_matches((streams, 2 * tuples)),
+            dense=np.tile(np.arange(tuples, dtype=np.int32), (streams, 1)),
+        )
+    slots = st.arrays["slots"]
+    st.hold(slot_buckets=np.full(2 * slots.size, NONE, np.int32), slot_cells=np.full(slots.size * MOST, NONE, np.int32))
+    st["free_cell_count"] = size
+    measure(st)
+    in_use = np.ones(slots.size, np.bool_)
+    in_use[st.arrays["free_slots"][: int(st["free_slot_count"])]] = False
+    stored = np.ones(tuples, np.bool_)
+    stored[st.arrays["free"][: int(st["free_count"])]] = False
+    items = np.flatnonzero(stored)
+    items = items[np.argsort(st.arrays["pool"]["arrival"][items], kind="stable")]
+    _rebuild(how, st.for_kernel(), np.flatnonzero(in_use), items)
 
 
 @entry
@@ -323,7 +362,7 @@ def _rehash_slots(state, old):  # type: ignore[no-untyped-def]
         slot = int(old[bucket])
         while slot != NONE:
             following = int(mem.slots(st, slot)["next"])
-            to = cells._slot_bucket(st, mem.slots(st, slot)["part"], mem.slots(st, slot)["key"])
+            to = cells._slot_bucket(st, int(mem.slots(st, slot)["part"]), mem.slots(st, slot)["key"])
             mem.slots(st, slot)["next"] = mem.slot_buckets(st)[to]
             mem.slot_buckets(st)[to] = slot
             slot = following
@@ -346,3 +385,20 @@ def _rehash_cells(settings, state, old):  # type: ignore[no-untyped-def]
 def _replay(state, streams):  # type: ignore[no-untyped-def]
     for stream in range(streams):
         order.replay_all(state[0], stream)
+
+
+@entry
+def _rebuild(settings, state, in_use, items):  # type: ignore[no-untyped-def]
+    """Slots into their buckets, then tuples into their cells; every value of a tuple has a slot."""
+    how, st = settings[0], state[0]
+    for i in range(in_use.size):
+        slot = int(in_use[i])
+        entry = mem.slots(st, slot)
+        to = cells._slot_bucket(st, int(entry["part"]), entry["key"])
+        entry["cells"] = 0
+        entry["next"] = mem.slot_buckets(st)[to]
+        mem.slot_buckets(st)[to] = slot
+    for i in range(items.size):
+        cells.enter(how, st, int(items[i]))
+        if how["organisation"] == KEY or how["organisation"] == LIFE:
+            order.enter(how, st, int(items[i]))

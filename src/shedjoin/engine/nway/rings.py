@@ -68,6 +68,7 @@ def _give_back(st, base, room):
 @inlined
 def _put(st, place, key, ts, seq, importance, x, spots, which):
     there = mem.ring(st, place)
+    mem.set_ring_key(st, place, key)
     there["key"] = key
     there["ts"] = ts
     there["seq"] = seq

@@ -80,7 +80,7 @@ KEY_ARRAYS = ("slots", "slot_buckets", "free_slots", "weight", "mass", "slot_cel
 CELL_ARRAYS = ("cells", "cell_slots", "cell_links", "cell_buckets", "free_cells")
 HEAP_ARRAYS = ("heap", "place")
 PLAN_ARRAYS = ("steps", "checks", "levels", "part_of")
-OTHER_ARRAYS = ("indexes", "buckets", "ring", "expiry", "seen", "sketch", "marks", "until", "until_from")
+OTHER_ARRAYS = ("indexes", "buckets", "ring", "ring_key", "expiry", "seen", "sketch", "marks", "until", "until_from")
 STATE_ARRAYS = POOL_ARRAYS + KEY_ARRAYS + CELL_ARRAYS + HEAP_ARRAYS + PLAN_ARRAYS + OTHER_ARRAYS
 
 #: Totals since the beginning of the join.
@@ -106,8 +106,8 @@ _NUMBERS = (
     "touched_count",
     "pending_count",
     "first_mark",  # the instant of the first mark
-    "evaluated_at",  # the round that was the last
-    "expired_at",
+    "last_evaluation",  # the round that was the last
+    "last_expiry",
     "peak_tuples",
     "peak_bytes",
     "ring_top",

@@ -123,6 +123,22 @@ def _combined(code, worth, importance):
     return max(worth, importance)
 
 
+@inlined
+def _skip(st, base, first, mask, at, span, key):
+    """The next place in a ring whose value is the one looked for; `span` when there is none.
+
+    In two straight runs, before and after the ring comes round: this is where nested loops spend their time.
+    """
+    turn = min(mask + 1 - first, span)
+    while at < turn and mem.ring_key(st, base + first + at) != key:
+        at += 1
+    if at < turn:
+        return at
+    while at < span and mem.ring_key(st, base + first + at - mask - 1) != key:
+        at += 1
+    return at
+
+
 @kernel
 def _bind(how, st, io, origin, depth):
     """Bind the next tuple of a loop that is not the innermost; False when there is none left."""
@@ -138,14 +154,20 @@ def _bind(how, st, io, origin, depth):
     compared = 0
     while True:
         b = mem.buckets(st, level["bucket"])
-        base, first, mask = b["base"], b["first"], b["room"] - 1
-        for at in range(level["at"], b["span"]):
+        base, first, mask, span = b["base"], b["first"], b["room"] - 1, b["span"]
+        at = level["at"]
+        while at < span:
+            if by_bucket:
+                begun = at
+                at = _skip(st, base, first, mask, at, span, key)
+                compared += at - begun
+                if at == span:
+                    break
             e = mem.ring(st, base + ((first + at) & mask))
+            at += 1
             if e["item"] == NONE:
                 continue
             compared += 1
-            if by_bucket and e["key"] != key:
-                continue
             now = max(hi, e["ts"])
             until = min(end, e["ts"] + window)
             if now >= until:
@@ -158,7 +180,7 @@ def _bind(how, st, io, origin, depth):
                 set_limits(how, st, stream, mem.card(st, int(e["item"]))["tick"])
                 if not _within_limits(how, st, origin, depth):
                     continue
-            level["at"] = at + 1
+            level["at"] = at
             level["item"] = e["item"]
             level["seq"] = e["seq"]
             level["importance"] = e["importance"]
@@ -214,6 +236,7 @@ def _innermost(how, st, io, origin):
     fresh = step["fresh"] and how["limited"]
     lo_seq, hi_seq = st["lo"][stream], st["hi"][stream]
     out = io["results"]
+    begun = out
     compared, found, counted, total = 0, 0, 0, 0.0
     full = False
     while True:
@@ -221,11 +244,14 @@ def _innermost(how, st, io, origin):
         base, first, mask, span = b["base"], b["first"], b["room"] - 1, b["span"]
         at = level["at"]
         while at < span:
+            if by_bucket:
+                passed = at
+                at = _skip(st, base, first, mask, at, span, key)
+                compared += at - passed
+                if at == span:
+                    break
             e = mem.ring(st, base + ((first + at) & mask))
             at += 1
-            if by_bucket and e["key"] != key:
-                compared += 1
-                continue
             if e["item"] == NONE:
                 continue
             compared += 1
@@ -252,9 +278,13 @@ def _innermost(how, st, io, origin):
                 total += one
                 if emit:
                     place = out * n
-                    for upper in range(depth):
-                        to = mem.steps(st, origin * n + upper)["stream"]
-                        mem.set_out_rows(io, place + to, mem.levels(st, upper)["seq"])
+                    if out == begun:
+                        for upper in range(depth):
+                            to = mem.steps(st, origin * n + upper)["stream"]
+                            mem.set_out_rows(io, place + to, mem.levels(st, upper)["seq"])
+                    else:  # like the one before, but for its last tuple
+                        for column in range(n):
+                            mem.set_out_rows(io, place + column, mem.out_rows(io, place - n + column))
                     mem.set_out_rows(io, place + stream, e["seq"])
                     mem.set_out_worth(io, out, one)
                     out += 1

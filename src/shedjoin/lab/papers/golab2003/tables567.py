@@ -17,7 +17,7 @@ METHODS = ("heuristic", "best", "order per origin", "mean", "worst")
 def parameters(scale: Scale) -> list[Params]:
     """Each way of choosing an order, for each table."""
     del scale
-    return grid(method=METHODS, table=list(TABLES))
+    return grid(method=METHODS, table=list(TABLES), seed=[0])
 
 
 def measure(params: Params, data: Path | None) -> list[Row]:
