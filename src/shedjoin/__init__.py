@@ -7,6 +7,7 @@ from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.errors import InputError, ShedjoinError, SnapshotError, SpecError
 from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
+from shedjoin.offline import Optimum, optimum
 from shedjoin.policies import (
     Additive,
     Cumulative,
@@ -49,6 +50,7 @@ __all__ = [
     "KeepAll",
     "Life",
     "Multiplicative",
+    "Optimum",
     "Output",
     "Policy",
     "Prob",
@@ -64,5 +66,6 @@ __all__ = [
     "SpecError",
     "Table",
     "TimeWindow",
+    "optimum",
     "simulate",
 ]

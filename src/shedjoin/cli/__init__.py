@@ -12,7 +12,7 @@ from shedjoin.cli import check, demo, simulate
 from shedjoin.errors import ShedjoinError
 
 #: Packages that come with an extra, and which.
-EXTRAS = {"pyspark": "spark", "pandas": "spark", "matplotlib": "lab", "scipy": "quality"}
+EXTRAS = {"pyspark": "spark", "pandas": "spark", "matplotlib": "lab", "scipy": "quality", "pylmcf": "offline"}
 BAD_INPUT = 2
 
 
