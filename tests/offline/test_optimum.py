@@ -152,6 +152,7 @@ def test_blocks_and_graphs_agree_on_long_streams(allocation: str, monkeypatch: p
     monkeypatch.setattr(solver, "BLOCK", 10**9)
     whole = {objective: sj.optimum(spec, left, right, objective=objective) for objective in ("matches", "importance")}
     monkeypatch.setattr(solver, "BLOCK", 100)
+    monkeypatch.setattr(solver, "FAN", 3)
     for objective, best in whole.items():
         again = sj.optimum(spec, left, right, objective=objective)
         assert again.value == pytest.approx(best.value, rel=1e-9)
@@ -200,6 +201,7 @@ def test_refusals(arguments: dict[str, Any], sentence: str) -> None:
 
 def test_interrupted_work_reports_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "BLOCK", 100)
+    monkeypatch.setattr(solver, "FAN", 3)
     left, right = zipf(1500, 20, 3)
     spec = sj.JoinSpec(sj.TimeWindow(60), sj.Budget(tuples=60, allocation="variable"))
     best = sj.optimum(spec, left, right)

@@ -6,13 +6,13 @@ and the flow of its first part is kept. The result is feasible but not yet prove
 memory) say which arcs
 could still be improved: these are few and lie near the seams. What is left is a small flow over the whole, with no
 negative costs, that starts
-from there; when it is done, flow and potentials are optimal together.
+from there; when it is done, flow and potentials are optimal together. Long networks are cut into pieces of many blocks first, in the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from shedjoin.offline.network import Network
 
 #: A block has at least so many nodes: below, a call costs more than its pivots.
 BLOCK = 4000
-#: A block's prices are good from here on into its look-ahead (as a share of it), the block's before until here.
+#: So many blocks are made whole at a time; of longer networks, so many of these pieces, and so on.
+FAN = 16
+#: Where in its look-ahead a block's prices give way to those of the next: both have seen what lies around.
 HANDOVER = 0.5
 
 Progress = Callable[[str, int, int], None]
@@ -50,76 +52,101 @@ def solve(network: Network, reach: int, progress: Progress | None = None, within
     within
         Leave out the last step where the gap is no larger than this share of the bound already.
     """
-    tell = progress or _silent
-    flow = _in_blocks(network, reach, tell)
-    if flow.complete and flow.bound - flow.value > within * flow.bound:
-        try:
-            tell("proof", 0, 1)
-            flow = _polish(network, flow)
-        except KeyboardInterrupt:
-            return Flow(flow.flow, flow.value, flow.bound, flow.potential, complete=False)
-        tell("proof", 1, 1)
-    return flow
+    reach = max(reach, 1)
+    span = int(network.time[-1] - network.time[0]) + 1
+    blocks = max(1, min(span // reach, network.nodes // BLOCK))
+    lengths = [span / blocks]
+    while span / lengths[0] > 2 * FAN:
+        lengths.insert(0, FAN * lengths[0])
+    return _solve(network, reach, lengths, progress or _silent, within)
 
 
 def _silent(stage: str, done: int, total: int) -> None:
     """Progress that nobody asked for."""
 
 
-def _in_blocks(network: Network, reach: int, tell: Progress) -> Flow:
-    seams = _seams(network, reach)
-    flow = np.zeros(network.arcs, np.int64)
-    potential = np.zeros(network.nodes, np.int64)
+def _solve(network: Network, reach: int, lengths: list[float], tell: Progress, within: float = 0.0) -> Flow:
+    """In pieces of the first length, those in pieces of the next, and so on; at once where a single piece is left."""
+    span = int(network.time[-1] - network.time[0]) + 1
+    lengths = [length for length in lengths if span >= 2 * length]
+    if not lengths:
+        return _at_once(network)
+    flow = _in_blocks(network, reach, lengths, tell)
+    if flow.complete and flow.bound - flow.value > within * flow.bound:
+        try:
+            tell("proof", 0, 1)
+            flow = _polish(network, flow)
+        except KeyboardInterrupt:
+            return replace(flow, complete=False)
+    return flow
+
+
+def _at_once(network: Network) -> Flow:
+    cost = network.level[network.head] - network.level[network.tail] - network.gain
+    flow, prices = lemon(network.tail, network.head, network.room, cost, network.supply)
+    return _flow(network, flow, prices - network.level)
+
+
+def _flow(network: Network, flow: Ints, potential: Ints, complete: bool = True) -> Flow:
+    everything = int((network.room * network.gain).sum())
+    bound = min(bound_of(network, potential), everything)
+    return Flow(flow, int((flow * network.gain).sum()), bound, potential, complete)
+
+
+def _in_blocks(network: Network, reach: int, lengths: list[float], tell: Progress) -> Flow:
+    """Block after block: each starts from what the one before left in memory, and looks ahead."""
+    start, length = int(network.time[0]), lengths[0]
+    blocks = max(1, round((int(network.time[-1]) - start + 1) / length))
+    seams = [start + round(block * length) for block in range(blocks)]
+    ahead = (1 if length < 2 * reach else 2) * round(min(length, reach)) + 1
+    begins = [*np.searchsorted(network.time, seams).tolist(), network.nodes - 1]
+    begins[0] = 0
+    ends = [int(place) for place in np.searchsorted(network.time[:-1], [seam + ahead for seam in (*seams[1:], 2**62)])]
+    flow, potential = np.zeros(network.arcs, np.int64), np.zeros(network.nodes, np.int64)
     excess = np.maximum(network.supply, 0)
-    before: tuple[int, Ints] | None = None
-    blocks = len(seams) - 1
-    complete = True
-    sink = network.nodes - 1
+    before = 0  # where the prices of the block before end
     for block in range(blocks):
-        begin, seam, end = seams[block], seams[block + 1], seams[min(block + 2, blocks)]
+        begin, seam, end = begins[block], begins[block + 1], max(ends[block], begins[block + 1])
         try:
             tell("blocks", block, blocks)
-            found, prices = _solve_part(network, begin, end, excess[begin:end])
+            found = _solve(_part(network, begin, end, excess), reach, lengths[1:], _silent)
         except KeyboardInterrupt:
-            complete = False
-            potential[begin:] = potential[begin - 1] if begin else 0
-            break
-        if before is not None:
-            start, old = before
-            common = min(start + old.size, end) - begin
-            prices = prices + int(np.median(old[begin - start : begin - start + common] - prices[:common]))
-        fresh = begin if before is None else begin + int(HANDOVER * (seam - begin))
-        potential[fresh:end] = prices[fresh - begin : end - begin]
-        if end == sink:
-            potential[sink] = prices[-1]
-        before = (begin, prices[:-1])
+            found = None
+        if found is None or not found.complete:
+            potential[before:] = potential[before - 1] if before else 0
+            return _flow(network, flow, potential, complete=False)
+        prices = found.potential
+        if before > begin:
+            prices = prices + int(np.median(potential[begin:before] - prices[: before - begin]))
+        fresh = begin + int(HANDOVER * (before - begin)) if before > begin else begin
+        potential[fresh : end + (end == network.nodes - 1)] = prices[
+            fresh - begin : end - begin + (end == network.nodes - 1)
+        ]
+        before = end
         first, last = np.searchsorted(network.tail, (begin, seam))
-        flow[first:last] = found[: last - first]
-        heads = network.head[first:last]
-        excess += np.bincount(heads, weights=flow[first:last], minlength=network.nodes).astype(np.int64)
-    value = int((flow * network.gain).sum())
-    everything = int((network.room * network.gain).sum())
-    return Flow(flow, value, min(bound_of(network, potential), everything), potential, complete)
+        flow[first:last] = found.flow[: last - first]
+        excess += np.bincount(network.head[first:last], weights=flow[first:last], minlength=network.nodes).astype(
+            np.int64
+        )
+    return _flow(network, flow, potential)
 
 
-def _seams(network: Network, reach: int) -> list[int]:
-    """Nodes at which blocks begin, and the sink."""
-    span = int(network.time[-1]) + 1
-    blocks = max(1, min(span // max(reach, 1), network.nodes // BLOCK))
-    borders = np.linspace(0, span, blocks + 1).astype(np.int64)[1:-1]
-    places = np.searchsorted(network.time, borders)
-    return sorted({0, *(int(place) for place in places), network.nodes - 1})
-
-
-def _solve_part(network: Network, begin: int, end: int, excess: Ints) -> tuple[Ints, Ints]:
-    """The best flow through the nodes from `begin` to before `end`; what flows out of them ends in one sink."""
+def _part(network: Network, begin: int, end: int, excess: Ints) -> Network:
+    """The nodes from `begin` to before `end` with what flows into them; what flows out ends in one sink."""
     first, last = np.searchsorted(network.tail, (begin, end))
-    tail, head, gain = network.tail[first:last] - begin, network.head[first:last], network.gain[first:last]
-    level = np.append(network.level[begin:end], network.level[head].max(initial=network.level[begin]))
-    head = np.minimum(head, end) - begin
-    supply = np.append(excess, -excess.sum())
-    found, prices = lemon(tail, head, network.room[first:last], level[head] - level[tail] - gain, supply)
-    return found, prices - level
+    head = network.head[first:last]
+    supply = np.append(excess[begin:end], -excess[begin:end].sum())
+    return Network(
+        tail=network.tail[first:last] - begin,
+        head=np.minimum(head, end) - begin,
+        room=network.room[first:last],
+        gain=network.gain[first:last],
+        supply=supply,
+        time=np.append(network.time[begin:end], network.time[end - 1] + 1),
+        level=np.append(network.level[begin:end], network.level[head].max(initial=network.level[begin])),
+        stop_arc=network.stop_arc[:0],
+        memory=network.memory,
+    )
 
 
 def lemon(tail: Ints, head: Ints, room: Ints, cost: Ints, supply: Ints) -> tuple[Ints, Ints]:
@@ -162,5 +189,4 @@ def _polish(network: Network, start: Flow) -> Flow:
         flow[ahead] += more[: ahead.size]
         flow[back] -= more[ahead.size :]
         potential = potential + prices
-    value = int((flow * network.gain).sum())
-    return Flow(flow, value, bound_of(network, potential), potential)
+    return _flow(network, flow, potential)
