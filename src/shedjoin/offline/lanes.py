@@ -136,7 +136,7 @@ def _gains(ground: Ground, stream: int, stops: Stops, worth: Worth) -> NDArray[A
     if worth.counts:
         return np.diff(stops.begin)[_ranges(stops.first, met)]
     mine, other = ground.sides[stream], ground.sides[1 - stream]
-    pairs = np.where(met > 0, stops.begin[stops.first + met] - stops.begin[np.minimum(stops.first, stops.last)], 0)
+    pairs = np.where(met > 0, stops.begin[stops.first + met] - stops.begin[stops.first], 0)
     cuts = np.searchsorted(np.cumsum(pairs), np.arange(PIECE, max(int(pairs.sum()), 1), PIECE))
     parts: list[Floats] = [np.empty(0)]
     for rows in np.split(np.arange(mine.tick.size), np.unique(cuts)):
@@ -154,6 +154,14 @@ def _gains(ground: Ground, stream: int, stops: Stops, worth: Worth) -> NDArray[A
 
 def together(ground: Ground, worth: Worth) -> float:
     """What tuples of one instant give: always produced, whatever is kept."""
+    left, right = pairs_together(ground)
+    if worth.counts:
+        return int(left.size)
+    return float(worth.of(ground.sides[0].importance[left], ground.sides[1].importance[right]).sum())
+
+
+def pairs_together(ground: Ground) -> tuple[Ints, Ints]:
+    """The results of one instant that count, as places in the two sides."""
     left, right = ground.sides
     width = ground.ticks + 1
     theirs = np.flatnonzero(right.tick >= ground.since)
@@ -162,10 +170,15 @@ def together(ground: Ground, worth: Worth) -> float:
     mine = left.key * width + left.tick
     low, high = (np.searchsorted(codes[order], mine, side=side) for side in ("left", "right"))
     count = high - low
-    if worth.counts:
-        return int(count.sum())
-    pairs = _ranges(low, count)
-    return float(worth.of(np.repeat(left.importance, count), right.importance[theirs[order[pairs]]]).sum())
+    return np.repeat(np.arange(mine.size), count), theirs[order[_ranges(low, count)]]
+
+
+def pairs_of(stops: Stops) -> tuple[Ints, Ints]:
+    """Each row with each partner that it can meet at a stop, as places in its side and in the other."""
+    met = np.maximum(stops.last - stops.first, 0)
+    count = np.where(met > 0, stops.begin[stops.first + met] - stops.begin[stops.first], 0)
+    first = stops.begin[np.minimum(stops.first, stops.begin.size - 1)]
+    return np.repeat(np.arange(met.size), count), stops.partner[_ranges(first, count)]
 
 
 def side_by_side(parts: list[Lanes]) -> Lanes:

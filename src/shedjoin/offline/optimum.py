@@ -108,7 +108,11 @@ def optimum(
     >>> best.matches, best.bound
     (5, 5)
     """
-    _check(spec, objective, graph, within)
+    check(spec, objective)
+    if graph not in GRAPHS:
+        raise SpecError(f"graph must be one of {', '.join(GRAPHS)}, not {graph!r}")
+    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < 1:
+        raise SpecError(f"within must be a share of the bound, from 0 to below 1, not {within!r}")
     begin = time.perf_counter()
     batch = Batch.of(left, right)
     ground = lay_out(batch, spec.windows, NEVER if warmup is None else int(warmup))
@@ -119,7 +123,7 @@ def optimum(
     value = bound = together(ground, worth)
     until = [side.tick.copy() for side in ground.sides]
     complete = True
-    for streams, memory in _groups(spec, batch):
+    for streams, memory in groups_of(spec, batch):
         part = _best(ground, streams, memory, worth, by, within, progress)
         value, bound, complete = value + part.value, bound + part.bound, complete and part.complete
         for stream in streams:
@@ -138,16 +142,14 @@ def optimum(
     )
 
 
-def _check(spec: JoinSpec, objective: str, graph: str, within: float) -> None:
+def check(spec: JoinSpec, objective: str) -> None:
+    """A clear word about arguments that make no sense."""
     if not isinstance(spec, JoinSpec):
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
     if spec.budget is None:
         raise SpecError("spec needs a budget: without one the exact join is the optimum, and simulate gives it")
-    for name, value, known in (("objective", objective, OBJECTIVES), ("graph", graph, GRAPHS)):
-        if value not in known:
-            raise SpecError(f"{name} must be one of {', '.join(known)}, not {value!r}")
-    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < 1:
-        raise SpecError(f"within must be a share of the bound, from 0 to below 1, not {within!r}")
+    if objective not in OBJECTIVES:
+        raise SpecError(f"objective must be one of {', '.join(OBJECTIVES)}, not {objective!r}")
 
 
 def _worth(spec: JoinSpec, batch: Batch, objective: str) -> tuple[Worth, float]:
@@ -160,7 +162,7 @@ def _worth(spec: JoinSpec, batch: Batch, objective: str) -> tuple[Worth, float]:
     return worth, 1
 
 
-def _groups(spec: JoinSpec, batch: Batch) -> list[tuple[tuple[int, ...], int]]:
+def groups_of(spec: JoinSpec, batch: Batch) -> list[tuple[tuple[int, ...], int]]:
     """The streams that share a memory, and how many tuples it holds."""
     assert spec.budget is not None
     caps = spec.budget.caps(2)
