@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from shedjoin import __version__
-from shedjoin.cli import check, demo, simulate
+from shedjoin.cli import check, demo, simulate, static
 from shedjoin.errors import ShedjoinError
 
 #: Packages that come with an extra, and which.
@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     demo.add_parser(commands)
     simulate.add_parser(commands)
+    static.add_parser(commands)
     check.add_parser(commands)
     from shedjoin.lab.commands import add_parser as add_lab
 

@@ -103,7 +103,7 @@ def _read(folder: Path, name: str, settings: Any) -> pa.Table:
         raise SpecError(
             f"[{name}] needs a path and the name of the key column, such as path = 'clicks.csv', key = 'ad_id'"
         )
-    table = _load(name, folder / settings["path"])
+    table = load_file(name, folder / settings["path"])
     wanted = {column: settings[column] for column in COLUMNS if column in settings}
     for column, source in wanted.items():
         if source not in table.schema.names:
@@ -113,7 +113,8 @@ def _read(folder: Path, name: str, settings: Any) -> pa.Table:
     return pa.table({column: table.column(source) for column, source in wanted.items()})
 
 
-def _load(name: str, path: Path) -> pa.Table:
+def load_file(name: str, path: Path) -> pa.Table:
+    """A table from a .csv or .parquet file."""
     import pyarrow.csv
     import pyarrow.parquet
 

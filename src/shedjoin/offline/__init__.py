@@ -2,5 +2,6 @@
 
 from shedjoin.offline.odja import odja
 from shedjoin.offline.optimum import Optimum, optimum
+from shedjoin.offline.static import Truncated, truncated_join, truncated_joins
 
-__all__ = ["Optimum", "odja", "optimum"]
+__all__ = ["Optimum", "Truncated", "odja", "optimum", "truncated_join", "truncated_joins"]
