@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 .PHONY: demo
-demo: $(READY) ## the policies on a made-up join with a quarter of the memory it needs
+demo: $(READY) ## a streaming join on Spark with a quarter of the memory it needs
 	@$(BIN)/shedjoin demo
 
 .PHONY: test
@@ -39,7 +39,7 @@ test: $(READY) ## lint, types, import layers, doctests, tests; twice: compiled a
 	$(call say,import layers)
 	@$(BIN)/lint-imports
 	$(call say,kernels (compiled once and kept on disk))
-	@$(BIN)/shedjoin demo --rows 10000 > /dev/null
+	@$(BIN)/shedjoin demo --simulate --rows 10000 > /dev/null
 	$(call say,tests and doctests - compiled)
 	@$(BIN)/pytest -q -n $(WORKERS)
 	$(call say,tests - with the JIT off)

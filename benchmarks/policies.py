@@ -1,8 +1,8 @@
 """How fast each policy is, and how its cost grows with the memory: `make bench`.
 
 One process, one core, all figures of a table from one run, so that their ratios mean something on a noisy machine. Each
-figure is the best of several rounds; the rounds go through all policies in turn, so that a slow moment of the machine does not
-hit one policy alone.
+figure is CPU time, the best of several rounds; the rounds go through all policies in turn, so that a slow moment of the machine
+does not hit one policy alone.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def policies(table: sj.Table, memory: int) -> dict[str, sj.Policy]:
 
 
 def seconds(spec: sj.JoinSpec, batch: Batch, *, emit: bool) -> tuple[float, int]:
-    """Time of one run, and its results."""
+    """CPU time of one run, and its results."""
     engine = Engine(spec.plan(), 0, emit=emit)
-    begin = time.perf_counter()
+    begin = time.process_time()
     engine.push(batch)
-    return time.perf_counter() - begin, engine.counters["results"]
+    return time.process_time() - begin, engine.counters["results"]
 
 
 def measure(rows: int, memories: list[int], rounds: int, console: Console) -> list[dict[str, object]]:
@@ -143,7 +143,8 @@ def page(rows: list[dict[str, object]], memories: list[int], loading: float, siz
         "",
         "Written by `make bench`; every figure below is from that one run.",
         "",
-        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, one core used. "
+        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, one core used; "
+        "CPU time, the best of several rounds. "
         "Workload: "
         f"{size:,} tuples a stream, {KEYS:,} keys, Zipf 1, popularity of the two streams unrelated, "
         "one tuple a stream and instant.",

@@ -147,11 +147,10 @@ def log(x: float) -> float:
     return -math.inf if x == 0 else math.log(x)
 
 
-def exp(x: float) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return math.inf
+def divide(x: float, y: float) -> float:
+    if y == 0:
+        return math.nan if x == 0 else math.inf
+    return x / y
 
 
 def power(x: float, y: float) -> float:
@@ -355,17 +354,29 @@ class Twin:
         self.clocks: list[int | None] = [None, None]
         self.arrived = [0, 0]
         self.tick = -1
+        self.scale, self.scale_tick = 1.0, 0
         self.stored: tuple[list[Stored], list[Stored]] = ([], [])
         self.weights = weights_of(self, self.policy.estimator)
         self.generator = Generator(seed)
         self.counters = dict.fromkeys(("rows", "null", "late", "results", "expired", "evicted", "scheduled"), 0)
         self.out = Output()
 
-    def push(self, rows: Iterable[Row]) -> Output:
+    def push(self, rows: Iterable[Row], clocks: Sequence[int | None] | None = None) -> Output:
         self.out = Output()
         for instant in instants(rows):
             self.process(instant)
+        if clocks is not None:
+            self.hear(clocks)
         return self.out
+
+    def hear(self, told: Sequence[int | None]) -> None:
+        """Clocks from elsewhere, after the rows of a push."""
+        for stream, clock in enumerate(told):
+            if clock is not None:
+                mine = self.clocks[stream]
+                self.clocks[stream] = clock if mine is None else max(mine, clock)
+        if self.clocks != [None, None]:
+            self.expire()
 
     def set_budget(self, budget: Budget) -> Output:
         self.out = Output()
@@ -426,6 +437,8 @@ class Twin:
     def process(self, rows: list[Row]) -> None:
         time = rows[0].ts
         self.tick += 1
+        if isinstance(self.policy, Cumulative | Dgl):
+            self.set_scale()
         effective = [self.effective_clock(stream) for stream in STREAMS]
         numbered = [self.number(row) for row in rows]
         late = [x for x in numbered if self.is_late(x, effective[x.stream])]  # 1
@@ -579,11 +592,19 @@ class Twin:
 
     def accumulate(self, x: Stored, *, is_new: bool, gains: bool) -> float:
         """The new v of a tuple that arrived or took part in an output in this instant."""
-        log_loss = math.log(self.loss)
-        value = x.importance if is_new else exp(x.priority + (self.tick - 1) * log_loss)
+        value = x.importance if is_new else divide(x.priority, self.scale * self.loss)
         if gains:
             value = value + self.gain_of(x)
-        return log(value) - self.tick * log_loss
+        return value * self.scale
+
+    def set_scale(self) -> None:
+        exponent = (self.scale_tick - self.tick) * math.log(self.loss)
+        if exponent > 300:
+            for side in self.stored:
+                for x in side:
+                    x.priority *= math.exp(-exponent)
+            self.scale_tick, exponent = self.tick, 0.0
+        self.scale = math.exp(exponent)
 
     @property
     def loss(self) -> float:

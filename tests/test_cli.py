@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shedjoin as sj
-from shedjoin.cli import demo, job, main
+from shedjoin.cli import demo_simulated, job, main
 
 LEFT = {"ad": ["a", "a", "a", "c", "b"], "at": [0, 1, 2, 3, 4], "bid": [1.0, 2.0, 1.0, 1.0, 1.0]}
 RIGHT = {"ad": ["b", "c", "a", "a", "c"], "at": [0, 1, 2, 3, 4]}
@@ -100,6 +100,19 @@ def test_simulate_a_made_up_workload(folder: Path, capsys: pytest.CaptureFixture
     assert "of 4,000 bytes" in printed
 
 
+@pytest.mark.parametrize("budget", ["2", "'2 tuples'", "{tuples = 2}"])
+def test_a_plain_number_is_a_budget_of_tuples(folder: Path, budget: str) -> None:
+    made = job.read_job(Path(write(folder, f"[join]\nwindow = {{time = 3}}\nbudget = {budget}\n" + FILES)))
+    assert made.spec.budget == sj.Budget(tuples=2)
+    assert sj.JoinSpec.from_dict({"window": {"time": 3}, "budget": 2}).budget == sj.Budget(tuples=2)
+
+
+def test_windows_may_be_words(folder: Path) -> None:
+    made = job.read_job(Path(write(folder, "[join]\nwindow = ['1 minute', '5 rows']\nlateness = '2 ms'\n" + FILES)))
+    assert made.spec.windows == (sj.TimeWindow(60_000_000), sj.RowWindow(5))
+    assert made.spec.lateness == 2000
+
+
 def test_null_keys_of_files_stay_null(folder: Path) -> None:
     pq.write_table(pa.table({"ad": ["a", None, None], "at": [0, 1, 2], "bid": [1.0] * 3}), folder / "left.parquet")
     made = job.read_job(Path(write(folder, "[join]\nwindow = {time = 3}\n" + FILES)))
@@ -115,22 +128,22 @@ JOIN = "[join]\nwindow = {time = 3}\n"
     [
         ("[join", "is not a TOML file"),
         ("[left]\npath = 'x'\n", "needs a table [join]"),
-        ("[joint]\n", "has no setting 'joint'"),
-        ("join = 3\n", "JoinSpec must be a table of settings"),
-        (JOIN + "policy = 'best'\n" + FILES, "policy must be one of keep_all, rand, prob"),
-        ("[join]\nwindow = {time = -3}\n" + FILES, "TimeWindow.length must be at least 1"),
+        ("[joint]\n", "joint: there is no such setting; a job has join, left"),
+        ("join = 3\n", "join must be a table of settings"),
+        (JOIN + "policy = 'best'\n" + FILES, "join.policy: policy must be one of keep_all, rand, prob"),
+        ("[join]\nwindow = {time = -3}\n" + FILES, "join.window must be at least 0"),
         (JOIN, "needs a table [left]"),
-        (JOIN + "[left]\nkey = 'ad'\n", "[left] needs a path"),
+        (JOIN + "[left]\nkey = 'ad'\n", "left.path is missing"),
         (JOIN + "[left]\npath = 'left.parquet'\nkey = 'add'\n", "has the columns ad, at, bid"),
         (JOIN + "[left]\npath = 'left.txt'\nkey = 'ad'\n", "must end in .csv or .parquet"),
         (JOIN + "[left]\npath = 'none.csv'\nkey = 'ad'\n", "cannot be read"),
         (JOIN + "[left]\npath = 'job.parquet'\nkey = 'ad'\n", "cannot be read"),
         (JOIN + FILES + "[workload]\nrows = 5\n", "not both"),
-        (JOIN + "[workload]\nrow = 5\n", "[workload] has no setting 'row'"),
+        (JOIN + "[workload]\nrow = 5\n", "workload.row: there is no such setting"),
         (JOIN + "[workload]\nranks = 'same'\n", "ranks must be one of"),
-        (JOIN + "[workload]\nrows = 'many'\n", "[workload]"),
+        (JOIN + "[workload]\nrows = 'many'\n", "workload does not make sense"),
         (JOIN + FILES + "[run]\nlate = 'drop'\n", "late must be one of refuse, log"),
-        (JOIN + FILES + "[run]\nspeed = 3\n", "[run] has no setting 'speed'"),
+        (JOIN + FILES + "[run]\nspeed = 3\n", "run.speed: there is no such setting"),
         (JOIN + "[run]\n" + FILES.replace('ts = "at"', 'ts = "ad"'), "left.ts must be a column of whole numbers"),
     ],
 )
@@ -148,11 +161,11 @@ def test_a_missing_job_file_gets_one_sentence(capsys: pytest.CaptureFixture[str]
 
 
 def test_demo_compares_the_policies(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "WINDOW", 200)
-    assert main(["demo", "--rows", "1000"]) == 0
+    monkeypatch.setattr(demo_simulated, "WINDOW", 200)
+    assert main(["demo", "--simulate", "--rows", "1000"]) == 0
     printed = capsys.readouterr().out
     assert "Exact needs 400 tuples; the policies get 100." in printed
-    assert all(policy.name in printed for policy in demo.POLICIES)
+    assert all(policy.name in printed for policy in demo_simulated.POLICIES)
     assert "100.0%" in printed
 
 

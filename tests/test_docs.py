@@ -13,33 +13,39 @@ from typing import Any
 import pytest
 
 from shedjoin.cli.job import read_job
+from shedjoin.cli.stream_job import read_stream_job
 from shedjoin.estimators import ESTIMATORS
 from shedjoin.policies import POLICIES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-WITH_CODE = [page for page in PAGES if "```python" in page.read_text()]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: Blocks that say this run in tests/spark/test_pages.py.
+ON_SPARK = ("shedjoin.spark", "/data/")
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return [text for kind, text in BLOCK.findall(page.read_text()) if kind == language]
 
 
+def plain_blocks(page: Path) -> list[str]:
+    """Those that need no Spark."""
+    return [block for block in blocks(page, "python") if not any(sign in block for sign in ON_SPARK)]
+
+
 def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=name)
+@pytest.mark.parametrize("page", [page for page in PAGES if plain_blocks(page)], ids=name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A comment `# -> value` after an expression is checked: the expression must have that repr."""
     monkeypatch.chdir(tmp_path)
     module = ModuleType("page")  # dataclasses look their module up
     monkeypatch.setitem(sys.modules, "page", module)
-    checked = sum(
-        run(block, f"{name(page)}, block {place}", vars(module)) for place, block in enumerate(blocks(page, "python"))
-    )
-    assert checked == page.read_text().count("  # -> ")
+    found = plain_blocks(page)
+    checked = sum(run(block, f"{name(page)}, block {place}", vars(module)) for place, block in enumerate(found))
+    assert checked == sum(block.count("  # -> ") for block in found)
 
 
 def run(block: str, where: str, namespace: dict[str, Any]) -> int:
@@ -67,8 +73,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_job_files_are_jobs(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "toml"):
         (tmp_path / "job.toml").write_text(block)
-        assert "workload" in tomllib.loads(block)
-        assert len(read_job(tmp_path / "job.toml").left["key"]) > 0
+        if "workload" in tomllib.loads(block):
+            assert len(read_job(tmp_path / "job.toml").left["key"]) > 0
+            continue
+        for source in ("impressions", "clicks"):
+            (tmp_path / source).mkdir(exist_ok=True)
+        job = read_stream_job(tmp_path / "job.toml")
+        assert job.join["on"] == "ad"
+        assert job.spec.budget is not None
 
 
 def test_the_readme_names_every_policy_and_estimator() -> None:

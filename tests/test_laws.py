@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
@@ -222,3 +223,14 @@ def test_without_a_budget_the_output_is_the_batch_join() -> None:
 
 def can_meet(r: Row, s: Row, length: int) -> bool:
     return r.key is not None and r.key == s.key and abs(r.ts - s.ts) < length
+
+
+@pytest.mark.small
+def test_a_silence_of_any_length_is_over_at_once() -> None:
+    """Decayed folds its counts at every 512 half-lives: of a silence of 2^54 units, one by one, that would take for ever."""
+    spec = sj.JoinSpec(sj.TimeWindow(5), sj.Budget(tuples=4), sj.Prob(sj.Decayed(0.01)))
+    engine = spec.build()
+    engine.push(left={"key": [1, 2], "ts": [-(2**53), 1 - 2**53]}, right={"key": [1, 2], "ts": [-(2**53), 1 - 2**53]})
+    engine.push(left={"key": [3, 3], "ts": [2**53 - 1, 2**53]}, right={"key": [3], "ts": [2**53]})
+    weights = spec.resume(engine.snapshot())._state.arrays["sides"]["weight"]
+    assert np.count_nonzero(weights) == 2  # of the key 3, on both streams

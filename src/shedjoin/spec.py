@@ -118,7 +118,7 @@ class JoinSpec:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JoinSpec:
-        """The spec that `to_dict` described. Policies and estimators may be given by name alone."""
+        """The spec that `to_dict` described. Policies and estimators may be names, a budget a number of tuples."""
         known = [field.name for field in fields(cls)]
         _only("JoinSpec", data, known)
         if "window" not in data:
@@ -130,7 +130,7 @@ class JoinSpec:
         if data.get("budget") is not None:
             made["budget"] = _budget(data["budget"])
         if data.get("policy") is not None:
-            made["policy"] = _policy(data["policy"])
+            made["policy"] = make_policy(data["policy"])
         return cls(**made)
 
 
@@ -161,12 +161,15 @@ def _window(data: Any) -> Window:
 
 
 def _budget(data: Any) -> Budget:
+    if isinstance(data, int) and not isinstance(data, bool):
+        return Budget(tuples=data)
     _only("budget", data, ["tuples", "bytes", "allocation", "shares"])
     shares = data.get("shares")
     return Budget(**{**data, "shares": tuple(shares) if shares is not None else None})
 
 
-def _policy(data: Any) -> Policy:
+def make_policy(data: Any) -> Policy:
+    """The policy of a name, or of a table with a name and settings."""
     kind, settings = _named("policy", data, POLICIES)
     if settings.get("estimator") is not None:
         settings["estimator"] = _estimator(settings["estimator"])

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from shedjoin import __version__
-from shedjoin.cli import check, demo, simulate, static
+from shedjoin.cli import check, demo, explain, refine, run, simulate, static, top
 from shedjoin.errors import ShedjoinError
 
 #: Packages that come with an extra, and which.
@@ -44,6 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"shedjoin {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     demo.add_parser(commands)
+    run.add_parser(commands)
+    explain.add_parser(commands)
+    top.add_parser(commands)
+    refine.add_parser(commands)
     simulate.add_parser(commands)
     static.add_parser(commands)
     check.add_parser(commands)
@@ -51,7 +55,3 @@ def _parser() -> argparse.ArgumentParser:
 
     add_lab(commands)
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,92 +1,35 @@
-"""`shedjoin demo`: every policy on one made-up join, with a quarter of the memory that the exact answer needs."""
+"""`shedjoin demo`: a streaming join on Spark with a quarter of the memory it needs; or every policy, simulated."""
 
 from __future__ import annotations
 
 import argparse
-import time
+from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table as Grid
 
-from shedjoin.budget import Budget
-from shedjoin.lab.workloads import Workload, zipf
-from shedjoin.policies import Dgl, DimpProb, Life, Policy, Prob, Rand, Simp, SimpProb
-from shedjoin.simulate import Run, simulate
-from shedjoin.spec import JoinSpec
-from shedjoin.window import TimeWindow
-
-SEED = 7
-DOMAIN = 2_000
-WINDOW = 4_000
-ROWS = 400_000
-POLICIES: tuple[Policy, ...] = (Rand(), Life(), Prob(), Simp(), SimpProb(), DimpProb(), Dgl())
-#: A first call that takes longer than this compiled the kernels.
-LOADED = 8.0
+from shedjoin.cli import demo_simulated, demo_streamed
+from shedjoin.errors import SpecError
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "demo",
-        help="compare the policies on a made-up join with a quarter of the memory it needs",
-        description="Two streams with Zipf keys; exact, then every policy with a quarter of the memory that exact needs.",
+        help="a streaming join of two made-up streams with a quarter of the memory it needs",
+        description="Join two streams with Zipf keys on Spark: PROB and RAND with a quarter of the memory that exact needs.",
     )
-    parser.add_argument("--rows", type=int, default=ROWS, metavar="N", help=f"rows of each stream (default: {ROWS:,})")
+    parser.add_argument("--simulate", action="store_true", help="every policy, without Spark")
+    parser.add_argument("--rows", type=int, metavar="N", help="rows of each stream")
+    parser.add_argument("--out", type=Path, default=Path("demo-results"), help="where plots go (default: %(default)s)")
     parser.set_defaults(handler=handle)
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run everything and print one table."""
+    """Run the one demo or the other."""
     console = Console()
-    load_kernels(console)
-    streams = zipf(args.rows, seed=SEED, domain=DOMAIN, skew=1.0, ranks="uncorrelated", importance="rare_high")
-    budget = Budget(tuples=2 * WINDOW // 4)
-    console.print(
-        f"Two streams of {args.rows:,} rows, {DOMAIN:,} keys (Zipf 1, different keys are popular in each), window "
-        f"{WINDOW:,}. Exact needs {2 * WINDOW:,} tuples; the policies get {budget.total:,}."
-    )
-    exact = run_one(streams, JoinSpec(window=TimeWindow(WINDOW)))
-    grid = Grid("policy", "results", "share", "importance", "rows/s", "most stored", "cap")
-    for column in grid.columns[1:]:
-        column.justify = "right"
-    grid.add_row(*cells("exact", exact, exact))
-    with console.status("") as status:
-        for policy in POLICIES:
-            status.update(f"running {policy.name}")
-            run = run_one(streams, JoinSpec(window=TimeWindow(WINDOW), budget=budget, policy=policy))
-            grid.add_row(*cells(policy.name, run, exact))
-    console.print(grid)
-    console.print(
-        "share and importance are parts of exact's. rand keeps anything, prob and life what is likely to join, simp what is "
-        "important, simp_prob, dimp_prob and dgl look at both."
-    )
+    if args.rows is not None and args.rows < 1:
+        raise SpecError(f"--rows must be at least 1, not {args.rows}")
+    if args.simulate:
+        demo_simulated.simulated(args.rows or demo_simulated.ROWS, console)
+    else:
+        demo_streamed.streamed(args.rows or demo_streamed.ROWS, args.out, console)
     return 0
-
-
-def load_kernels(console: Console) -> None:
-    """The first call in a process loads the kernels; the first on a machine compiles them."""
-    begin = time.perf_counter()
-    with console.status("loading kernels (the first time they are compiled, which takes about a minute)"):
-        few = zipf(10, seed=SEED)
-        run_one(few, JoinSpec(window=TimeWindow(3)))
-        for policy in POLICIES:
-            run_one(few, JoinSpec(window=TimeWindow(3), budget=Budget(tuples=4), policy=policy))
-    seconds = time.perf_counter() - begin
-    if seconds > LOADED:
-        console.print(f"Compiled the kernels in {seconds:.0f} s; they are kept on disk, so this was the only time.")
-
-
-def run_one(streams: Workload, spec: JoinSpec) -> Run:
-    return simulate(spec, streams.left, streams.right, seed=SEED, warmup=2 * WINDOW)
-
-
-def cells(name: str, run: Run, exact: Run) -> tuple[str, ...]:
-    """One line of the table."""
-    return (
-        name,
-        f"{run.matches:,}",
-        f"{run.matches / max(exact.matches, 1):.1%}",
-        f"{run.importance / exact.importance if exact.importance else 1.0:.1%}",
-        f"{run.counters['rows'] / max(run.seconds, 1e-9):,.0f}",
-        f"{run.peak_tuples:,}",
-        "none" if run.spec.budget is None else f"{run.spec.budget.total:,}",
-    )

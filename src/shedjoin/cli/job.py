@@ -1,9 +1,9 @@
 """Job files: a join, its inputs and how to run it, in TOML.
 
 ```toml
-[join]                                  # as JoinSpec.to_dict() gives it
-window = {time = 600_000_000}           # in the unit of ts; timestamps count microseconds
-budget = {tuples = 20_000, allocation = "variable"}
+[join]                                  # in words, or as JoinSpec.to_dict() gives it
+window = {time = 600_000_000}           # in the unit of ts; timestamps count microseconds, so "10 minutes" is the same
+budget = {tuples = 20_000, allocation = "variable"}  # or "20k tuples", "512 MB"; a plain number is tuples
 policy = {name = "prob", estimator = "history"}
 
 [left]
@@ -29,8 +29,6 @@ Instead of `[left]` and `[right]`, a table `[workload]` makes streams with Zipf 
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +36,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shedjoin.cli.tables import SPEC, Table, join_spec, read_toml
 from shedjoin.errors import InputError, SpecError
 from shedjoin.lab.workloads import zipf
 from shedjoin.spec import JoinSpec
@@ -60,55 +59,52 @@ class Job:
 
 def read_job(path: Path) -> Job:
     """The job in a file, its inputs read."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as reason:
-        raise InputError(f"the job file {path} cannot be read: {reason.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
-        raise SpecError(f"{path} is not a TOML file: {reason}") from None
-    _only(str(path), data, TABLES)
-    if "join" not in data:
+    job = Table(read_toml(path), "", TABLES)
+    if "join" not in job:
         raise SpecError(f"{path} needs a table [join], with at least a window such as window = {{time = 400}}")
-    spec = JoinSpec.from_dict(data["join"])
-    options = dict(_table("run", data.get("run", {}), RUN))
-    left, right = _workload(data) if "workload" in data else _files(path, data)
+    join = Table(job.get("join"), "join", (*SPEC, "importance"))
+    spec = join_spec(join, join.get("importance") or "min")
+    options = dict(Table(job.data.get("run", {}), "run", RUN).data)
+    left, right = _workload(job) if "workload" in job else _files(path, job)
     return Job(spec, left, right, options)
 
 
-def _workload(data: Mapping[str, Any]) -> tuple[Any, Any]:
-    if "left" in data or "right" in data:
+def _workload(job: Table) -> tuple[Any, Any]:
+    if "left" in job or "right" in job:
         raise SpecError("a job has either [left] and [right], or [workload], not both")
-    settings = dict(_table("workload", data["workload"], WORKLOAD))
+    settings = dict(Table(job.get("workload"), "workload", WORKLOAD).data)
     if isinstance(settings.get("skew"), list):
         settings["skew"] = tuple(settings["skew"])
     try:
         made = zipf(**{"rows": 100_000, "seed": 0, **settings})
     except (TypeError, ValueError) as reason:
-        raise SpecError(f"[workload] does not make sense: {reason}") from None
+        raise SpecError(f"workload does not make sense: {reason}") from None
     return made.left, made.right
 
 
-def _files(path: Path, data: Mapping[str, Any]) -> tuple[pa.Table, pa.Table]:
-    tables = [_read(path.parent, name, data.get(name)) for name in ("left", "right")]
+def _files(path: Path, job: Table) -> tuple[pa.Table, pa.Table]:
+    tables = [_read(path.parent, name, job.get(name)) for name in ("left", "right")]
     if all(pa.types.is_integer(table.schema.field("key").type) for table in tables):
         return tables[0], tables[1]
     return _numbered(*tables)
 
 
-def _read(folder: Path, name: str, settings: Any) -> pa.Table:
-    if settings is None:
+def _read(folder: Path, name: str, data: Any) -> pa.Table:
+    if data is None:
         raise SpecError(f"the job needs a table [{name}] with a path, or [workload]")
-    _table(name, settings, ("path", *COLUMNS))
-    if "path" not in settings or "key" not in settings:
-        raise SpecError(
-            f"[{name}] needs a path and the name of the key column, such as path = 'clicks.csv', key = 'ad_id'"
-        )
+    settings = Table(data, name, ("path", *COLUMNS)).data
+    for needed in ("path", "key"):
+        if needed not in settings:
+            raise SpecError(
+                f"{name}.{needed} is missing: {name} needs a path and the name of the key column, such as path = 'clicks.csv', "
+                "key = 'ad_id'"
+            )
     table = load_file(name, folder / settings["path"])
     wanted = {column: settings[column] for column in COLUMNS if column in settings}
     for column, source in wanted.items():
         if source not in table.schema.names:
             raise InputError(
-                f"[{name}] {column} = {source!r}, but {settings['path']} has the columns {', '.join(table.schema.names)}"
+                f"{name}.{column} is {source!r}, but {settings['path']} has the columns {', '.join(table.schema.names)}"
             )
     return pa.table({column: table.column(source) for column, source in wanted.items()})
 
@@ -120,11 +116,11 @@ def load_file(name: str, path: Path) -> pa.Table:
 
     readers = {".csv": pyarrow.csv.read_csv, ".parquet": pyarrow.parquet.read_table}
     if path.suffix not in readers:
-        raise InputError(f"[{name}] path must end in {' or '.join(readers)}, not {path.name!r}")
+        raise InputError(f"{name}.path must end in {' or '.join(readers)}, not {path.name!r}")
     try:
         return readers[path.suffix](path)
     except (OSError, pa.ArrowInvalid) as reason:
-        raise InputError(f"[{name}] {path} cannot be read: {reason}") from None
+        raise InputError(f"{name}.path: {path} cannot be read: {reason}") from None
 
 
 def _numbered(left: pa.Table, right: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -139,16 +135,3 @@ def _numbered(left: pa.Table, right: pa.Table) -> tuple[pa.Table, pa.Table]:
         for table, text in zip((left, right), texts, strict=True)
     ]
     return numbered[0], numbered[1]
-
-
-def _table(name: str, data: Any, known: tuple[str, ...]) -> Mapping[str, Any]:
-    _only(f"[{name}]", data, known)
-    return data  # type: ignore[no-any-return]
-
-
-def _only(what: str, data: Any, known: tuple[str, ...]) -> None:
-    if not isinstance(data, Mapping):
-        raise SpecError(f"{what} must be a table of settings, not {data!r}")
-    unknown = [str(name) for name in data if name not in known]
-    if unknown:
-        raise SpecError(f"{what} has no setting {unknown[0]!r}; it has {', '.join(known)}")

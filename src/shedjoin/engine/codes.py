@@ -69,7 +69,7 @@ class Weigher(NamedTuple):
     depth: int = 1
 
 
-_NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life")
+_NUMBERS = ("importance", "matches", "life", "gain", "loss", "log_loss", "half_life")
 _CODES = (
     "organisation",
     "combine",

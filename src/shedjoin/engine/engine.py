@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import Batch, Table
+from shedjoin.batch import LATEST, Batch, Table
 from shedjoin.budget import Budget
-from shedjoin.engine import loop, memory, snapshot
+from shedjoin.engine import audit, loop, memory, snapshot
+from shedjoin.engine.clocks import advance_clocks
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.state import COUNTERS, IO_RECORD, NEVER, ROW_ARRAYS, SHED_RECORD
-from shedjoin.errors import InputError, SnapshotError, SpecError
+from shedjoin.errors import InputError, SpecError
 
 #: Results and shed records leave the kernel in pieces of about this many.
 CHUNK = 1 << 17
+Clocks = Sequence[int | None]
 
 
 class Engine:
@@ -38,26 +41,31 @@ class Engine:
         self._set_caps(plan.budget)
         self._pending: list[NDArray[Any]] = []
         self._trace: list[NDArray[np.int64]] = []
+        self._busy = False
 
     @classmethod
     def resume(cls, plan: Plan, saved: bytes) -> Engine:
         """An engine that goes on from a snapshot, within the plan's budget."""
         engine = cls(plan)
         extra = snapshot.decode(saved, engine._state, plan.signature())
-        try:
-            engine._pending = [np.array([tuple(row) for row in extra["pending"]], SHED_RECORD)]
-        except (KeyError, TypeError, ValueError) as reason:
-            raise SnapshotError(f"the snapshot's header makes no sense: {reason}") from None
+        audit.audit(plan, engine._how, engine._state)
+        engine._pending = [audit.checked_log(extra.get("pending"))]
         engine._set_caps(plan.budget)
         engine._pending.append(engine._compete())
         return engine
 
     def snapshot(self) -> bytes:
         """The whole state between two pushes, with a version and a checksum."""
-        pending = [list(map(int, row)) for part in self._pending for row in part.tolist()]
-        return snapshot.encode(self._state, self._plan.signature(), {"pending": pending})
+        self._check_idle()
+        return snapshot.encode(self._state, self._plan.signature(), {"pending": self._pending_rows()})
 
-    def push(self, batch: Batch | None = None, *, left: Table = None, right: Table = None) -> Output:
+    def _pending_rows(self) -> list[list[int]]:
+        """What the next push will log, as plain data."""
+        return [list(map(int, row)) for part in self._pending for row in part.tolist()]
+
+    def push(
+        self, batch: Batch | None = None, *, left: Table = None, right: Table = None, clocks: Clocks | None = None
+    ) -> Output:
         """Run rows through the join.
 
         Parameters
@@ -66,25 +74,71 @@ class Engine:
             Rows in order of arrival; or give tables:
         left, right
             One table a stream, interleaved by time (see `Batch.of`). Without a `ts` column, rows are numbered on.
+        clocks
+            One time a stream (None: nothing to say): after the rows, its clock is at least this. For engines that see a
+            part of the streams and expire by the whole.
         """
         if batch is None:
-            start = [int(n) for n in self._state["arrived"]]
-            batch = Batch.of(left, right, start=start)
+            batch = Batch.of(left, right, start=self.arrived)
         elif left is not None or right is not None:
             raise InputError("push takes either a batch or tables for left and right, not both")
+        return Output.joined(list(self.chunks(batch, limit=CHUNK, clocks=clocks)))
+
+    def chunks(self, batch: Batch, *, limit: int, clocks: Clocks | None = None, emit: bool = True) -> Iterator[Output]:
+        """Like `push`, but what comes of the rows is given piece by piece, so that much output needs no more memory.
+
+        Run it to its end: only then are all rows in, and the engine can be used again.
+
+        Parameters
+        ----------
+        batch
+            Rows in order of arrival.
+        limit
+            The most pairs in a piece. (Inside, the results of one row are held at once; they are fewer than what is stored.)
+        clocks
+            As in `push`.
+        emit
+            False: count the results, but make no pairs of them.
+        """
+        if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
+            raise SpecError(f"limit must be a whole number of at least 1, not {limit!r}")
+        told = _checked_clocks(clocks)
+        self._check_idle()
         self._check_schedule(batch)
+        return self._chunks(batch, int(limit), told, emit)
+
+    def _chunks(self, batch: Batch, limit: int, clocks: tuple[int, int] | None, emit: bool) -> Iterator[Output]:
+        self._busy = True
         before = self._totals()
-        pairs, shed = self._run(batch)
-        shed = self._pending + shed
-        self._pending = []
-        stats = {name: total - before[name] for name, total in self._totals().items()}
-        left_rows, right_rows, worth = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        return Output(left_rows, right_rows, worth, ShedLog(shed), stats)
+        for pairs, shed, last in self._run(batch, limit, emit):
+            shed = self._pending + shed
+            self._pending = []
+            if last and clocks is not None:
+                advance_clocks(self._how, self._state.for_kernel(), *clocks)
+            if last:  # the last piece is given when all is done: nothing depends on its being taken
+                self._busy = False
+            starts = range(0, max(len(pairs[0]), 1), limit)
+            for start in starts:
+                totals = self._totals() if start == starts[-1] else before
+                stats = {name: total - before[name] for name, total in totals.items()}
+                before = totals
+                some = slice(start, start + limit)
+                yield Output(pairs[0][some], pairs[1][some], pairs[2][some], ShedLog(shed if start == 0 else ()), stats)
+
+    def live(self, stream: int) -> NDArray[np.int64]:
+        """The row numbers of what is stored of a stream, in ascending order."""
+        self._check_idle()
+        pool, free = self._state.arrays["pool"], self._state.arrays["free"]
+        stored = np.ones(pool.size, np.bool_)
+        stored[free[: int(self._state["free_count"])]] = False
+        places = pool["place"][stored & (pool["stream"] == stream)]
+        return np.sort(self._state.arrays["shelf"]["seq"][places])
 
     def set_budget(self, budget: Budget | None) -> Output:
         """Change the budget while running; what no longer fits is evicted at once and returned as the shed log."""
         if budget is not None and not isinstance(budget, Budget):
             raise SpecError(f"budget must be a Budget or None, not {budget!r}")
+        self._check_idle()
         before = self._totals()
         self._set_caps(budget)
         shed = [*self._pending, self._compete()]
@@ -98,9 +152,21 @@ class Engine:
         return self._budget
 
     @property
+    def arrived(self) -> tuple[int, int]:
+        """Rows of each stream so far; the next one gets this number."""
+        left, right = self._state["arrived"]
+        return int(left), int(right)
+
+    @property
     def residents(self) -> tuple[int, int]:
         """Stored tuples of each stream."""
         left, right = self._state["resident"]
+        return int(left), int(right)
+
+    @property
+    def stored_bytes(self) -> tuple[int, int]:
+        """The summed `bytes` of what is stored of each stream."""
+        left, right = self._state["stored_bytes"]
         return int(left), int(right)
 
     @property
@@ -152,7 +218,7 @@ class Engine:
                     f"Replay knows {known} rows of stream {stream}, but {rows} have arrived with this push"
                 )
 
-    def _traffic(self, batch: Batch, shed: int = CHUNK) -> Handle:
+    def _traffic(self, batch: Batch, *, pairs: int = 1, shed: int = CHUNK) -> Handle:
         """The rows of a push and the buffers for what comes of them."""
         size = len(batch)
         io = Handle(IO_RECORD)
@@ -164,28 +230,37 @@ class Engine:
             out_shed=np.empty(shed, SHED_RECORD),
             out_trace=np.empty((size // every + 2 if every else 1, 3), np.int64),
             out_fresh=np.empty(size, np.int64),
-            **_pair_buffers(CHUNK if self._how[0]["emit"] else 1),
+            **_pair_buffers(pairs),
         )
         io.resize(**{name: len(array) for name, array in io.arrays.items()})
         return io
 
-    def _run(self, batch: Batch) -> tuple[list[tuple[NDArray[Any], ...]], list[NDArray[Any]]]:
-        io = self._traffic(batch)
-        pairs: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    def _check_idle(self) -> None:
+        if self._busy:
+            raise InputError("this engine has rows that are not run yet: take all pieces of the last `chunks` first")
+
+    def _run(self, batch: Batch, limit: int, emit: bool) -> Iterator[tuple[Pairs, list[NDArray[Any]], bool]]:
+        """Pairs and shed records as they come, and whether these are the last."""
+        how = self._how
+        if not emit:
+            how = how.copy()
+            how["emit"] = 0
+        io = self._traffic(batch, pairs=limit if how[0]["emit"] else 1)
         shed: list[NDArray[Any]] = []
         need = -1
         while need != loop.DONE:
-            need = loop.advance(self._how, self._state.for_kernel(), io.for_kernel())
-            if need in (loop.DONE, loop.NEED_PAIRS):
-                pairs.append(tuple(_drain(io, name, "pairs") for name in _PAIRS))
-                io["pairs"] = 0
+            need = loop.advance(how, self._state.for_kernel(), io.for_kernel())
             if need in (loop.DONE, loop.NEED_SHED):
                 shed.append(io.arrays["out_shed"][: int(io["shed"])])
                 io["shed"] = 0
+            if need == loop.DONE and self._how[0]["trace_every"]:
+                self._trace.append(_drain(io, "out_trace", "traces"))
+            if need == loop.DONE or (need == loop.NEED_PAIRS and io["pairs"]):
+                left, right, worth = (_drain(io, name, "pairs") for name in _PAIRS)
+                io["pairs"] = 0
+                yield (left, right, worth), shed, need == loop.DONE
+                shed = []
             self._make_room(need, int(io["wanted"]), io)
-        if self._how[0]["trace_every"]:
-            self._trace.append(_drain(io, "out_trace", "traces"))
-        return pairs, shed
 
     def _make_room(self, need: int, wanted: int, io: Handle) -> None:
         if need == loop.NEED_PAIRS and io["out_left_room"] < wanted:
@@ -216,6 +291,19 @@ class Engine:
 
 
 _PAIRS = ("out_left", "out_right", "out_worth")
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+
+
+def _checked_clocks(clocks: Clocks | None) -> tuple[int, int] | None:
+    if clocks is None:
+        return None
+    told = tuple(NEVER if clock is None else clock for clock in clocks)
+    whole = all(isinstance(clock, int | np.integer) and not isinstance(clock, bool) for clock in told)
+    if len(told) != STREAMS or not whole or not all(clock == NEVER or abs(clock) <= LATEST for clock in told):
+        raise InputError(
+            f"clocks must be one time within +-2**53 (or None) for each of {STREAMS} streams, not {clocks!r}"
+        )
+    return int(told[0]), int(told[1])
 
 
 def _pair_buffers(size: int) -> dict[str, NDArray[Any]]:

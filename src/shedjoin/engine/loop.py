@@ -105,6 +105,7 @@ def _begin(how, st, io):
     st["rows"] += end - first
     io["fresh"] = 0
     evict.foresee(how, st, 1)
+    order.set_scale(how, st)
     store.set_bases(how, st)
     weigh.let_go(how, st)
     store.expire(how, st)

@@ -41,7 +41,7 @@ line = by_stream("line", LINE_RECORD)
 seen = by_stream("seen", SEEN_RECORD)  # InWindow's memory of arrivals
 sketch = flat("sketch", np.int64)  # CountMin: stream, row, column
 touched = flat("touched", TOUCHED_RECORD)  # stored tuples that are part of an output of this instant
-cumulated = flat("cumulated", np.float64)  # cumulative priorities, as logarithms
+cumulated = flat("cumulated", np.float64)  # cumulative priorities, scaled
 until0 = flat("until0", np.int64)  # Replay's schedule
 until1 = flat("until1", np.int64)
 

@@ -29,20 +29,23 @@ from shedjoin.engine.state import (
 )
 
 Arrays = dict[str, NDArray[Any]]
+Shapes = dict[str, tuple[int, ...]]
+#: The pool, the table of keys and the ring of expiry are never smaller, and always a power of two.
+LEAST = 1024
 
 
 def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
     """The empty memory of a new join."""
     known = sum(table[0].size for table in plan.tables if table is not None)
     capped = plan.budget.tuples or 0 if plan.budget is not None else 0
-    tuples, keys = _power_of_two(1024 + capped), _power_of_two(1024 + known)
+    tuples, keys = _power_of_two(LEAST + capped), _power_of_two(LEAST + known)
     st = Handle(STATE_RECORD)
     st.hold(**_pool_arrays(how, tuples, plan.lateness > 0), **_key_arrays(how, keys), **_heap_arrays(how, tuples, keys))
     until = plan.schedule or (np.zeros(1, np.int64), np.zeros(1, np.int64))
     st.hold(
         shelf=_cache_lines(4096, SHELF_RECORD),
-        expiry=np.zeros((STREAMS, 1024), EXPIRY_RECORD),
-        seen=np.zeros((STREAMS, 1024 if how[0]["estimator"] == IN_WINDOW else 1), SEEN_RECORD),
+        expiry=np.zeros((STREAMS, LEAST), EXPIRY_RECORD),
+        seen=np.zeros((STREAMS, LEAST if how[0]["estimator"] == IN_WINDOW else 1), SEEN_RECORD),
         sketch=np.zeros(STREAMS * plan.weigher.depth * plan.weigher.width, np.int64),
         until0=until[0],
         until1=until[1],
@@ -89,50 +92,99 @@ def _cache_lines(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     return memory[skip : skip + size * dtype.itemsize].view(dtype)
 
 
-def _heaps(entries: int) -> NDArray[Any]:
+def aligned(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy that starts where a cache line does."""
+    copy = _cache_lines(array.size, array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def _heaps(shape: tuple[int, ...]) -> NDArray[Any]:
     """An empty heap for each stream, aligned so that siblings share cache lines."""
-    room = entries + heap.TOP + 1  # a multiple of four for every power of two from four on
-    return _cache_lines(STREAMS * room, HEAP_RECORD).reshape(STREAMS, room)
+    return _cache_lines(shape[0] * shape[1], HEAP_RECORD).reshape(shape)
 
 
-def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
+def _heap_shape(entries: int) -> tuple[int, int]:
+    return STREAMS, entries + heap.TOP + 1  # a multiple of four for every power of two from four on
+
+
+def shapes(how: NDArray[Any], tuples: int, keys: int, strays: bool) -> Shapes:
+    """The shapes of the arrays that belong to a pool and a table of keys of these sizes."""
+    return _pool_shapes(how, tuples, strays) | _key_shapes(how, keys) | _heap_shapes(how, tuples, keys)
+
+
+def _pool_shapes(how: NDArray[Any], size: int, strays: bool) -> Shapes:
     organisation = how[0]["organisation"]
     leaves = size if organisation == LIFE else 1
     more = organisation in (KEY, LIFE) and not how[0]["fifo"]
     cumulative = size if organisation == CUMULATIVE else 1
     return {
+        "pool": (size,),
+        "more": (size if more else 1,),
+        "free": (size,),
+        "stray": _heap_shape(size if strays else 1),
+        "stray_place": (size if strays else 1,),
+        "dense": (STREAMS, size if organisation in (RANDOM, LIFE) else 1),
+        "cumulated": (cumulative,),
+        "touched": (cumulative,),
+        "winner": (STREAMS, 2 * leaves),
+        "doubt": (STREAMS, 2 * leaves),
+        "line": (STREAMS, leaves),
+    }
+
+
+def _key_shapes(how: NDArray[Any], size: int) -> Shapes:
+    return {
+        "keys": (size,),
+        "sides": (size,),
+        "mass": (STREAMS, size if how[0]["estimator"] == DECAYED else 1),
+        "buckets": (2 * size,),
+        "free_keys": (size,),
+        "probed": (STREAMS, size if how[0]["organisation"] == CUMULATIVE else 1),
+    }
+
+
+def _heap_shapes(how: NDArray[Any], tuples: int, keys: int) -> Shapes:
+    organisation = int(how[0]["organisation"])
+    entries = {KEY: keys, TUPLE: tuples, CUMULATIVE: tuples, SCHEDULE: tuples}.get(organisation, 1)
+    return {
+        "heap": _heap_shape(entries),
+        "place": (STREAMS, {RANDOM: tuples, LIFE: keys}.get(organisation, entries)),
+    }
+
+
+def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
+    shape = _pool_shapes(how, size, strays)
+    return {
         "pool": _cache_lines(size, TUPLE_RECORD),
-        "more": np.zeros(size if more else 1, MORE_RECORD),
+        "more": np.zeros(shape["more"], MORE_RECORD),
         "free": _free_stack(0, size),
-        "stray": _heaps(size if strays else 1),
-        "stray_place": np.full(size if strays else 1, NONE, np.int32),
-        "dense": np.tile(np.arange(size if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (STREAMS, 1)),
-        "cumulated": np.zeros(cumulative),
-        "touched": np.zeros(cumulative, TOUCHED_RECORD),
-        "winner": np.full((STREAMS, 2 * leaves), NONE, np.int32),
-        "doubt": np.full((STREAMS, 2 * leaves), kinetic.SURE, np.int64),
-        "line": np.zeros((STREAMS, leaves), LINE_RECORD),
+        "stray": _heaps(shape["stray"]),
+        "stray_place": np.full(shape["stray_place"], NONE, np.int32),
+        "dense": np.tile(np.arange(shape["dense"][1], dtype=np.int32), (STREAMS, 1)),
+        "cumulated": np.zeros(shape["cumulated"]),
+        "touched": np.zeros(shape["touched"], TOUCHED_RECORD),
+        "winner": np.full(shape["winner"], NONE, np.int32),
+        "doubt": np.full(shape["doubt"], kinetic.SURE, np.int64),
+        "line": np.zeros(shape["line"], LINE_RECORD),
     }
 
 
 def _key_arrays(how: NDArray[Any], size: int) -> Arrays:
+    shape = _key_shapes(how, size)
     return {
         "keys": np.zeros(size, KEY_RECORD),
         "sides": _cache_lines(size, SIDES_RECORD),
-        "mass": np.zeros((STREAMS, size if how[0]["estimator"] == DECAYED else 1)),
-        "buckets": np.full(2 * size, NONE, np.int32),
+        "mass": np.zeros(shape["mass"]),
+        "buckets": np.full(shape["buckets"], NONE, np.int32),
         "free_keys": _free_stack(0, size),
-        "probed": np.full((STREAMS, size if how[0]["organisation"] == CUMULATIVE else 1), NONE, np.int64),
+        "probed": np.full(shape["probed"], NONE, np.int64),
     }
 
 
 def _heap_arrays(how: NDArray[Any], tuples: int, keys: int) -> Arrays:
-    organisation = how[0]["organisation"]
-    entries = {KEY: keys, TUPLE: tuples, CUMULATIVE: tuples, SCHEDULE: tuples}.get(int(organisation), 1)
-    return {
-        "heap": _heaps(entries),
-        "place": np.full((STREAMS, {RANDOM: tuples, LIFE: keys}.get(int(organisation), entries)), NONE, np.int32),
-    }
+    shape = _heap_shapes(how, tuples, keys)
+    return {"heap": _heaps(shape["heap"]), "place": np.full(shape["place"], NONE, np.int32)}
 
 
 def _exchange(st: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
@@ -156,7 +208,7 @@ def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
     _stack_more(st, "free", "free_count", old["free"])
     if how[0]["organisation"] == LIFE:
         st.arrays["winner"][:, size : size + before] = old["winner"][:, before:]
-        _replay(st.for_kernel())
+        replay_tournaments(st)
 
 
 def grow_keys(how: NDArray[Any], st: Handle, room: int) -> None:
@@ -215,6 +267,11 @@ def grow_shelves(st: Handle, room: int) -> None:
     st.hold(shelf=_cache_lines(size, SHELF_RECORD))
     measure(st)
     _repack(st.for_kernel(), old.for_kernel())
+
+
+def replay_tournaments(st: Handle) -> None:
+    """Play LIFE's tournaments again, from the leaves up."""
+    _replay(st.for_kernel())
 
 
 def make_room_for_keys(how: NDArray[Any], st: Handle, room: int) -> None:

@@ -13,6 +13,9 @@ from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, PRODUCT, RANDO
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
 
+# The scale of cumulative priorities stays below e to the power of this.
+SCALED = 300.0
+
 
 @inlined
 def window_kind(how, stream):
@@ -235,7 +238,7 @@ def _settle_fresh(how, st, x):
     if t["met"]:
         end = end_of_life(how, stream, card["ts"], card["seq"])
         value += _gain(how, st, stream, slot, card["importance"], end)
-    value = math.log(value) - st["tick"] * how["log_loss"]
+    value *= st["scale"]
     mem.cumulated(st)[x] = value
     _push(st, stream, value, card["importance"], t["arrival"], x)
 
@@ -244,11 +247,11 @@ def _settle_fresh(how, st, x):
 def _settle_cumulative(how, st, fresh, size):
     """A gain raises a priority, so the heap may lag behind: `_raise_to_date` mends it where it matters, at the top.
 
-    (One that falls has underflowed on the way: it is moved at once.)
+    (One that falls has been rounded on the way: it is moved at once.)
     """
-    tick = st["tick"]
     for i in range(size):
         _settle_fresh(how, st, fresh[i])
+    scale, scale_before = st["scale"], st["scale"] * how["loss"]
     count = st["touched_count"]
     for i in range(count):
         if i + 16 < count:
@@ -257,11 +260,41 @@ def _settle_cumulative(how, st, fresh, size):
         x = int(old["item"])
         before = mem.cumulated(st)[x]
         gain = _gain(how, st, old["stream"], old["slot"], old["importance"], old["end"])
-        value = math.log(math.exp(before + (tick - 1) * how["log_loss"]) + gain) - tick * how["log_loss"]
+        value = (before / scale_before + gain) * scale
         mem.cumulated(st)[x] = value
         if value < before:
             _move(st, old["stream"], value, x)
     st["touched_count"] = 0
+
+
+@inlined
+def set_scale(how, st):
+    """What was not part of an output loses the same share of its priority every instant: all others are scaled up instead."""
+    if how["organisation"] != CUMULATIVE:
+        return
+    exponent = (st["scale_tick"] - st["tick"]) * how["log_loss"]
+    if exponent > SCALED:
+        _scale_down(st, math.exp(-exponent))
+        st["scale_tick"] = st["tick"]
+        exponent = 0.0
+    st["scale"] = math.exp(exponent)
+
+
+@kernel
+def _scale_down(st, factor):
+    """Keep scaled priorities within the range of floats."""
+    for x in range(st["cumulated_room"]):
+        mem.cumulated(st)[x] *= factor
+    _multiply_heaps(st, factor)
+
+
+@kernel
+def _multiply_heaps(st, factor):
+    for stream in range(2):
+        for i in range(st["heap_size"][stream]):
+            mem.heap(st)[stream, heap.TOP + i]["prio"] *= factor
+        # What differed may be equal now: both may have become 0.
+        heap.rebuild(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream])
 
 
 @kernel
@@ -313,11 +346,7 @@ def lowest(how, st, stream):
 def rescale(how, st, factor):
     """Decayed's weights were all multiplied by a power of two: so are the priorities made of them."""
     if how["organisation"] == KEY and how["combine"] == PRODUCT:
-        for stream in range(2):
-            for i in range(st["heap_size"][stream]):
-                mem.heap(st)[stream, heap.TOP + i]["prio"] *= factor
-            # What differed may be equal now: both may have become 0.
-            heap.rebuild(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream])
+        _multiply_heaps(st, factor)
     elif how["organisation"] == LIFE:
         for stream in range(2):
             for leaf in range(st["line_room"]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,3 +98,13 @@ class Output:
 
     def __len__(self) -> int:
         return int(self.left.size)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Output]) -> Output:
+        """The pieces of one push as a whole."""
+        if len(parts) == 1:
+            return parts[0]
+        stats = {name: sum(part.stats[name] for part in parts) for name in parts[0].stats}
+        shed = ShedLog(part.shed._records for part in parts)
+        left, right = (np.concatenate([getattr(part, side) for part in parts]) for side in ("left", "right"))
+        return cls(left, right, np.concatenate([part.importance for part in parts]), shed, stats)

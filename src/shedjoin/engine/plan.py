@@ -93,6 +93,7 @@ class Plan:
             matches=self.order.matches,
             life=self.order.life,
             gain=self.order.gain,
+            loss=self.order.loss,
             log_loss=float(np.log(self.order.loss)),
             fifo=int(self._oldest_is_lowest(kinds)),
             estimator=self.weigher.code,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import struct
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shedjoin.engine import memory
 from shedjoin.engine.handle import Handle
 from shedjoin.errors import SnapshotError
 
@@ -17,20 +19,26 @@ MAGIC = b"SHEDJOIN"
 VERSION = 1
 _HEAD = struct.Struct("<8sIQ")
 _DIGEST = 32
+_PARTS = ("signature", "extra", "shapes")
 
 
 def encode(state: Handle, signature: dict[str, Any], extra: dict[str, Any]) -> bytes:
     """Bytes from which `decode` makes the same state."""
     shapes = {name: list(array.shape) for name, array in state.arrays.items()}
     header = json.dumps({"signature": signature, "extra": extra, "shapes": shapes}).encode()
-    parts = [_HEAD.pack(MAGIC, VERSION, len(header)), header, _numbers(state.record).tobytes()]
+    parts = [_HEAD.pack(MAGIC, VERSION, len(header)), header, numbers(state.record).tobytes()]
     parts += [array.tobytes() for array in state.arrays.values()]
     body = b"".join(parts)
     return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
 
 def decode(snapshot: bytes, state: Handle, signature: dict[str, Any]) -> dict[str, Any]:
-    """Put the state of a snapshot in place of a new one; returns what else was saved."""
+    """Put the state of a snapshot in place of a new one; returns what else was saved.
+
+    The state is as the snapshot says: `audit` says whether it can be run.
+    """
+    if isinstance(snapshot, bytearray | memoryview):
+        snapshot = bytes(snapshot)
     header, start = _checked_header(snapshot)
     for name, mine in signature.items():
         theirs = header["signature"].get(name)
@@ -39,19 +47,32 @@ def decode(snapshot: bytes, state: Handle, signature: dict[str, Any]) -> dict[st
                 f"the snapshot is of a join with another {name}: it has {theirs!r}, this join {mine!r}. "
                 "Only the budget may change between a snapshot and its resumption."
             )
+    shapes = {name: _checked_shape(header["shapes"], name, array.ndim) for name, array in state.arrays.items()}
+    needed = state.record.nbytes + sum(
+        math.prod(shape) * state.arrays[name].dtype.itemsize for name, shape in shapes.items()
+    )
+    there = len(snapshot) - _DIGEST - start
+    if needed != there:
+        raise SnapshotError(f"the snapshot's header speaks of {needed} bytes, but {there} follow it")
     state.record[:] = np.frombuffer(snapshot, state.record.dtype, 1, start)
     start += state.record.nbytes
-    for name, template in list(state.arrays.items()):
-        shape = tuple(header["shapes"][name])
-        count = int(np.prod(shape))
-        saved = np.frombuffer(snapshot, template.dtype, count, start).reshape(shape)
-        state.hold(**{name: saved.copy()})
-        start += count * template.dtype.itemsize
+    for name, shape in shapes.items():
+        dtype, count = state.arrays[name].dtype, math.prod(shape)
+        state.hold(**{name: memory.aligned(np.frombuffer(snapshot, dtype, count, start).reshape(shape))})
+        start += count * dtype.itemsize
     extra: dict[str, Any] = header["extra"]
     return extra
 
 
-def _numbers(record: NDArray[Any]) -> NDArray[Any]:
+def _checked_shape(shapes: dict[str, Any], name: str, axes: int) -> tuple[int, ...]:
+    """A shape out of a header, of which nothing is allocated before it is known that the bytes are there."""
+    shape = shapes.get(name)
+    if not isinstance(shape, list) or len(shape) != axes or not all(type(n) is int and n >= 0 for n in shape):
+        raise SnapshotError(f"the snapshot's header gives {name} the shape {shape!r} where {axes} lengths belong")
+    return tuple(shape)
+
+
+def numbers(record: NDArray[Any]) -> NDArray[Any]:
     """The record without its addresses, which mean nothing elsewhere."""
     plain = record.copy()
     for name in plain.dtype.names or ():
@@ -61,13 +82,23 @@ def _numbers(record: NDArray[Any]) -> NDArray[Any]:
 
 
 def _checked_header(snapshot: bytes) -> tuple[dict[str, Any], int]:
-    if not isinstance(snapshot, bytes | bytearray | memoryview) or bytes(snapshot[:8]) != MAGIC:
+    if not isinstance(snapshot, bytes) or snapshot[:8] != MAGIC:
         raise SnapshotError("these are not the bytes of a shedjoin snapshot (they do not begin with its mark)")
     if len(snapshot) < _HEAD.size + _DIGEST:
         raise SnapshotError(f"the snapshot is cut short: {len(snapshot)} bytes are less than its frame alone")
     _, version, length = _HEAD.unpack_from(snapshot)
     if version != VERSION:
         raise SnapshotError(f"the snapshot has format {version}, this shedjoin reads format {VERSION}")
-    if hashlib.blake2b(snapshot[:-_DIGEST], digest_size=_DIGEST).digest() != bytes(snapshot[-_DIGEST:]):
+    if hashlib.blake2b(snapshot[:-_DIGEST], digest_size=_DIGEST).digest() != snapshot[-_DIGEST:]:
         raise SnapshotError("the snapshot is damaged: its checksum does not fit its contents")
-    return json.loads(bytes(snapshot[_HEAD.size : _HEAD.size + length])), _HEAD.size + length
+    return _read_header(snapshot[_HEAD.size : _HEAD.size + length]), _HEAD.size + length
+
+
+def _read_header(text: bytes) -> dict[str, Any]:
+    try:
+        header: dict[str, Any] = json.loads(text)
+    except (ValueError, RecursionError) as reason:
+        raise SnapshotError(f"the snapshot's header cannot be read: {reason}") from None
+    if not isinstance(header, dict) or not all(isinstance(header.get(part), dict) for part in _PARTS):
+        raise SnapshotError(f"the snapshot's header lacks one of {', '.join(_PARTS)}")
+    return header

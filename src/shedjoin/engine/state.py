@@ -99,6 +99,7 @@ _NUMBERS = (
     "epoch",  # Decayed: how often weights were folded
     "t0",
     "started",
+    "scale_tick",  # cumulative priorities: the instant in which the scale was 1
 )
 _BY_STREAM = (
     "clock",
@@ -120,7 +121,7 @@ _BY_STREAM = (
 )
 STATE_RECORD = np.dtype(
     [(name, "i8") for name in COUNTERS + _NUMBERS]
-    + [("importance", "f8"), ("random", "u8")]
+    + [("importance", "f8"), ("scale", "f8"), ("random", "u8")]
     + [(name, "i8", (2,)) for name in _BY_STREAM]
     + [("free_shelf", "i8", (SHELF_LISTS,))]
     + pointers(*STATE_ARRAYS)

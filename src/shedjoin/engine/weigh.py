@@ -74,6 +74,10 @@ def fold(how, st):
     if how["estimator"] != DECAYED or st["started"] == 0:
         return
     now = max(st["clock"][0], st["clock"][1])
+    # Eight folds make everything 0: of a longer silence only the last ones are carried out.
+    silence = order.half_lives(how, st, now) / 512.0
+    if silence > 16.0:
+        st["epoch"] += int(silence) - 8
     while order.half_lives(how, st, now) > 512.0:
         st["epoch"] += 1
         live = _live(how)

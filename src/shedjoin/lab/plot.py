@@ -28,6 +28,8 @@ class Panel:
         A horizontal line for the eye, such as the paper's value, and its label.
     from_zero
         Whether the y axis starts at 0.
+    band
+        Columns with the limits of y, for lines: the space between them is shaded.
     """
 
     title: str
@@ -36,6 +38,7 @@ class Panel:
     where: Mapping[str, Any] = field(default_factory=dict)
     line: tuple[float, str] | None = None
     from_zero: bool = True
+    band: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

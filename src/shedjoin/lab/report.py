@@ -31,6 +31,8 @@ STYLES = {
     "DIMPPROB": ("#009E73", "^"),
     "SIMPPROB": ("#E69F00", "v"),
     "SIMP": ("#56B4E9", "D"),
+    "PROB, true": ("#002B45", ""),
+    "RAND, true": ("#6B2F00", ""),
 }
 #: Colours and markers for series that are not methods, in their order.
 OTHERS = (
@@ -71,10 +73,15 @@ def draw(figure: Figure, store: Store) -> list[Path]:
             f"nothing is stored for {figure.paper} {figure.name} at {store.path(figure)}: "
             f"run `shedjoin lab run {figure.paper} {figure.name}` first"
         )
+    title = f"{figure.paper} {figure.name}: {figure.title}"
+    return draw_rows(figure.plot, rows, title, [store.path(figure, ".png"), store.path(figure, ".svg")])
+
+
+def draw_rows(plot: Plot, rows: list[Row], title: str, paths: list[Path]) -> list[Path]:
+    """Draw rows into two files, a PNG and an SVG."""
     matplotlib = _matplotlib()
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **_SETTINGS}):
-        picture = _picture(figure, figure.plot.derive(rows), seeds=len({row.get("seed") for row in rows}))
-        paths = [store.path(figure, ".png"), store.path(figure, ".svg")]
+        picture = _picture(title, plot, plot.derive(rows), seeds=len({row.get("seed") for row in rows}))
         write_whole(paths[0], lambda file: _save_png(picture, file))
         write_whole(
             paths[1], lambda file: picture.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
@@ -101,17 +108,16 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def _picture(figure: Figure, rows: list[Row], seeds: int) -> Any:
+def _picture(title: str, plot: Plot, rows: list[Row], seeds: int) -> Any:
     from matplotlib.figure import Figure as Canvas
 
-    plot = figure.plot
     across = len(plot.panels) if len(plot.panels) <= 3 else (len(plot.panels) + 1) // 2
     down = -(-len(plot.panels) // across)
     canvas = Canvas(figsize=(max(4.2 * across, 6.0), 3.4 * down + 1.0), layout="constrained")
     axes = canvas.subplots(down, across, squeeze=False)
     for panel, one in zip(plot.panels, axes.flat, strict=False):
         _draw_panel(one, plot, panel, where(rows, **panel.where))
-    title = f"{figure.paper} {figure.name}: {figure.title}".replace(" = ", "\u00a0=\u00a0")  # not torn apart
+    title = title.replace(" = ", "\u00a0=\u00a0")  # not torn apart
     title = textwrap.fill(title, int(38 * max(across, 1.5)))
     canvas.suptitle(title, fontsize=11, fontweight="bold")
     handles: dict[str, Any] = {}
@@ -137,7 +143,10 @@ def _draw_panel(axes: Axes, plot: Plot, panel: Panel, rows: list[Row]) -> None:
     else:
         for place, name in enumerate(names):
             chosen = [row for row in rows if str(row[plot.series]) == name]
-            draw_series(axes, name, _points(chosen, plot.x, panel.y), _style(name, place, len(names)))
+            style = _style(name, place, len(names))
+            draw_series(axes, name, _points(chosen, plot.x, panel.y), style)
+            if panel.band is not None:
+                _draw_band(axes, plot.x, panel.band, chosen, style)
     if panel.line is not None:
         axes.axhline(panel.line[0], color="#888888", linestyle=":", linewidth=1.2, label=panel.line[1])
     if plot.log_x:
@@ -196,6 +205,15 @@ def _draw_line(axes: Axes, name: str, points: list[tuple[float | None, Mean]], s
 def _draw_time(axes: Axes, name: str, points: list[tuple[float | None, Mean]], style: _Style) -> None:
     placed = [(place, mean.value) for place, mean in points if place is not None]
     axes.plot(*zip(*placed, strict=True), color=style.color, linewidth=1.0, label=name)
+
+
+def _draw_band(axes: Axes, x: str, band: tuple[str, str], rows: list[Row], style: _Style) -> None:
+    limited = sorted(
+        (number(row, x), number(row, band[0]), number(row, band[1])) for row in rows if row.get(band[0]) is not None
+    )
+    if limited:
+        places, low, high = (list(column) for column in zip(*limited, strict=True))
+        axes.fill_between(places, low, high, color=style.color, alpha=0.25, linewidth=0)
 
 
 def _draw_bars(axes: Axes, plot: Plot, panel: Panel, rows: list[Row], names: list[str]) -> None:

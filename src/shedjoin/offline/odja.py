@@ -66,7 +66,7 @@ def odja(
     >>> spec = JoinSpec(window=TimeWindow(3), budget=Budget(tuples=2))
     >>> left, right = {"key": [1, 1, 1, 3, 2]}, {"key": [2, 3, 1, 1, 3]}
     >>> odja(spec, left, right).value, odja(spec, left, right, sense="lowest").value
-    (5.0, 2.0)
+    (5.0, 3.0)
     """
     check(spec, objective)
     assert spec.budget is not None

@@ -52,8 +52,7 @@ class Truncated:
 
     def rows(self, relation: int, keys: Any) -> NDArray[np.bool_]:
         """Which rows of a relation to keep, given its key column: the first of each key."""
-        code = pc.index_in(_chunked(keys), self.keys).to_numpy(zero_copy_only=False)
-        code = np.where(np.isnan(code), -1, code).astype(np.int64) if code.dtype.kind == "f" else code.astype(np.int64)
+        code = pc.index_in(_cast(_array(keys), self.keys.type, "keys"), self.keys).fill_null(-1).to_numpy()
         order = np.argsort(code, kind="stable")
         begin = np.searchsorted(code[order], code[order])
         rank = np.empty(code.size, np.int64)
@@ -80,7 +79,7 @@ def truncated_join(left: Any, right: Any, *, keep: int | tuple[int, int], key: s
 
     >>> best = truncated_join({"key": ["a", "a", "b"]}, {"key": ["a", "a", "b", "c"]}, keep=3)
     >>> best.size, best.exact, best.rows(0, ["a", "a", "b"]).tolist()
-    (2, 5, [True, False, False])
+    (2, 5, [True, True, False])
     >>> truncated_join({"key": [1, 1, 2]}, {"key": [1, 2, 2]}, keep=(2, 1)).size
     2
     """
@@ -116,7 +115,8 @@ def truncated_joins(relations: Sequence[Any], *, keep: Sequence[int], key: str =
     lost = 0
     for place, (count, number) in enumerate(zip(counts, numbers, strict=True)):
         each = results // np.maximum(count, 1)  # results that one tuple is part of
-        order = np.argsort(-each, kind="stable")
+        # Of tuples that count the same, all relations prefer the same keys: what one keeps should meet what the others keep.
+        order = np.lexsort((-results, -each))
         before = np.cumsum(count[order]) - count[order]
         kept[place, order] = np.clip(number - before, 0, count[order])
         lost = max(lost, int(((count - kept[place]) * each).sum()))
@@ -171,15 +171,19 @@ def _numbers(name: str, values: Any, count: int) -> list[int]:
 def _histograms(relations: list[Any], key: str) -> tuple[pa.Array, Ints]:
     """The keys that all relations have, and how many tuples each relation has of them."""
     tables = [_histogram(place, relation, key) for place, relation in enumerate(relations)]
+    try:
+        schemas = [pa.schema([table.schema.field("key")]) for table in tables]
+        kind = pa.unify_schemas(schemas, promote_options="permissive").field("key").type
+        kind = pa.int64() if pa.types.is_null(kind) else kind  # all are empty
+    except pa.ArrowTypeError as reason:
+        raise InputError(f"the columns {key!r} cannot be compared: {reason}") from None
+    tables = [table.set_column(0, "key", _cast(table.column("key"), kind, key)) for table in tables]
     joined = tables[0]
     for table in tables[1:]:
-        try:
-            joined = joined.join(table, "key", join_type="inner")
-        except pa.ArrowInvalid as reason:
-            raise InputError(f"the columns {key!r} cannot be compared: {reason}") from None
+        joined = joined.join(table, "key", join_type="inner")
     joined = joined.sort_by("key")
     counts = [joined.column(f"count_{place}").to_numpy().astype(np.int64) for place in range(len(relations))]
-    return joined.column("key").combine_chunks(), np.array(counts, np.int64)
+    return _array(joined.column("key")), np.array(counts, np.int64)
 
 
 def _histogram(place: int, relation: Any, key: str) -> pa.Table:
@@ -192,12 +196,25 @@ def _histogram(place: int, relation: Any, key: str) -> pa.Table:
     names = relation.schema.names if isinstance(relation, pa.Table) else list(relation)
     if key not in names:
         raise InputError(f"relation {place} needs a column {key!r}; it has {', '.join(map(str, names)) or 'none'}")
-    column = _chunked(relation.column(key) if isinstance(relation, pa.Table) else relation[key]).drop_null()
+    column = _array(relation.column(key) if isinstance(relation, pa.Table) else relation[key]).drop_null()
     counted = column.value_counts()
     return pa.table({"key": counted.field("values"), f"count_{place}": counted.field("counts")})
 
 
-def _chunked(values: Any) -> pa.Array:
+def _array(values: Any) -> pa.Array:
+    """One array of any column; a dictionary is decoded."""
     if isinstance(values, pa.ChunkedArray):
-        return values.combine_chunks()
-    return values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
+        values = values.combine_chunks()
+    elif not isinstance(values, pa.Array):
+        values = pa.array(values, from_pandas=True)
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def _cast(values: Any, kind: pa.DataType, name: str) -> Any:
+    """The same values as another type, such as that of an empty column as the others'."""
+    if values.type == kind:
+        return values
+    try:
+        return values.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as reason:
+        raise InputError(f"{name!r} cannot be compared with the other keys: {reason}") from None

@@ -2,6 +2,7 @@
 
 from shedjoin.quality.archive_metric import arm, incomplete_rows
 from shedjoin.quality.distances import emd, mac
+from shedjoin.quality.live import LIVE_COLUMNS, LiveRecall, RecallEstimate, combine
 from shedjoin.quality.measures import (
     Comparison,
     Pairs,
@@ -18,10 +19,14 @@ from shedjoin.quality.missing import Arrivals, exact_results, missing_counts, mi
 from shedjoin.quality.runs import from_run
 
 __all__ = [
+    "LIVE_COLUMNS",
     "Arrivals",
     "Comparison",
+    "LiveRecall",
     "Pairs",
+    "RecallEstimate",
     "arm",
+    "combine",
     "compare",
     "cosine",
     "dice",

@@ -1,0 +1,234 @@
+"""`shedjoin explain JOB`: what would run, how much memory it would take, and how it is split; starts nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from shedjoin.batch import ROW_BYTES
+from shedjoin.budget import Budget
+from shedjoin.cli.stream_job import StreamJob, read_stream_job
+from shedjoin.errors import SpecError
+from shedjoin.spark.operator import share_of
+from shedjoin.spark.session import PARTITIONS
+from shedjoin.spark.sources import Source
+from shedjoin.spark.start import read_job
+from shedjoin.spark.strings import format_duration, format_window
+
+#: Bytes of a stored tuple in the engine's arrays: many tuples a key, and a key of its own for each (measured).
+ENGINE = (250, 800)
+#: A stream's columns may be there up to this many times: rows that left memory go when they are as many as those that stay.
+PAYLOAD = 2.25
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "explain",
+        help="what a job file would run, its memory and its shards; starts nothing",
+        description="Check a job file and say what it would run, how much memory it would take and how it is split.",
+    )
+    parser.add_argument("job", type=Path, metavar="JOB", help="a TOML file as for `shedjoin run`")
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Print the job and its memory."""
+    job = read_stream_job(args.job)
+    console = Console()
+    console.print("What will run", what_runs(job), "Memory: " + split_words(job), memory(job), sep="\n")
+    if job.spec.budget is not None and None in (row_width(job.left), row_width(job.right)):
+        console.print("about: without the columns of a source that are not known before it is read")
+    return 0
+
+
+def what_runs(job: StreamJob) -> Table:
+    """The job in words."""
+    table = Table("", "", show_header=False)
+    for source in (job.left, job.right):
+        table.add_row(source.name, source_words(source))
+    join, spec = job.join, job.spec
+    table.add_row("join on", key_words(join["on"]))
+    times = join["time"] if isinstance(join["time"], tuple) else (join["time"],) * 2
+    windows = [format_window(one) for one in spec.windows]
+    lengths = windows[0] if windows[0] == windows[1] else f"{windows[0]} (left), {windows[1]} (right)"
+    table.add_row("window", f"{lengths}, by {times[0]} and {times[1]}")
+    late = format_duration(spec.lateness) if spec.lateness else "not at all"
+    table.add_row("rows may be late", late)
+    table.add_row("policy", "none: exact, without a cap" if spec.budget is None else str(spec.policy))
+    table.add_row(
+        "results", str(job.output / "results") if job.sink is None else f"{job.sink.format} {job.sink.path or ''}"
+    )
+    table.add_row("shed log, metrics", str(job.output))
+    table.add_row(
+        "archive", f"{job.output / 'archive'}, for shedjoin refine" if job.archive else "none: nothing to refine"
+    )
+    before = read_job(job.output)
+    table.add_row("checkpoint", f"{job.checkpoint}, {'goes on' if before is not None else 'new'}")
+    table.add_row("trigger", trigger_words(job))
+    if job.metrics_port is not None:
+        table.add_row("metrics", f"http://{job.metrics_host}:{job.metrics_port or '(any free port)'}/metrics")
+    return table
+
+
+def split_words(job: StreamJob) -> str:
+    """How the join is split."""
+    shards, why = shards_of(job)
+    return f"{shards} shard{'s' * (shards != 1)} ({why}); each has the keys that hash to it, and its part of the budget"
+
+
+def memory(job: StreamJob) -> Table:
+    """What each shard may store of each stream."""
+    shards, _ = shards_of(job)
+    budget = job.spec.budget
+    if budget is None:
+        table = Table("", show_header=False)
+        low, high = ENGINE
+        table.add_row(f"no budget: as much as the window holds, {low} to {high} bytes a row and its columns")
+        return table
+    table = Table("shard", "left", "right", "about")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    widths = [row_width(source) for source in (job.left, job.right)]
+    shares = [share_of(budget, shard, shards) for shard in range(shards)]
+    for shard, share in enumerate(shares):
+        if share.total < 2:
+            raise SpecError(f"join.budget: {budget.total} {budget.unit} are too few for {shards} shards")
+        table.add_row(str(shard), *caps(share), bytes_words([share], widths))
+    table.add_section()
+    table.add_row("all", *caps(budget), bytes_words(shares, widths))
+    return table
+
+
+def caps(budget: Budget) -> tuple[str, str]:
+    """The cap of each stream."""
+    found = budget.caps(2, ROW_BYTES)
+    if len(found) == 1:
+        return f"{found[0]:,} {budget.unit}", "shared"
+    return f"{found[0]:,} {budget.unit}", f"{found[1]:,} {budget.unit}"
+
+
+def bytes_words(shares: list[Budget], widths: list[int | None]) -> str:
+    """Bytes of the engine's arrays and of the rows' columns, at least and at most."""
+    low = high = 0.0
+    for share in shares:
+        if share.unit == "bytes":  # rows count ROW_BYTES and their columns
+            low += share.total
+            high += share.total * max(ENGINE[1] / ROW_BYTES, PAYLOAD)
+            continue
+        width = max(one or 0 for one in widths)
+        low += share.total * (ENGINE[0] + min(one or 0 for one in widths))
+        high += share.total * (ENGINE[1] + PAYLOAD * width)
+    return f"{size_words(low)} to {size_words(high)}"
+
+
+def size_words(size: float) -> str:
+    """Bytes, rounded.
+
+    Examples
+    --------
+    >>> size_words(25_300_000)
+    '25 MB'
+    """
+    for unit, amount in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= amount:
+            return f"{size / amount:.2g} {unit}" if size < 10 * amount else f"{size / amount:.0f} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def shards_of(job: StreamJob) -> tuple[int, str]:
+    """Into how many shards the job will be split, and why."""
+    before = read_job(job.output)
+    if before is not None:
+        return int(before["shards"]), "as the checkpoint has it"
+    if "shards" in job.join:
+        return int(job.join["shards"]), "join.shards"
+    cores = cores_of(job.settings.get("spark.master", "local[*]"))
+    partitions = job.settings.get(PARTITIONS)
+    if cores is None:
+        return int(partitions or 1), f"at most: {PARTITIONS}; a cluster's cores are not known here"
+    if partitions is not None and int(partitions) < cores:
+        return int(partitions), PARTITIONS
+    return cores, "one a core"
+
+
+def cores_of(master: str) -> int | None:
+    """The cores that a local master uses; None for a cluster.
+
+    Examples
+    --------
+    >>> cores_of("local[3]"), cores_of("local"), cores_of("spark://host:7077")
+    (3, 1, None)
+    """
+    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
+    if found is None:
+        return None
+    if found[1] == "*":
+        return os.cpu_count() or 1
+    return int(found[1] or 1)
+
+
+#: Bytes of a value in memory, by Spark's name of the type.
+WIDTHS = {
+    "boolean": 1, "tinyint": 1, "byte": 1, "smallint": 2, "short": 2, "int": 4, "integer": 4, "date": 4, "float": 4, "real": 4,
+    "bigint": 8, "long": 8, "double": 8, "timestamp": 8, "timestamp_ntz": 8, "timestamp_ltz": 8, "decimal": 16,
+}  # fmt: skip
+#: For texts, lists and so on, whose length is not known.
+SOME = 32
+
+
+def row_width(source: Source) -> int | None:
+    """About how many bytes the columns of a row take; None if they are not known."""
+    if source.schema is None:
+        return _width_of_files(source)
+    inside, depth = [""], 0
+    for sign in source.schema:  # commas inside of decimal(10, 2) or struct<...> part no columns
+        depth += (sign in "(<") - (sign in ")>")
+        if sign == "," and depth == 0:
+            inside.append("")
+        else:
+            inside[-1] += sign
+    kinds = [re.split(r"[\s:]+", column.strip(), maxsplit=1)[-1].lower() for column in inside]
+    return sum(WIDTHS.get(re.split(r"\W", kind, maxsplit=1)[0], SOME) for kind in kinds)
+
+
+def _width_of_files(source: Source) -> int | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if source.format != "parquet" or source.path is None:
+        return None
+    path = Path(source.path)
+    first = path if path.is_file() else next(iter(sorted(path.rglob("*.parquet"))), None)
+    if first is None or not first.is_file():
+        return None
+    try:
+        kinds = pq.read_schema(first).types
+    except (OSError, pa.ArrowInvalid):
+        return None
+    return sum(kind.bit_width // 8 or 1 if pa.types.is_primitive(kind) else SOME for kind in kinds)
+
+
+def source_words(source: Source) -> str:
+    options = ", ".join(f"{name}={value}" for name, value in source.options.items())
+    return " ".join(part for part in (source.format, source.path or "", f"({options})" if options else "") if part)
+
+
+def key_words(on: Any) -> str:
+    parts: list[Any] = on if isinstance(on, list) else [on]
+    return ", ".join(part if isinstance(part, str) else f"left.{part[0]} = right.{part[1]}" for part in parts)
+
+
+def trigger_words(job: StreamJob) -> str:
+    match job.trigger:
+        case None:
+            return "batch after batch"
+        case {"availableNow": True}:
+            return "what is there now, then the end"
+        case _:
+            return f"every {job.trigger['processingTime']}"

@@ -1,0 +1,207 @@
+"""`shedjoin run JOB`: a streaming join on Spark, from a job file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from shedjoin.cli.stream_job import StreamJob, read_stream_job
+from shedjoin.cli.top import share
+from shedjoin.errors import InputError, SpecError
+from shedjoin.lab.java import check_java
+from shedjoin.spark.metrics import Summary, summarise
+from shedjoin.spark.prometheus import Board, Endpoint
+from shedjoin.spark.sources import first_line
+from shedjoin.spark.watch import Watch
+
+#: How often, in seconds, to look for news.
+LOOK = 0.3
+#: What Spark and its workers say, in the output directory.
+LOG = "spark.log"
+#: An error of this library inside of what Spark says.
+_OURS = re.compile(r"shedjoin\.errors\.(\w+): (.+)")
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run a streaming join on Spark from a TOML job file",
+        description="Run the streaming join of a job file until its sources end or Ctrl-C. The same command goes on with it.",
+    )
+    parser.add_argument("job", type=Path, metavar="JOB", help="a TOML file with [left], [right], [join] and [output]")
+    parser.add_argument("--available-now", action="store_true", help="join what is there now, then end")
+    parser.add_argument(
+        "--metrics-port", type=int, metavar="PORT", help="serve metrics for Prometheus (0: any free port)"
+    )
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Run the job and tell of each batch."""
+    job = read_stream_job(args.job)
+    port = job.metrics_port if args.metrics_port is None else args.metrics_port
+    if port is not None and not 0 <= port <= 65535:
+        raise SpecError(f"--metrics-port must be from 0 to 65535, not {port}")
+    trigger = {"availableNow": True} if args.available_now else job.trigger
+    check_java()
+    console = Console()
+    with ExitStack() as stack:
+        board = Board(query=job.name or "", budget=budget_of(job))
+        if port is not None:
+            endpoint = stack.enter_context(Endpoint(board, port=port, host=job.metrics_host))
+            console.print(f"metrics at {endpoint.url}")
+        log, name = job.output / LOG, {"spark.app.name": f"shedjoin {job.name or job.output.name}"}
+        with console.status(f"starting Spark; its log is {log}"):
+            spark = stack.enter_context(open_session({**name, **job.settings}, log))
+        stop = stack.enter_context(stopped_by_signals())
+        run_query(spark, job, trigger, stop, board, lambda text: console.print(text, highlight=False, soft_wrap=True))
+    return 0
+
+
+@contextmanager
+def open_session(settings: Mapping[str, str], log: Path, *, check: bool = True) -> Iterator[Any]:
+    """A session in which Spark, its workers included, says what it has to say in a file."""
+    from shedjoin.spark.session import own_session
+
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    with ExitStack() as stack:
+        with errors_to(log):
+            spark = stack.enter_context(own_session(settings, check=check))
+        yield spark
+
+
+@contextmanager
+def errors_to(log: Path) -> Iterator[None]:
+    """What is started meanwhile has its standard error in a file, for good."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def budget_of(job: StreamJob) -> dict[str, int]:
+    budget = job.spec.budget
+    return {} if budget is None else {budget.unit: budget.total}
+
+
+def run_query(
+    spark: Any,
+    job: StreamJob,
+    trigger: dict[str, Any] | None,
+    stop: threading.Event,
+    board: Board,
+    say: Callable[[str], None],
+) -> None:
+    """Start the query and follow it until it ends, fails or is to stop."""
+    from shedjoin.spark import start
+
+    watch = Watch(job.output)
+    watch.skip()
+    query = start(
+        job.left.frame(spark),
+        job.right.frame(spark),
+        output=job.output,
+        archive=job.archive,
+        sink=job.sink,
+        checkpoint=job.checkpoint,
+        trigger=trigger,
+        name=job.name,
+        **job.join,
+    )
+    say(f"running; results, shed log and metrics in {job.output}")
+    rows: list[dict[str, Any]] = []
+
+    def tell(batch: list[dict[str, Any]]) -> None:
+        rows.extend(batch)
+        board.add(batch)
+        summary = summarise(batch)
+        if summary is not None:
+            say(batch_line(summary, job))
+
+    follow(query, watch, stop, tell)
+    done = summarise(rows)
+    how = "stopped; the same command goes on from here" if stop.is_set() else "done"
+    say(f"{how}. " + ("No new batch." if done is None else f"{done.rows:,} rows, {done.results:,} results."))
+
+
+def follow(query: Any, watch: Watch, stop: threading.Event, tell: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Tell of each batch of a query until it ends or is to stop; raises what it fails of."""
+    failed: str | None = None
+    try:
+        while not stop.is_set() and not query.awaitTermination(LOOK):
+            for batch in watch.new():
+                tell(batch)
+    except Exception as reason:  # Spark raises what made the query end
+        failed = reason_of(reason)
+    finally:
+        query.stop()
+    for batch in watch.new():
+        tell(batch)
+    if failed is not None:
+        raise InputError(f"the query failed: {failed}")
+
+
+def batch_line(batch: Summary, job: StreamJob) -> str:
+    """A micro-batch in one line."""
+    parts = [
+        f"batch {batch.batches[1]}: {batch.rows:,} rows in {batch.seconds:.1f} s",
+        f"{batch.results:,} results",
+    ]
+    if batch.shed:
+        parts.append(f"{batch.shed_share:.1%} shed" + (f" ({batch.late:,} late)" if batch.late else ""))
+    if batch.recall is not None:
+        estimate = batch.recall
+        parts.append(f"recall {share((estimate.recall, estimate.low, estimate.high))}")
+    budget = job.spec.budget
+    if budget is None:
+        parts.append(f"{batch.resident:,} tuples stored")
+    else:
+        stored = batch.resident if budget.unit == "tuples" else batch.stored_bytes
+        parts.append(f"{stored:,} of {budget.total:,} {budget.unit} stored")
+    return ", ".join(parts)
+
+
+def reason_of(problem: BaseException) -> str:
+    """Why a query failed, in one sentence: what this library says if it was that, else the first line of Spark's words."""
+    ours = _OURS.findall(str(problem))
+    return ours[-1][1].strip() if ours else first_line(problem)
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set; Spark's own handler would tear the running batch apart."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def asked(number: int, frame: object) -> None:
+        if stop.is_set():  # asked twice: at once
+            raise KeyboardInterrupt
+        print("shedjoin: stopping the query", file=sys.stderr)
+        stop.set()
+
+    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,138 @@
+"""Job files: TOML read and checked, with errors that say where in the file something is wrong."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from shedjoin.errors import InputError, SpecError
+from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_window
+from shedjoin.spec import JoinSpec
+
+Made = TypeVar("Made")
+#: What `join_spec` reads.
+SPEC = ("window", "budget", "allocation", "policy", "lateness", "max_skew")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a job file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as reason:
+        raise InputError(f"the job file {path} cannot be read: {reason.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+        raise SpecError(f"{path} is not a TOML file: {reason}") from None
+
+
+class Table:
+    """A table of settings, and its path in the file.
+
+    Parameters
+    ----------
+    data
+        As read.
+    where
+        Its path, such as ``join``; empty for the whole file.
+    known
+        The settings it may have; None: any.
+    """
+
+    def __init__(self, data: Any, where: str, known: tuple[str, ...] | None) -> None:
+        if not isinstance(data, Mapping):
+            raise SpecError(f"{where} must be a table of settings, not {data!r}")
+        self.data: Mapping[str, Any] = data
+        self.where = where
+        for name in data:
+            if known is not None and name not in known:
+                raise SpecError(
+                    f"{self.path(name)}: there is no such setting; {where or 'a job'} has {', '.join(known)}"
+                )
+
+    def path(self, name: str) -> str:
+        return f"{self.where}.{name}" if self.where else name
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.data
+
+    def get(self, name: str) -> Any:
+        return self.data.get(name)
+
+    def need(self, name: str, such_as: str) -> Any:
+        """A setting that must be there."""
+        if name not in self.data:
+            raise SpecError(f"{self.path(name)} is missing: it is needed, such as {such_as}")
+        return self.data[name]
+
+    def text(self, name: str) -> str | None:
+        """A setting that is a text, and not an empty one."""
+        value = self.data.get(name)
+        if value is not None and not (isinstance(value, str) and value.strip()):
+            raise SpecError(f"{self.path(name)} must be a text, not {value!r}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.data.get(name, False)
+        if not isinstance(value, bool):
+            raise SpecError(f"{self.path(name)} must be true or false, not {value!r}")
+        return value
+
+    def whole(self, name: str, least: int, most: int) -> int | None:
+        value = self.data.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise SpecError(f"{self.path(name)} must be a whole number from {least} to {most}, not {value!r}")
+        return value
+
+    def one_of(self, name: str, allowed: tuple[str, ...]) -> str | None:
+        value = self.data.get(name)
+        if value is not None and value not in allowed:
+            raise SpecError(f"{self.path(name)} must be one of {', '.join(allowed)}, not {value!r}")
+        return value
+
+    def texts(self, name: str) -> list[str] | None:
+        """A list of texts."""
+        value = self.data.get(name)
+        if value is None:
+            return None
+        if not (isinstance(value, list) and value and all(isinstance(one, str) and one for one in value)):
+            raise SpecError(f"{self.path(name)} must be a list of texts, not {value!r}")
+        return value
+
+    def sides(self, name: str) -> Any:
+        """One value for both streams; a pair, as a list or a table {left = ..., right = ...}, as a tuple."""
+        value = self.data.get(name)
+        if isinstance(value, Mapping) and set(value) & {"left", "right"}:
+            Table(value, self.path(name), ("left", "right"))
+            return value.get("left"), value.get("right")
+        if isinstance(value, list):
+            if len(value) != 2:
+                raise SpecError(
+                    f"{self.path(name)} must be one for both streams, or a pair [left, right], not {value!r}"
+                )
+            return tuple(value)
+        return value
+
+
+def join_spec(join: Table, importance: str = "min") -> JoinSpec:
+    """What a table [join] says of windows, memory and policy, in words or as `JoinSpec.to_dict` gives it."""
+    join.need("window", 'window = "10 minutes"')
+    window = parse_window(join.sides("window"), argument=join.path("window"))
+    budget = parse_budget(join.get("budget"), allocation=join.get("allocation"), argument=join.path("budget"))
+    policy = parse_policy(join.get("policy"), argument=join.path("policy"))
+    if budget is None and policy is not None and policy.name != "keep_all":
+        policy = None  # nobody has to go
+    lateness = parse_duration(join.get("lateness") or 0, argument=join.path("lateness"))
+    skew = join.get("max_skew")
+    max_skew = None if skew is None else parse_duration(skew, argument=join.path("max_skew"))
+    return at(join.where, lambda: JoinSpec(window, budget, policy, importance, lateness, max_skew))
+
+
+def at(where: str, make: Callable[[], Made]) -> Made:
+    """Say where in the file something that makes no sense is."""
+    try:
+        return make()
+    except SpecError as reason:
+        raise SpecError(f"{where}: {reason}") from None

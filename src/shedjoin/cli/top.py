@@ -1,0 +1,148 @@
+"""`shedjoin top`: a running query in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from shedjoin.cli.view import SIDES, Share, View, of_rows, of_samples
+from shedjoin.errors import InputError, SpecError
+from shedjoin.spark.prometheus import Samples, read_endpoint
+from shedjoin.spark.start import read_job
+from shedjoin.spark.watch import Watch
+
+#: Rates and shares are over this many batches.
+BATCHES = 20
+#: With --once, an endpoint is asked twice, this many seconds apart, to see rates.
+BETWEEN = 1.0
+BAR = 30
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "top",
+        help="watch a running query: rates, what is shed and why, recall, memory",
+        description="Show a running query in the terminal until Ctrl-C.",
+    )
+    parser.add_argument("query", metavar="DIR_OR_URL", help="the query's output directory, or its metrics endpoint")
+    parser.add_argument("--once", action="store_true", help="show one frame and end")
+    parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between frames (default: 1)")
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Show frames until the user has seen enough."""
+    if not 0.1 <= args.every <= 3600:
+        raise SpecError(f"--every must be from 0.1 to 3600 seconds, not {args.every}")
+    console = Console()
+    look = reader(args.query)
+    if args.once:
+        view = look()
+        if view is not None and view.rates is None and "://" in args.query:
+            time.sleep(BETWEEN)
+            view = look()
+        console.print(frame(view, args.query))
+        return 0
+    try:
+        with Live(frame(look(), args.query), console=console, auto_refresh=False) as live:
+            while True:
+                time.sleep(args.every)
+                live.update(frame(look(), args.query), refresh=True)
+    except KeyboardInterrupt:
+        return 0
+
+
+def reader(query: str) -> Callable[[], View | None]:
+    """A function that gives what can be seen now."""
+    if "://" in query:
+        return _Scraper(query)
+    job = read_job(query)
+    if job is None:
+        raise InputError(f"{Path(query)} is not the output directory of a query: it has no job.json")
+    watch, budget = Watch(query), job["spec"].get("budget")
+    return lambda: of_rows(watch.last(BATCHES), budget)
+
+
+class _Scraper:
+    """Asks an endpoint; remembers the last answer, for rates."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url if url.rstrip("/").endswith("/metrics") else f"{url.rstrip('/')}/metrics"
+        self._before: Samples | None = None
+        self._at = 0.0
+
+    def __call__(self) -> View | None:
+        now, at = read_endpoint(self._url), time.monotonic()
+        view = of_samples(now, self._before, at - self._at)
+        self._before, self._at = now, at
+        return view
+
+
+def frame(view: View | None, query: str) -> RenderableType:
+    """One picture of a query."""
+    if view is None:
+        return Text(f"{query}: no batch yet")
+    title = Text.assemble(
+        (query, "bold"), f"   batch {view.batch}, {view.shards} shard{'s' * (view.shards != 1)}, {ago(view.age)}"
+    )
+    return Group(title, _numbers(view), _memory(view))
+
+
+def ago(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s ago"
+    return f"{seconds / 60:.0f} minutes ago" if seconds < 7200 else f"{seconds / 3600:.0f} hours ago"
+
+
+def _numbers(view: View) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    rates = ["-"] * 3 if view.rates is None else [f"{rate:,.0f}/s" for rate in view.rates]
+    grid.add_row("rows", f"left {rates[0]}, right {rates[1]}", f"{view.all_rows:,} {view.over}")
+    grid.add_row("results", rates[2], f"{view.results:,} {view.over}")
+    rows = max(view.all_rows, 1)
+    for why, count in view.shed.items():
+        if count or why == "evicted":
+            grid.add_row(f"shed: {why}", f"{count / rows:.1%} of rows", f"{count:,}")
+    if view.nulls:
+        grid.add_row("null keys", f"{view.nulls / rows:.1%} of rows", f"{view.nulls:,}")
+    if view.recall is None:
+        grid.add_row("recall", "exact: no budget" if view.budget is None else "not known", "")
+    else:
+        grid.add_row("recall", share(view.recall), "since the beginning" if view.recent else "")
+        if view.recent is not None:
+            grid.add_row("", share(view.recent), "of late")
+        if view.importance is not None and view.importance != view.recall:
+            grid.add_row("of importance", share(view.importance), "")
+    return grid
+
+
+def share(value: Share) -> str:
+    """A share with its limits.
+
+    Examples
+    --------
+    >>> share((0.912, 0.9, 0.923))
+    '91.2% (90.0% to 92.3%)'
+    """
+    return f"{value[0]:.1%} ({value[1]:.1%} to {value[2]:.1%})"
+
+
+def _memory(view: View) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    unit, cap = view.budget or ("tuples", 0)
+    amounts = view.tuples if unit == "tuples" else view.bytes
+    stored = sum(amounts)
+    for side, amount, tuples in zip(SIDES, amounts, view.tuples, strict=True):
+        whole = cap or max(stored, 1)
+        what = f"{amount / whole:.1%} of {'the budget' if cap else 'what is stored'}, {tuples:,} tuples"
+        grid.add_row(f"memory {side}", ProgressBar(total=whole, completed=min(amount, whole), width=BAR), what)
+    grid.add_row("", "", f"{stored:,} of {cap:,} {unit}" if cap else f"{stored:,} tuples, no budget")
+    return grid

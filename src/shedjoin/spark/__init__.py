@@ -1,0 +1,9 @@
+"""shedjoin on Spark: `shed_join` for DataFrames, `start` for a query that keeps account, `refine` to complete it later."""
+
+from shedjoin.spark.archive import Archive, Layout
+from shedjoin.spark.join import shed_join
+from shedjoin.spark.refine import Refinement, refine
+from shedjoin.spark.session import prepare, session
+from shedjoin.spark.start import start
+
+__all__ = ["Archive", "Layout", "Refinement", "prepare", "refine", "session", "shed_join", "start"]

@@ -1,0 +1,286 @@
+"""Rows cross Spark's shuffle as Arrow blobs: `pack` splits what a task has by shard, `unpack` makes rows of blobs again.
+
+Every task sends every shard a last, empty blob with the newest time it saw: so all shards share the streams' clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from shedjoin.batch import LATEST, ROW_BYTES
+from shedjoin.engine.state import NEVER
+from shedjoin.errors import InputError
+from shedjoin.spark.keys import SIDES
+
+#: What a packing task sends: which shard, which stream, which task, its how manieth blob, how many rows, the newest time.
+PACKED = "label int, stream int, task int, part int, rows long, newest long, blob binary"
+PACKED_ARROW = pa.schema(
+    [
+        ("label", pa.int32()),
+        ("stream", pa.int32()),
+        ("task", pa.int32()),
+        ("part", pa.int32()),
+        ("rows", pa.int64()),
+        ("newest", pa.int64()),
+        ("blob", pa.binary()),
+    ]
+)
+#: What a shard gives: blobs of several kinds.
+GIVEN = "kind string, shard int, blob binary"
+GIVEN_ARROW = pa.schema([("kind", pa.string()), ("shard", pa.int32()), ("blob", pa.binary())])
+RESULT, SHED, METRIC, INPUT = "result", "shed", "metric", ("input_left", "input_right")
+
+#: A task packs when it holds this many rows or bytes.
+ROWS, BYTES = 1 << 17, 1 << 25
+#: The engine's own columns, before the user's.
+OWN = ("key", "ts", "importance", "bytes")
+
+# Labels whose hash is i modulo this give each shard i a partition of its own for every number of partitions that divides it:
+# 1-10, 12, 14-16, 18, 20, 24, 25, 28, 30, 32, 36, 40, 48, 50, 60, 64, 72, 80, 96, 100, 128, 200, 256, 400 ...
+_PERIOD = 403_200
+
+
+def partition_hash(labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Spark's hash of an int column (Murmur3, seed 42), by which rows are sent to partitions.
+
+    Examples
+    --------
+    >>> partition_hash(np.array([0, 5], np.int32))
+    array([ 933211791, 1023896466], dtype=int32)
+    """
+    with np.errstate(over="ignore"):
+        k = labels.astype(np.uint32) * np.uint32(0xCC9E2D51)
+        k = (k << np.uint32(15)) | (k >> np.uint32(17))
+        k *= np.uint32(0x1B873593)
+        h = np.uint32(42) ^ k
+        h = (h << np.uint32(13)) | (h >> np.uint32(19))
+        h = h * np.uint32(5) + np.uint32(0xE6546B64)
+        h ^= np.uint32(4)  # the length of an int
+        h = (h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+        h = (h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+        h ^= h >> np.uint32(16)
+    return h.astype(np.int32)
+
+
+@cache
+def shard_labels(shards: int, partitions: int) -> tuple[int, ...]:
+    """A label for each shard such that no two shards share a partition, as far as there are enough of those.
+
+    The labels are the same for most numbers of partitions, and the first is the same for all: whatever changes between
+    two runs of a query, its first shard meets its old state and can say so.
+
+    Examples
+    --------
+    >>> labels = shard_labels(4, 8)
+    >>> sorted(int(h) % 8 for h in partition_hash(np.array(labels, np.int32)))
+    [0, 1, 2, 3]
+    >>> shard_labels(4, 200) == labels
+    True
+    """
+    labels = _periodic_labels(shards)
+    if _PERIOD % partitions == 0 or shards > partitions:
+        return labels
+    taken = {int(partition_hash(np.array(labels[:1], np.int32))[0]) % partitions}
+    chosen, label = [labels[0]], 0
+    while len(chosen) < shards:
+        place = int(partition_hash(np.array([label], np.int32))[0]) % partitions
+        if place not in taken:
+            taken.add(place)
+            chosen.append(label)
+        label += 1
+    return tuple(chosen)
+
+
+def _periodic_labels(shards: int) -> tuple[int, ...]:
+    """For each shard i the smallest label whose hash is i modulo the period."""
+    found: dict[int, int] = {}
+    start, step = 0, 1 << 21
+    while len(found) < shards:
+        labels = np.arange(start, start + step, dtype=np.int32)
+        residues = partition_hash(labels).astype(np.int64) % _PERIOD
+        for place in np.flatnonzero(residues < shards):
+            found.setdefault(int(residues[place]), int(labels[place]))
+        start += step
+    return tuple(found[shard] for shard in range(shards))
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How one side is packed.
+
+    Columns come as: key hash (null: no key), time, importance (if `weighed`), then those that travel.
+    """
+
+    stream: int
+    labels: tuple[int, ...]
+    schema: bytes  # of what travels, as Arrow writes it; times in UTC whatever the session says
+    weighed: bool
+    sized: bool  # whether rows are counted in bytes
+    time: str  # the names are for messages
+    importance: str | None
+
+
+def pack(batches: Iterator[pa.RecordBatch], how: Packing, task: int) -> Iterator[pa.RecordBatch]:
+    """What a task has of one stream, as blobs by shard."""
+    packer = _Packer(how, task)
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= ROWS or size >= BYTES:
+            yield packer.send(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield packer.send(held)
+    yield packer.farewell()
+
+
+class _Packer:
+    def __init__(self, how: Packing, task: int) -> None:
+        self.how = how
+        self.task = task
+        self.part = 0
+        self.newest = NEVER
+        travels = pa.ipc.read_schema(pa.py_buffer(how.schema))
+        self.travels = pa.schema([field.with_name(f"c{place}") for place, field in enumerate(travels)])
+
+    def send(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
+        """Blobs of these rows, one for each shard that has any."""
+        table = self._engine_columns(_one_batch(held))
+        shards = len(self.how.labels)
+        if shards == 1:
+            parts = [(0, table)]
+        else:
+            shard = self._shard_of(table)
+            order = np.argsort(shard, kind="stable")
+            ends = np.cumsum(np.bincount(shard, minlength=shards))
+            table = table.take(pa.array(order))
+            starts = np.concatenate(([0], ends[:-1]))
+            parts = [
+                (place, table.slice(start, end - start))
+                for place, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
+                if end > start
+            ]
+        message = self._rows([(place, part.num_rows, NEVER, to_blob(part)) for place, part in parts])
+        self.part += 1
+        return message
+
+    def farewell(self) -> pa.RecordBatch:
+        """To every shard: how far this task has seen."""
+        return self._rows([(place, 0, self.newest, None) for place in range(len(self.how.labels))])
+
+    def _rows(self, rows: Sequence[tuple[int, int, int, bytes | None]]) -> pa.RecordBatch:
+        count = len(rows)
+        shard, size, newest, blob = zip(*rows, strict=True)
+        columns = [
+            [self.how.labels[place] for place in shard],
+            [self.how.stream] * count,
+            [self.task] * count,
+            [self.part] * count,
+            size,
+            newest,
+            blob,
+        ]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, PACKED_ARROW, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=PACKED_ARROW)
+
+    def _engine_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns the engine takes, checked, and those that travel."""
+        first = 3 if self.how.weighed else 2
+        ts = self._times(batch.column(1))
+        self.newest = max(self.newest, int(ts.max()))
+        payload = pa.RecordBatch.from_arrays(batch.columns[first:], names=self.travels.names)
+        if payload.schema != self.travels:
+            payload = payload.cast(self.travels)
+        own = [batch.column(0), pa.array(ts), self._importance(batch), self._sizes(payload, batch.num_rows)]
+        fields = [pa.field(name, array.type) for name, array in zip(OWN, own, strict=True)]
+        return pa.RecordBatch.from_arrays([*own, *payload.columns], schema=pa.schema([*fields, *self.travels]))
+
+    def _times(self, column: pa.Array) -> NDArray[np.int64]:
+        side, name = SIDES[self.how.stream], self.how.time
+        if column.null_count:
+            raise InputError(
+                f"{side}.{name} is null in {column.null_count} rows: a row without a time belongs to no window, so filter such "
+                "rows out first"
+            )
+        ts = np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
+        if (np.abs(ts) > LATEST).any():
+            raise InputError(
+                f"{side}.{name} must lie within +-2**53 (microseconds: the years 1684 to 2255), but a row has "
+                f"{column[int(np.argmax(np.abs(ts)))].as_py()}"
+            )
+        return ts
+
+    def _importance(self, batch: pa.RecordBatch) -> pa.Array:
+        if not self.how.weighed:
+            return pa.nulls(batch.num_rows, pa.null())
+        values = batch.column(2).cast(pa.float64())
+        numbers = values.to_numpy(zero_copy_only=False)  # nulls become NaN
+        bad = ~(np.isfinite(numbers) & (numbers > 0))
+        if bad.any():
+            raise InputError(
+                f"importance: {SIDES[self.how.stream]}.{self.how.importance} must be finite and above 0, but a row has "
+                f"{values[int(np.argmax(bad))].as_py()} ({int(bad.sum())} such rows here)"
+            )
+        return values
+
+    def _sizes(self, payload: pa.RecordBatch, rows: int) -> pa.Array:
+        """Bytes of each row: the engine's own and its columns'. Text and binary are measured, nested columns averaged."""
+        if not self.how.sized:
+            return pa.nulls(rows, pa.null())
+        total = np.full(rows, float(ROW_BYTES))
+        for column in payload.columns:
+            if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+                total += np.nan_to_num(pc.binary_length(column).to_numpy(zero_copy_only=False)) + 4.0
+            else:
+                total += column.nbytes / rows
+        return pa.array(np.minimum(np.rint(total), 2**31 - 1).astype(np.int64))
+
+    def _shard_of(self, batch: pa.RecordBatch) -> NDArray[np.uint16]:
+        shards = len(self.how.labels)
+        key = batch.column(0)
+        hashed = pc.fill_null(key, 0).to_numpy(zero_copy_only=False).view(np.uint64)
+        shard: NDArray[np.uint16] = ((hashed >> np.uint64(32)) % np.uint64(shards)).astype(np.uint16)
+        if key.null_count:  # they meet nobody: anywhere will do, but evenly
+            null = key.is_null().to_numpy(zero_copy_only=False)
+            shard[null] = np.arange(int(null.sum())) % shards
+        return shard
+
+
+def _one_batch(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return held[0] if len(held) == 1 else pa.concat_batches(held)
+
+
+def to_blob(*batches: pa.RecordBatch, codec: str | None = None) -> bytes:
+    """Batches of one schema as Arrow writes them."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_stream(sink, batches[0].schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def from_blob(blob: Any) -> list[pa.RecordBatch]:
+    """The batches of a blob; uncompressed ones are not copied."""
+    with pa.ipc.open_stream(pa.py_buffer(blob)) as reader:
+        return list(reader)
+
+
+def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of blobs; their columns are taken by their places."""
+    for batch in batches:
+        for blob in batch.column("blob"):
+            yield from from_blob(blob.as_buffer())

@@ -1,0 +1,430 @@
+"""`shed_join`: a windowed join of two DataFrames, streaming or batch, within a memory budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from shedjoin.budget import Budget
+from shedjoin.errors import SpecError
+from shedjoin.policies import Policy, Prob, Replay
+from shedjoin.spark import keys as columns
+from shedjoin.spark.cache import check_option
+from shedjoin.spark.exchange import GIVEN, GIVEN_ARROW, INPUT, PACKED, RESULT, Packing, shard_labels
+from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted, sides_of
+from shedjoin.spark.operator import Job, Message, Shard
+from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_window
+from shedjoin.spec import JoinSpec, check_seed
+from shedjoin.window import RowWindow, TimeWindow, Window
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+PARTITIONS = "spark.sql.shuffle.partitions"
+MOST_SHARDS = 1024
+
+
+def shed_join(
+    left: DataFrame,
+    right: DataFrame,
+    *,
+    on: str | tuple[str, str] | list[str | tuple[str, str]],
+    time: str | tuple[str, str],
+    window: Any,
+    budget: Any = None,
+    policy: str | dict[str, Any] | Policy = "prob",
+    importance: str | tuple[str | None, str | None] | None = None,
+    allocation: str = "fixed",
+    lateness: Any = 0,
+    max_skew: Any = None,
+    shards: int | None = None,
+    select: list[str] | dict[str, str] | None = None,
+    suffixes: tuple[str, str] | None = None,
+    combine: str = "min",
+    seed: int = 0,
+    cache: str | bool | None = None,
+) -> DataFrame:
+    """Join two DataFrames on keys and time within a memory budget. Streaming in, streaming out; batch in, batch out.
+
+    Parameters
+    ----------
+    left, right
+        Two streaming DataFrames, or two batch ones.
+    on
+        The key: a column name, a pair (left name, right name), or a list of these. Null keys match nothing.
+    time
+        The event time: a column name, or a pair (left, right). Timestamps, or whole numbers in a unit of your own.
+    window
+        Rows join if their times differ by less than this: "10 minutes", a timedelta, microseconds (for whole numbers: in
+        their unit), a `TimeWindow`, or a pair of these (how long a left row, a right row is kept).
+    budget
+        How much may be stored in all shards together: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: no limit,
+        and the join is exact.
+    policy
+        Who stays when memory is short: a name, a table of settings, or a policy.
+    importance
+        A column of positive numbers that says how much a row matters: a name, or a pair (left, right) in which None means
+        that all rows matter alike.
+    allocation
+        "fixed" or "variable" shares of the two streams (see `Budget`); for budgets given as text or number.
+    lateness
+        How far a row may lag behind the newest of its stream, from one micro-batch to the next, and still be joined.
+    max_skew
+        A stream whose clock lags behind the other's by more than this counts as idle and no longer holds up expiry.
+    shards
+        Into how many parts the keys are split. Default: Spark's parallelism, at most its shuffle partitions. A checkpoint
+        keeps its number.
+    select
+        The columns of the result: names ("left.x" or "right.x" where both sides have x), or a dict from new names to such.
+        Default: all, as in Spark's own joins (keys of one name once and first, then left's, then right's).
+    suffixes
+        Endings for columns that both sides have, such as ("_left", "_right"). Without them such columns are an error.
+    combine
+        How a result's importance follows from its rows': min, max, sum, product, mean.
+    seed
+        For policies that draw lots.
+    cache
+        Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the default.
+    """
+    plan = plan_join(
+        left,
+        right,
+        on=on,
+        time=time,
+        window=window,
+        budget=budget,
+        policy=policy,
+        importance=importance,
+        allocation=allocation,
+        lateness=lateness,
+        max_skew=max_skew,
+        shards=shards,
+        select=select,
+        suffixes=suffixes,
+        combine=combine,
+        seed=seed,
+        cache=cache,
+    )
+    return plan.results(plan.blobs((RESULT,)))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How results look in their blobs. Knows no DataFrame, so that it can travel."""
+
+    schema: StructType
+    equal: list[tuple[str, str]]
+    chosen: list[tuple[str, str]]  # columns and the names they have in the result
+
+
+def rows_of(blobs: DataFrame, kind: str, schema: StructType | str) -> DataFrame:
+    """The rows of all blobs of one kind."""
+    from pyspark.sql import functions as fn
+
+    return blobs.where(fn.col("kind") == kind).select("blob").mapInArrow(_unpack_worker(), schema)
+
+
+def results_of(blobs: DataFrame, layout: Layout) -> DataFrame:
+    """The rows of the result. Keys are compared as they are: two keys of one hash make no row."""
+    from pyspark.sql import functions as fn
+
+    rows = rows_of(blobs, RESULT, layout.schema)
+    for first, second in layout.equal:
+        rows = rows.where(fn.col(first) == fn.col(second))
+    return rows.select(*(fn.col(name).alias(given) for name, given in layout.chosen))
+
+
+@dataclass(frozen=True)
+class JoinPlan:
+    """A join that is checked and can be run: its pieces as DataFrames."""
+
+    sides: tuple[DataFrame, DataFrame]
+    keys: Keys
+    key_types: list[str]
+    times: tuple[str, str]
+    importances: tuple[str | None, str | None]
+    out: list[OutColumn]
+    spec: JoinSpec
+    labels: tuple[int, ...]
+    seed: int
+    cache: str | bool | None
+
+    @property
+    def streaming(self) -> bool:
+        return bool(self.sides[0].isStreaming)
+
+    def needed(self, side: int) -> list[str]:
+        """The columns of a side that results are made of: those asked for, and the keys, which are compared once more."""
+        asked = [column.source for column in self.out if column.side == side]
+        return list(dict.fromkeys([*self.keys.names(side), *asked]))
+
+    def travels(self, side: int, kinds: tuple[str, ...]) -> list[str]:
+        """The columns that go through the shuffle: all of them if the input is to be archived."""
+        return list(self.sides[side].columns) if INPUT[side] in kinds else self.needed(side)
+
+    def blobs(self, kinds: tuple[str, ...]) -> DataFrame:
+        """What the shards give: rows of (kind, shard, blob)."""
+        packed = self._packed(0, kinds).unionAll(self._packed(1, kinds))
+        grouped = packed.groupBy("label")
+        job = self._job(kinds)
+        if not self.streaming:
+            return grouped.applyInArrow(_batch_worker(job), GIVEN)
+        from shedjoin.spark.processor import ShardProcessor
+
+        return grouped.transformWithStateInPandas(ShardProcessor(job), GIVEN, outputMode="Append", timeMode="None")
+
+    def results(self, blobs: DataFrame) -> DataFrame:
+        """The rows of the result."""
+        return results_of(blobs, self.layout())
+
+    def layout(self) -> Layout:
+        """How results look in their blobs."""
+        from pyspark.sql.types import StructField, StructType
+
+        fields = []
+        names: list[dict[str, str]] = [{}, {}]
+        for side in (0, 1):
+            for place, name in enumerate(self.needed(side)):
+                names[side][name] = f"{'lr'[side]}{place}"
+                fields.append(StructField(names[side][name], self.sides[side].schema[name].dataType))
+        return Layout(
+            StructType(fields),
+            [(names[0][first], names[1][second]) for first, second in self.keys.pairs],
+            [(names[one.side][one.source], one.name) for one in self.out],
+        )
+
+    def _packed(self, side: int, kinds: tuple[str, ...]) -> DataFrame:
+        from pyspark.sql import functions as fn
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        frame = self.sides[side]
+        travels = self.travels(side, kinds)
+        importance = self.importances[side]
+        chosen = [
+            columns.key_hash(frame, self.keys.names(side), self.key_types).alias(KEY),
+            fn.col(quoted(self.times[side])).alias(TS),
+        ]
+        if importance is not None:
+            chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
+        schema = StructType([frame.schema[name] for name in travels])
+        how = Packing(
+            stream=side,
+            labels=self.labels,
+            schema=to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes(),
+            weighed=importance is not None,
+            sized=self.spec.budget is not None and self.spec.budget.unit == "bytes",
+            time=self.times[side],
+            importance=importance,
+        )
+        payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
+        return frame.select(*chosen, *payload).mapInArrow(_pack_worker(how), PACKED)
+
+    def _job(self, kinds: tuple[str, ...]) -> Job:
+        kept = []
+        signature: dict[str, Any] = {
+            "keys": [[*pair, kind] for pair, kind in zip(self.keys.pairs, self.key_types, strict=True)],
+            "time": list(self.times),
+            "weights": list(self.importances),
+        }
+        for side in (0, 1):
+            travels = self.travels(side, kinds)
+            kept.append(tuple(travels.index(name) for name in self.needed(side)))
+            schema = self.sides[side].schema
+            signature[f"columns of {SIDES[side]}"] = [
+                [name, schema[name].dataType.simpleString()] for name in self.needed(side)
+            ]
+        return Job(self.spec.to_dict(), self.labels, self.seed, (kept[0], kept[1]), signature, kinds, self.cache)
+
+
+def plan_join(
+    left: DataFrame,
+    right: DataFrame,
+    *,
+    on: Any,
+    time: Any,
+    window: Any,
+    budget: Any = None,
+    policy: Any = "prob",
+    importance: Any = None,
+    allocation: str = "fixed",
+    lateness: Any = 0,
+    max_skew: Any = None,
+    shards: int | None = None,
+    select: Any = None,
+    suffixes: Any = None,
+    combine: str = "min",
+    seed: int = 0,
+    cache: str | bool | None = None,
+) -> JoinPlan:
+    """Check the arguments of `shed_join` and plan the join."""
+    for side, frame in enumerate((left, right)):
+        if not hasattr(frame, "mapInArrow"):
+            raise SpecError(f"{SIDES[side]} must be a Spark DataFrame, not {type(frame).__name__}")
+    if left.isStreaming != right.isStreaming:
+        streaming = SIDES[0] if left.isStreaming else SIDES[1]
+        raise SpecError(
+            f"left and right must both be streaming or both be batch DataFrames; only {streaming} is streaming"
+        )
+    check_seed(seed)
+    check_option(cache)
+    spark = left.sparkSession
+    found = Keys.of(on, left, right)
+    times = sides_of("time", time)
+    kind = columns.time_kind(left, right, times)
+    weights = sides_of("importance", importance)
+    for side, (frame, name) in enumerate(zip((left, right), weights, strict=True)):
+        if name is not None:
+            columns.check_column("importance", name, frame, side)
+    if left.isStreaming:
+        _check_provider(spark)
+    partitions = int(spark.conf.get(PARTITIONS) or 1)
+    count = _shards(spark, shards, partitions)
+    spec = JoinSpec(
+        window=_window(window, kind, count),
+        budget=_budget(budget, allocation, count),
+        policy=None if budget is None else _policy(policy),
+        importance=combine,
+        lateness=_duration(lateness, kind, "lateness"),
+        max_skew=None if max_skew is None else _duration(max_skew, kind, "max_skew"),
+    )
+    return JoinPlan(
+        sides=(left, right),
+        keys=found,
+        key_types=columns.common_types(left, right, found),
+        times=times,
+        importances=weights,
+        out=columns.out_columns(left, right, found, select, suffixes),
+        spec=spec,
+        labels=shard_labels(count, partitions),
+        seed=seed,
+        cache=cache,
+    )
+
+
+def _check_provider(spark: SparkSession) -> None:
+    provider = spark.conf.get(PROVIDER)
+    if provider is None or "RocksDB" not in provider:
+        raise SpecError(
+            f"a streaming shed_join needs Spark's RocksDB state store, but {PROVIDER} is {provider}: make the session with "
+            f"shedjoin.spark.session(), call shedjoin.spark.prepare(spark), or set it to {ROCKSDB}"
+        )
+
+
+def _shards(spark: SparkSession, shards: int | None, partitions: int) -> int:
+    if shards is None:
+        context = getattr(spark, "sparkContext", None) if not _is_connect(spark) else None
+        return max(1, min(partitions, int(context.defaultParallelism) if context is not None else partitions))
+    if isinstance(shards, bool) or not isinstance(shards, int) or not 1 <= shards <= MOST_SHARDS:
+        raise SpecError(f"shards must be a whole number from 1 to {MOST_SHARDS}, not {shards!r}")
+    if shards > partitions:
+        raise SpecError(
+            f"shards must be at most {PARTITIONS}, which is {partitions}, not {shards}: shards beyond that would share tasks"
+        )
+    return shards
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _duration(value: Any, kind: str, argument: str) -> int:
+    """In microseconds, or in the unit of whole-number times."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if kind == "number":
+        raise SpecError(f"{argument} must be a whole number, as the times are, not {value!r}")
+    return parse_duration(value, argument=argument)
+
+
+def _window(value: Any, kind: str, shards: int) -> Window | tuple[Window, Window]:
+    made = parse_window(value)
+    for given, one in zip(sides_of("window", value), sides_of("window", made), strict=True):
+        if isinstance(one, RowWindow) and shards != 1:
+            raise SpecError(
+                f"window: a RowWindow counts the rows of a whole stream, which {shards} shards do not see: pass shards=1"
+            )
+        if isinstance(one, TimeWindow) and kind == "number" and isinstance(given, str | timedelta):
+            raise SpecError(f"window must be a whole number, as the times are, not {given!r}")
+    return made
+
+
+def _budget(value: Any, allocation: str, shards: int) -> Budget | None:
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = Budget(tuples=value, allocation=allocation)
+    elif not isinstance(value, Budget):
+        value = parse_budget(value, allocation=allocation)
+    if value.total // shards < (2 if value.unit == "tuples" else 1):
+        raise SpecError(f"budget: {value.total} {value.unit} are too few for {shards} shards, each of which needs some")
+    made: Budget = value
+    return made
+
+
+def _policy(policy: Any) -> Policy:
+    made = parse_policy(policy) or Prob()
+    if isinstance(made, Replay) or getattr(made.estimator, "name", None) == "table":
+        raise SpecError(
+            f"policy: {made!r} is written for known rows or keys, but on Spark rows are numbered and keys hashed by shard: "
+            "use an estimator such as History()"
+        )
+    return made
+
+
+# ----------------------------------------------------------------------------------------------------- what tasks do
+
+
+def _pack_worker(how: Packing) -> Any:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        from shedjoin.spark.exchange import pack
+
+        context = TaskContext.get()
+        yield from pack(batches, how, 0 if context is None else context.partitionId())
+
+    return work
+
+
+def _unpack_worker() -> Any:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from shedjoin.spark.exchange import unpack
+
+        yield from unpack(batches)
+
+    return work
+
+
+def _batch_worker(job: Job) -> Any:
+    import pyarrow as pa
+
+    def work(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shard = job.labels.index(key[0].as_py())
+        for kind, blob in Shard(job, shard).run(_messages(batches)):
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([value], field.type) for value, field in zip((kind, shard, blob), GIVEN_ARROW, strict=True)],
+                schema=GIVEN_ARROW,
+            )
+
+    # Spark tells the forms of a grouped function apart by real types, not by their names.
+    work.__annotations__ = {
+        "key": tuple[pa.Scalar, ...],
+        "batches": Iterator[pa.RecordBatch],
+        "return": Iterator[pa.RecordBatch],
+    }
+    return work
+
+
+def _messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
+    names = ("stream", "task", "part", "rows", "newest", "blob")
+    for batch in batches:
+        plain = [batch.column(name).to_pylist() for name in names]
+        for row in zip(*plain, strict=True):
+            yield Message(*row)

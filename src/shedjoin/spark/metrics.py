@@ -1,0 +1,191 @@
+"""What a running query says of itself: one row a shard and micro-batch, and the same for the whole query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from shedjoin.quality.live import LIVE_COLUMNS, RecallEstimate, combine
+
+Row = Mapping[str, Any]
+
+_COUNTS = (
+    "rows_left",
+    "rows_right",
+    "nulls",
+    "late",
+    "results",
+    "evicted",
+    "scheduled",
+    "expired",
+)
+_LEVELS = ("resident_left", "resident_right", "bytes_left", "bytes_right")
+_RECALLS = (
+    "recall",
+    "recall_low",
+    "recall_high",
+    "importance_recall",
+    "importance_recall_low",
+    "importance_recall_high",
+)
+
+#: One row a shard and micro-batch. Counts are of this batch; residents, bytes, clocks and recall are as they stood at its end.
+METRIC_SCHEMA = pa.schema(
+    [
+        pa.field("batch", pa.int64(), nullable=False),
+        pa.field("shard", pa.int32(), nullable=False),
+        pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
+        *(pa.field(name, pa.int64(), nullable=False) for name in (*_COUNTS, *_LEVELS)),
+        pa.field("clock_left", pa.int64()),
+        pa.field("clock_right", pa.int64()),
+        pa.field("state_bytes", pa.int64(), nullable=False),
+        pa.field("seconds", pa.float64(), nullable=False),
+        pa.field("restored", pa.bool_(), nullable=False),
+        *(pa.field(name, pa.float64()) for name in (*_RECALLS, *LIVE_COLUMNS)),
+    ]
+)
+
+_WORDS = {
+    "int64": "bigint",
+    "int32": "int",
+    "double": "double",
+    "bool": "boolean",
+    "timestamp[us, tz=UTC]": "timestamp",
+}
+
+#: The same for Spark.
+METRIC_DDL = ", ".join(f"{field.name} {_WORDS[str(field.type)]}" for field in METRIC_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A query, or a part of it, as one: counts added up, levels as they are now.
+
+    Attributes
+    ----------
+    batches
+        The first and the last micro-batch.
+    shards
+        How many there are.
+    since, at
+        When the first and the last of these batches ended.
+    seconds
+        Time spent in the join: of each batch that of its slowest shard.
+    resident_left, resident_right, bytes_left, bytes_right
+        Stored now, in all shards.
+    peak_tuples, peak_bytes
+        The most that was stored at the end of a batch.
+    recall
+        Since the query's first batch. None without a budget: then nothing is shed.
+    """
+
+    batches: tuple[int, int]
+    shards: int
+    since: datetime
+    at: datetime
+    rows_left: int
+    rows_right: int
+    nulls: int
+    late: int
+    results: int
+    evicted: int
+    scheduled: int
+    expired: int
+    resident_left: int
+    resident_right: int
+    bytes_left: int
+    bytes_right: int
+    peak_tuples: int
+    peak_bytes: int
+    state_bytes: int
+    seconds: float
+    restored: int
+    recall: RecallEstimate | None
+
+    @property
+    def rows(self) -> int:
+        return self.rows_left + self.rows_right
+
+    @property
+    def shed(self) -> int:
+        return self.evicted + self.scheduled + self.late
+
+    @property
+    def shed_share(self) -> float:
+        """Which part of the rows was shed."""
+        return self.shed / self.rows if self.rows else 0.0
+
+    @property
+    def resident(self) -> int:
+        return self.resident_left + self.resident_right
+
+    @property
+    def stored_bytes(self) -> int:
+        return self.bytes_left + self.bytes_right
+
+
+def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
+    """Metric rows of any batches and shards as one; None if there are none.
+
+    Parameters
+    ----------
+    rows
+        With the columns of `METRIC_SCHEMA`, in any order.
+    level
+        Of the limits of recall.
+    """
+    known = list(rows)
+    if not known:
+        return None
+    batches: dict[int, list[Row]] = {}
+    for row in known:
+        batches.setdefault(row["batch"], []).append(row)
+    last = latest(known)
+    counts = {name: sum(row[name] for row in known) for name in (*_COUNTS, "state_bytes", "restored")}
+    levels = {name: sum(row[name] for row in last) for name in _LEVELS}
+    return Summary(
+        batches=(min(batches), max(batches)),
+        shards=len(last),
+        since=min(row["at"] for row in known),
+        at=max(row["at"] for row in known),
+        peak_tuples=max(_sum(some, "resident_left", "resident_right") for some in batches.values()),
+        peak_bytes=max(_sum(some, "bytes_left", "bytes_right") for some in batches.values()),
+        seconds=sum(max(row["seconds"] for row in some) for some in batches.values()),
+        recall=recall_of(last, level=level),
+        **counts,
+        **levels,
+    )
+
+
+def by_batch(rows: Iterable[Row], *, level: float = 0.95) -> list[Summary]:
+    """One summary a micro-batch, in order: recall is since the query's beginning, all else of the batch."""
+    batches: dict[int, list[Row]] = {}
+    for row in rows:
+        batches.setdefault(row["batch"], []).append(row)
+    found = [summarise(batches[batch], level=level) for batch in sorted(batches)]
+    return [summary for summary in found if summary is not None]
+
+
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """The last row of each shard, in their order."""
+    last: dict[int, Row] = {}
+    for row in rows:
+        if row["shard"] not in last or last[row["shard"]]["batch"] <= row["batch"]:
+            last[row["shard"]] = row
+    return [last[shard] for shard in sorted(last)]
+
+
+def recall_of(rows: Iterable[Row], *, level: float = 0.95, recent: bool = False) -> RecallEstimate | None:
+    """The recall of a query from one row of each of its shards; None unless all of them have watched from the beginning."""
+    parts = list(rows)
+    if not parts or any(row.get("live_results") is None for row in parts):
+        return None
+    return combine(parts, level, recent=recent)
+
+
+def _sum(rows: Iterable[Row], *names: str) -> int:
+    return sum(row[name] for row in rows for name in names)

@@ -1,0 +1,421 @@
+"""One shard of the join: blobs in, blobs out, state kept. Runs inside Spark's stateful operator, and without it in batch."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from shedjoin.batch import ROW_BYTES, Batch
+from shedjoin.budget import Budget
+from shedjoin.engine.codes import WHY
+from shedjoin.engine.engine import Engine
+from shedjoin.engine.output import ShedLog
+from shedjoin.engine.state import NEVER
+from shedjoin.errors import SnapshotError
+from shedjoin.quality.live import LiveRecall
+from shedjoin.spark.cache import Copy, cache_root
+from shedjoin.spark.exchange import INPUT, METRIC, OWN, RESULT, SHED, from_blob, to_blob
+from shedjoin.spark.keys import SIDES
+from shedjoin.spark.metrics import METRIC_SCHEMA
+from shedjoin.spark.payload import Payload, gather
+from shedjoin.spark.state import (
+    FORMAT,
+    Blobs,
+    EngineLog,
+    Store,
+    load_payload,
+    read_head,
+    redo_blob,
+    save_payload,
+    write_head,
+)
+from shedjoin.spec import JoinSpec
+
+STREAMS = 2
+#: Results leave in blobs of about this many bytes and at most this many rows.
+BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
+Integers = NDArray[np.int64]
+Given = tuple[str, bytes]
+
+
+class Message(NamedTuple):
+    """What a packing task sent this shard."""
+
+    stream: int
+    task: int
+    part: int
+    rows: int
+    newest: int
+    blob: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What every shard is told, as plain data."""
+
+    spec: dict[str, Any]
+    labels: tuple[int, ...]
+    seed: int
+    kept: tuple[tuple[int, ...], tuple[int, ...]]  # of the columns that travel, those that results are made of
+    signature: dict[str, Any]  # what may not change while the checkpoint lives, beside the spec
+    kinds: tuple[str, ...]
+    cache: str | bool | None
+
+    @property
+    def shards(self) -> int:
+        return len(self.labels)
+
+    def spec_of(self, shard: int) -> JoinSpec:
+        """The join of one shard: its share of the memory."""
+        spec = JoinSpec.from_dict(self.spec)
+        return spec if spec.budget is None else spec.with_budget(share_of(spec.budget, shard, self.shards))
+
+    def seed_of(self, shard: int) -> int:
+        return (self.seed + shard) % 2**64
+
+    def live_of(self, shard: int, spec: JoinSpec) -> LiveRecall | None:
+        """A new estimate of recall, if it is to be told: of a join with a budget."""
+        if METRIC not in self.kinds or spec.budget is None:
+            return None
+        return LiveRecall(spec, seed=self.seed_of(shard))
+
+
+def share_of(budget: Budget, shard: int, shards: int) -> Budget:
+    """One shard's part of a budget: all parts add up to the whole.
+
+    Examples
+    --------
+    >>> [share_of(Budget(tuples=11), shard, 3).tuples for shard in range(3)]
+    [4, 4, 3]
+    """
+    share = budget.total // shards + (shard < budget.total % shards)
+    return replace(budget, tuples=share) if budget.unit == "tuples" else replace(budget, bytes=share)
+
+
+class Arrived(NamedTuple):
+    """A micro-batch, in order: the engine's columns, and the tables of each stream."""
+
+    batch: Batch
+    clocks: tuple[int | None, int | None]
+    tables: list[pa.RecordBatch | None]
+
+
+def arrange(messages: Iterable[Message]) -> Arrived:
+    """Rows of both streams sorted by time; on equal times left first, then by task and place in it."""
+    ordered = sorted(messages, key=lambda message: (message.stream, message.task, message.part))
+    clocks: list[int | None] = []
+    tables: list[pa.RecordBatch | None] = []
+    for stream in range(STREAMS):
+        mine = [message for message in ordered if message.stream == stream]
+        newest = max((message.newest for message in mine), default=NEVER)
+        clocks.append(None if newest == NEVER else newest)
+        parts = [rows for message in mine if message.blob is not None for rows in from_blob(message.blob)]
+        tables.append(_sorted_by_time(parts) if parts else None)
+    return Arrived(_interleaved(tables), (clocks[0], clocks[1]), tables)
+
+
+def _sorted_by_time(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    table = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+    ts = table.column("ts").to_numpy()
+    if (np.diff(ts) >= 0).all():
+        return table
+    return table.take(pa.array(np.argsort(ts, kind="stable")))
+
+
+def _interleaved(tables: list[pa.RecordBatch | None]) -> Batch:
+    sides = [_columns(table, stream) for stream, table in enumerate(tables) if table is not None]
+    if not sides:
+        return Batch.of()
+    if len(sides) == 1:
+        return sides[0]
+    both = Batch(*(np.concatenate(parts) for parts in zip(*(side.fields() for side in sides), strict=True)))
+    return both.take(np.argsort(both.ts, kind="stable"))
+
+
+def _columns(table: pa.RecordBatch, stream: int) -> Batch:
+    rows = table.num_rows
+    key, ts, importance, size = (table.column(name) for name in OWN)
+    return Batch(
+        stream=np.full(rows, stream, np.int64),
+        key=key.fill_null(0).to_numpy(zero_copy_only=False),
+        null=np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
+        ts=ts.to_numpy(),
+        importance=np.ones(rows) if pa.types.is_null(importance.type) else importance.to_numpy(),
+        bytes=np.full(rows, ROW_BYTES, np.int64) if pa.types.is_null(size.type) else size.to_numpy(),
+    )
+
+
+class Shard:
+    """One shard, for one micro-batch.
+
+    Parameters
+    ----------
+    job
+        The join.
+    number
+        Which shard of it.
+    store
+        Where its state is kept; None: nowhere (a batch join begins and ends with its input).
+    """
+
+    def __init__(self, job: Job, number: int, store: Store | None = None) -> None:
+        self.job = job
+        self.number = number
+        self.spec = job.spec_of(number)
+        self.store = store
+        self.blobs = Blobs(store) if store is not None else None
+        self.head: dict[str, Any] | None = None
+        self.log = EngineLog()
+        self.copy: Copy | None = None
+        self.lineage = ""
+        self.batches = 0
+        self.restored = False
+        self.engine: Engine
+        self.live: LiveRecall | None = None
+        self.payloads = [Payload(), Payload()]
+
+    def run(self, messages: Iterable[Message]) -> Iterator[Given]:
+        """Take in a micro-batch, give what comes of it, and save the state."""
+        began = time.perf_counter()
+        try:
+            self._open()
+            before = self.engine.counters
+            changed = self._change_budget()
+            arrived = arrange(messages)
+            seqs = self.engine.arrived
+            yield from self._echo(arrived, seqs)
+            self._store_payload(arrived, seqs)
+            yield from self._join(arrived, changed)
+            self._save(arrived)
+            if METRIC in self.job.kinds:
+                yield METRIC, self._metric(before, seqs, time.perf_counter() - began)
+        except BaseException:  # a copy that was begun on is no copy any more; also when Spark stops reading
+            if self.copy is not None:
+                self.copy.discard()
+            raise
+
+    # --------------------------------------------------------------------------------------------------- the state
+
+    def _open(self) -> None:
+        """The state as of the last micro-batch."""
+        self.head = read_head(self.store) if self.store is not None else None
+        if self.head is None or self.blobs is None:
+            self.engine = self.spec.build(seed=self.job.seed_of(self.number))
+            self.live = self.job.live_of(self.number, self.spec)
+            self.lineage = secrets.token_hex(16)
+            return
+        check_same(self.head["join"], self._signature())
+        self.lineage = self.head["lineage"]
+        self.batches = self.head["batches"]
+        self.log = EngineLog(self.head["engine"])
+        was = self._old_spec(self.head)
+        # An estimate that did not see the beginning would be wrong: none is better.
+        self.live = self.job.live_of(self.number, was) if self.head["live"] else None
+        if not self._open_copy(was):
+            self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number), self.live)
+            self.payloads = [load_payload(self.blobs, kept["segments"], kept["next"]) for kept in self.head["payloads"]]
+            self.restored = True
+
+    def _old_spec(self, head: dict[str, Any]) -> JoinSpec:
+        """The join as it was when the state was saved: the budget may have been another."""
+        return JoinSpec.from_dict({**self.spec.to_dict(), "budget": head["budget"]})
+
+    def _change_budget(self) -> ShedLog:
+        """Fit what is stored into the budget of now; returns what had to go."""
+        if self.head is None or self.blobs is None or self._old_spec(self.head).budget == self.spec.budget:
+            return ShedLog()
+        out = self.engine.set_budget(self.spec.budget)
+        if self.live is not None:
+            self.live.follow(Batch.of(), out)
+        # The log of batches knows nothing of budgets: it begins anew after a change.
+        self.log.rebase(self.blobs, self.engine, self.live)
+        return out.shed
+
+    def _open_copy(self, spec: JoinSpec) -> bool:
+        root = cache_root(self.job.cache)
+        assert self.head is not None
+        self.copy = Copy.take(root, self.lineage, self.head["token"]) if root is not None else None
+        if self.copy is None:
+            return False
+        try:
+            self.engine, self.payloads, saved = self.copy.load(spec.plan())
+            if self.live is not None:
+                self.live._load(saved)
+        except SnapshotError:
+            self.copy.discard()
+            self.copy = None
+            return False
+        return True
+
+    def _signature(self) -> dict[str, Any]:
+        spec = self.spec.to_dict()
+        spec.pop("budget", None)
+        # Its own number is part of it: no shard ever takes up the state of another.
+        return {
+            **spec,
+            "seed": self.job.seed,
+            "shards": list(self.job.labels),
+            "shard": self.number,
+            **self.job.signature,
+        }
+
+    def _save(self, arrived: Arrived) -> None:
+        if self.blobs is None or self.store is None:
+            return
+        for stream, payload in enumerate(self.payloads):
+            payload.tidy(self.engine.residents[stream], partial(self.engine.live, stream))
+        self.log.append(self.blobs, redo_blob(arrived.batch, arrived.clocks))
+        if self.log.is_long:
+            self.log.rebase(self.blobs, self.engine, self.live)
+        before = self.head["payloads"] if self.head is not None else [{"segments": []}] * STREAMS
+        token = secrets.token_hex(16)
+        head = {
+            "format": FORMAT,
+            "token": token,
+            "lineage": self.lineage,
+            "join": self._signature(),
+            "budget": self.spec.to_dict().get("budget"),
+            "batches": self.batches + 1,
+            "live": self.live is not None,
+            "engine": self.log.entry,
+            "payloads": [
+                {
+                    "segments": save_payload(self.blobs, stream, payload, before[stream]["segments"]),
+                    "next": payload.next_number,
+                }
+                for stream, payload in enumerate(self.payloads)
+            ],
+        }
+        self.blobs.written += write_head(self.store, head)
+        self._leave_copy(token)
+
+    def _leave_copy(self, token: str) -> None:
+        root = cache_root(self.job.cache)
+        if root is None:
+            return
+        if self.copy is None:
+            try:
+                self.copy = Copy.new(root, self.lineage)
+            except OSError:
+                return
+        self.copy.give(token, self.engine, self.payloads, self.live.to_bytes() if self.live is not None else b"")
+
+    # ------------------------------------------------------------------------------------------------------ the join
+
+    def _store_payload(self, arrived: Arrived, seqs: tuple[int, int]) -> None:
+        for stream, table in enumerate(arrived.tables):
+            if table is not None:
+                kept = [len(OWN) + place for place in self.job.kept[stream]]
+                self.payloads[stream].add(table.select(kept), seqs[stream])
+
+    def _join(self, arrived: Arrived, changed: ShedLog) -> Iterator[Given]:
+        yield from self._shed(changed)
+        logs, late = [], 0
+        for out in self.engine.chunks(arrived.batch, limit=self._limit(), clocks=arrived.clocks):
+            if len(out):
+                yield RESULT, to_blob(*gather(self.payloads[0], self.payloads[1], (out.left, out.right)))
+            if self.live is not None:
+                self.live.deliver(out.importance)
+                logs.append(out.shed.records())
+                late += out.stats["late"]
+            yield from self._shed(out.shed)
+        if self.live is not None:
+            self.live.watch(arrived.batch, ShedLog(logs), late)
+
+    def _limit(self) -> int:
+        """How many results make a blob."""
+        rows = [max(payload.rows, 1) for payload in self.payloads]
+        width = sum(payload.nbytes / count for payload, count in zip(self.payloads, rows, strict=True))
+        return int(min(BLOB_ROWS, max(BLOB_BYTES / max(width, 1.0), 256)))
+
+    def _shed(self, log: ShedLog) -> Iterator[Given]:
+        if SHED in self.job.kinds and len(log):
+            rows, seen = len(log), log.seen
+            columns = {
+                "shard": pa.array(np.full(rows, self.number, np.int32)),
+                "stream": pa.array(log.stream.astype(np.int32)),
+                "seq": pa.array(log.seq),
+                "ts": pa.array(log.ts),
+                "key": pa.array(log.key),
+                "left_at": pa.array(log.when),
+                "why": pa.array(np.array(WHY, dtype=object)[log.why], pa.string()),
+                "seen_left": pa.array(seen[:, 0]),
+                "seen_right": pa.array(seen[:, 1]),
+                "batch": pa.array(np.full(rows, self.batches, np.int64)),
+            }
+            yield SHED, to_blob(pa.RecordBatch.from_pydict(columns))
+
+    def _metric(self, before: dict[str, int], seqs: tuple[int, int], seconds: float) -> bytes:
+        """One row that says how the shard fared in this micro-batch."""
+        engine = self.engine
+        done = {name: total - before.get(name, 0) for name, total in engine.counters.items()}
+        sizes = engine.stored_bytes
+        known: dict[str, Any] = {
+            "batch": self.batches,
+            "shard": self.number,
+            "at": datetime.now(UTC),
+            "nulls": done["null"],
+            **{name: done[name] for name in ("late", "results", "evicted", "scheduled", "expired")},
+            "state_bytes": self.blobs.written if self.blobs is not None else 0,
+            "seconds": seconds,
+            "restored": self.restored,
+        }
+        for stream, side in enumerate(SIDES):
+            known[f"rows_{side}"] = engine.arrived[stream] - seqs[stream]
+            known[f"resident_{side}"] = engine.residents[stream]
+            known[f"bytes_{side}"] = sizes[stream]
+            known[f"clock_{side}"] = engine.clocks[stream]
+        if self.live is not None:
+            now = self.live.estimate()
+            known |= self.live.sums()
+            known |= {"recall": now.recall, "recall_low": now.low, "recall_high": now.high}
+            known |= {
+                "importance_recall": now.importance,
+                "importance_recall_low": now.importance_low,
+                "importance_recall_high": now.importance_high,
+            }
+        arrays = [pa.array([known.get(field.name)], field.type) for field in METRIC_SCHEMA]
+        return to_blob(pa.RecordBatch.from_arrays(arrays, schema=METRIC_SCHEMA))
+
+    def _echo(self, arrived: Arrived, seqs: tuple[int, int]) -> Iterator[Given]:
+        """The input rows with their numbers, for an archive."""
+        for stream, table in enumerate(arrived.tables):
+            if table is None or INPUT[stream] not in self.job.kinds:
+                continue
+            for start in range(0, table.num_rows, BLOB_ROWS):
+                part = table.slice(start, BLOB_ROWS)
+                rows = part.num_rows
+                imp = part.column("importance")
+                numbers = [
+                    pa.array(np.full(rows, self.number, np.int32)),
+                    pa.array(np.arange(rows, dtype=np.int64) + seqs[stream] + start),
+                    part.column("key"),
+                    part.column("ts"),
+                    pa.array(np.ones(rows)) if pa.types.is_null(imp.type) else imp,
+                ]
+                columns = [*part.columns[len(OWN) :], *numbers]
+                yield (
+                    INPUT[stream],
+                    to_blob(pa.RecordBatch.from_arrays(columns, names=[f"a{i}" for i in range(len(columns))])),
+                )
+
+
+def check_same(was: dict[str, Any], now: dict[str, Any]) -> None:
+    """A checkpoint goes on only with the join that made it."""
+    for name in {**was, **now}:
+        if was.get(name) != now.get(name):
+            raise SnapshotError(
+                f"this checkpoint belongs to a join with another {name}: it has {was.get(name)!r}, this query "
+                f"{now.get(name)!r}. "
+                "While a checkpoint lives the budget may change; window, keys, time, policy, lateness, shards, seed and columns "
+                "may not: put them back, or start from a new checkpoint"
+            )

@@ -1,0 +1,75 @@
+"""The output directory of `start`, read again: its archive, and which batches are complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shedjoin.errors import InputError
+from shedjoin.spark.archive import SHED_DDL, Archive, Layout
+from shedjoin.spark.ledger import read_if_there
+from shedjoin.spark.start import read_job
+from shedjoin.spec import JoinSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SIDES = ("left", "right")
+_NUMBERS = "_sj_shard int, _sj_seq bigint, _sj_key bigint, _sj_ts bigint, _sj_imp double, _sj_batch int"
+
+
+def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archive, int]:
+    """The archive of an output directory, and the last batch that is complete (-1: none)."""
+    job = check_archive(folder)
+    spark = spark or active_session()
+    last = last_complete(spark, folder)
+    layout = Layout(
+        tuple((left, right) for left, right in job["on"]),
+        tuple((name, SIDES.index(side), source) for name, side, source in job["columns"]),
+    )
+    left, right = (
+        table(spark, f"{folder}/archive/{side}", _nothing(layout, stream)) for stream, side in enumerate(SIDES)
+    )
+    shed = table(spark, f"{folder}/shed", SHED_DDL)
+    return Archive(left, right, shed, JoinSpec.from_dict(job["spec"]).windows, layout), last
+
+
+def check_archive(folder: str) -> dict[str, Any]:
+    """What was run there; a clear word if it cannot be refined."""
+    job = read_job(folder)
+    if job is None:
+        raise InputError(f"{folder} is not the output directory of a join: it has no job.json")
+    if not job["archive"]:
+        raise InputError(f"{folder} has no archive, without which nothing can be refined: start it with archive=True")
+    return job
+
+
+def last_complete(spark: SparkSession, folder: str) -> int:
+    """The last batch of which everything is written: its metrics are the last thing that is."""
+    from pyspark.sql import functions as F
+
+    told = table(spark, f"{folder}/metrics", "batch int").agg(F.max("batch")).first()
+    return -1 if told is None or told[0] is None else int(told[0])
+
+
+def table(spark: SparkSession, path: str, otherwise: str) -> DataFrame:
+    """A table with one directory a batch; an empty one of the other schema while there is none."""
+    frame = read_if_there(spark, "parquet", path, flat=False)
+    return spark.createDataFrame([], otherwise) if frame is None else frame
+
+
+def _nothing(layout: Layout, stream: int) -> str:
+    """The columns of a stream of which no row has come: their types are not known, but there are no rows either."""
+    names = [pair[stream] for pair in layout.keys]
+    names += [source for _, side, source in layout.columns if side == stream]
+    unique = dict.fromkeys(name.replace("`", "``") for name in names)
+    return ", ".join([*(f"`{name}` void" for name in unique), _NUMBERS])
+
+
+def active_session() -> SparkSession:
+    """The session in use; a clear word if there is none."""
+    from pyspark.sql import SparkSession
+
+    found = SparkSession.getActiveSession()
+    if found is None:
+        raise InputError("there is no Spark session: make one with shedjoin.spark.session(), or pass spark=...")
+    return found

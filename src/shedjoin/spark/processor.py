@@ -1,0 +1,66 @@
+"""The shard inside Spark's stateful operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from shedjoin.spark.operator import Job, Message, Shard
+
+
+class SparkStore:
+    """The state variables of one grouping key."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._head = handle.getValueState("head", "value binary")
+        self._blobs = handle.getMapState("blobs", "name string, part int", "value binary")
+
+    def head(self) -> bytes | None:
+        found = self._head.get()
+        return None if found is None else bytes(found[0])
+
+    def set_head(self, value: bytes) -> None:
+        self._head.update((value,))
+
+    def get(self, name: str, part: int) -> bytes | None:
+        found = self._blobs.getValue((name, part))
+        return None if found is None else bytes(found[0])
+
+    def put(self, name: str, part: int, value: bytes) -> None:
+        self._blobs.updateValue((name, part), (value,))
+
+    def remove(self, name: str, part: int) -> None:
+        self._blobs.removeKey((name, part))
+
+
+class ShardProcessor(StatefulProcessor):
+    """Each grouping key is the label of a shard; each input row a message to it."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._store = SparkStore(handle)
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        shard = self._job.labels.index(int(key[0]))
+        messages = (
+            Message(int(stream), int(task), int(part), int(size), int(newest), blob)
+            for frame in rows
+            for stream, task, part, size, newest, blob in frame[
+                ["stream", "task", "part", "rows", "newest", "blob"]
+            ].itertuples(index=False)
+        )
+        for kind, blob in Shard(self._job, shard, self._store).run(messages):
+            yield pd.DataFrame({"kind": [kind], "shard": [shard], "blob": [blob]})
+
+    def close(self) -> None:
+        """Nothing is held between micro-batches."""

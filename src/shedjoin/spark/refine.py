@@ -1,0 +1,270 @@
+"""`refine`: the results that shedding cost, from the archive. Results and refined rows together are the exact join.
+
+das2003's load smoothing: shed while the stream is faster than the memory allows, write down what was given up, and complete
+the answer when there is time. A batch job; it may run again and again while the table grows, and brings each missing row once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shedjoin.errors import InputError, SpecError
+from shedjoin.spark.archive import Archive
+from shedjoin.spark.ledger import Ledger, Step, read_if_there
+from shedjoin.spark.missing import Span, missing_pairs
+from shedjoin.spark.output import open_archive
+from shedjoin.window import RowWindow, TimeWindow
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+SIDES = ("left", "right")
+_IDS = ("_sj_shard", "_sj_left", "_sj_right", "_sj_left_ts", "_sj_right_ts")
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """What a refinement brought.
+
+    Attributes
+    ----------
+    rows
+        All refined rows so far: with the results, the exact join.
+    count
+        How many those are.
+    new
+        How many of them this call has added.
+    batches
+        The last batch that is refined; None if there was none.
+    incomplete_left, incomplete_right
+        Rows of each stream that had missed some partner, and had to be read again.
+    """
+
+    rows: DataFrame
+    count: int
+    new: int
+    batches: int | None
+    incomplete_left: int
+    incomplete_right: int
+
+    @property
+    def arm(self) -> int:
+        """The Archive-metric of das2003: rows that did not meet all their partners."""
+        return self.incomplete_left + self.incomplete_right
+
+
+def refine(
+    source: str | Path | Archive,
+    *,
+    into: str | Path | None = None,
+    upto: int | None = None,
+    spark: SparkSession | None = None,
+) -> Refinement:
+    """Bring the missing results of a join, those of late rows included.
+
+    Parameters
+    ----------
+    source
+        The output directory of `start`, written with an archive; or an `Archive` of DataFrames.
+    into
+        Where refined rows are kept (Parquet, one directory a call), with a note of which batches are done: a call later
+        refines only what is new.
+        Default: `refined` in the output directory; for an `Archive` nowhere (the rows are made anew by each call).
+    upto
+        The last batch to look at. Default: the last one that is complete.
+    spark
+        The session. Default: the active one.
+
+    Notes
+    -----
+    One refinement of a directory at a time.
+    """
+    archive, target, last = _opened(source, into, spark)
+    if upto is not None and (isinstance(upto, bool) or not isinstance(upto, int) or upto < 0):
+        raise SpecError(f"upto must be the number of a batch, from 0 on, not {upto!r}")
+    upto = last if upto is None else min(upto, last)
+    if target is None:
+        return _unstored(archive.upto(upto), upto)
+    ledger = Ledger(archive.left.sparkSession, f"{target}/_ledger")
+    new = 0
+    while (step := _next_step(ledger, upto)) is not None:
+        new += _refine_step(archive.upto(step.upto), step, ledger, target)
+    return _so_far(archive, ledger.done(), target, new)
+
+
+def _opened(
+    source: str | Path | Archive, into: str | Path | None, spark: SparkSession | None
+) -> tuple[Archive, str | None, int]:
+    """The archive, where refined rows go, and the last complete batch."""
+    if isinstance(source, Archive):
+        return source, None if into is None else str(into), _last_batch(source)
+    archive, last = open_archive(str(source), spark)
+    return archive, str(into or f"{source}/refined"), last
+
+
+def _last_batch(archive: Archive) -> int:
+    from pyspark.sql import functions as F
+
+    parts = [archive.side(stream).select(F.col("_sj_batch").alias("batch")) for stream in (0, 1)]
+    last = parts[0].unionAll(parts[1]).agg(F.max("batch")).first()
+    return -1 if last is None or last[0] is None else int(last[0])
+
+
+def _next_step(ledger: Ledger, upto: int) -> Step | None:
+    """What was begun and not finished; then what is new."""
+    begun = ledger.unfinished()
+    if begun is not None:
+        return begun
+    done = ledger.done()
+    after = done[-1].upto if done else None
+    if upto <= (-1 if after is None else after):
+        return None
+    step = Step(after, upto, arrived=done[-1].arrived if done else {})
+    ledger.plan(step)
+    return step
+
+
+def _refine_step(archive: Archive, step: Step, ledger: Ledger, target: str) -> int:
+    """Do a step and note it; returns the number of its rows."""
+    new = _New.of(archive, step)
+    pairs = missing_pairs(new.reachable(archive), Span(step.after, step.arrived))
+    found = _results(archive, pairs, *_IDS).persist()
+    try:  # readers see the last batch of the step as a column, as they do in `results`
+        found.drop(*_IDS).write.mode("overwrite").parquet(f"{target}/sj_batch={step.upto}")
+        rows = found.count()
+        incomplete = _newly_incomplete(found, step, ledger.done(), f"{target}/_incomplete", new.oldest(archive))
+    finally:
+        found.unpersist()
+    ledger.finish(
+        replace(step, rows=rows, incomplete_left=incomplete[0], incomplete_right=incomplete[1], arrived=new.arrived)
+    )
+    return rows
+
+
+def _so_far(archive: Archive, done: list[Step], target: str, new: int) -> Refinement:
+    spark = archive.left.sparkSession
+    rows = read_if_there(spark, "parquet", target)
+    if rows is None:
+        rows = spark.createDataFrame([], _results(archive, missing_pairs(archive)).schema)
+    return Refinement(
+        rows=rows,
+        count=sum(step.rows for step in done),
+        new=new,
+        batches=done[-1].upto if done else None,
+        incomplete_left=sum(step.incomplete_left for step in done),
+        incomplete_right=sum(step.incomplete_right for step in done),
+    )
+
+
+def _unstored(archive: Archive, last: int) -> Refinement:
+    _New.of(archive, Step(None, last))  # sees that the archive is whole
+    found = _results(archive, missing_pairs(archive), *_IDS).persist()
+    incomplete = [int(_touched(found, stream).count()) for stream in (0, 1)]
+    count = found.count()
+    found.unpersist()
+    rows = _results(archive, missing_pairs(archive))
+    return Refinement(rows, count, count, last if last >= 0 else None, incomplete[0], incomplete[1])
+
+
+def _results(archive: Archive, pairs: DataFrame, *more: str) -> DataFrame:
+    assert archive.layout is not None  # Archive fills it in
+    return archive.layout.results(pairs, *more)
+
+
+def _touched(found: DataFrame, stream: int) -> DataFrame:
+    """The rows of a stream that missed a partner."""
+    from pyspark.sql import functions as F
+
+    name = SIDES[stream]
+    return found.select(
+        F.lit(stream).alias("stream"),
+        F.col("_sj_shard").alias("shard"),
+        F.col(f"_sj_{name}").alias("seq"),
+        F.col(f"_sj_{name}_ts").alias("ts"),
+    ).distinct()
+
+
+def _newly_incomplete(found: DataFrame, step: Step, done: list[Step], folder: str, oldest: int) -> tuple[int, int]:
+    """How many rows of each stream missed a partner now and had not before; they are noted for the next time."""
+    from pyspark.sql import functions as F
+
+    spark, keys = found.sparkSession, ["stream", "shard", "seq"]
+    touched = _touched(found, 0).unionAll(_touched(found, 1))
+    if done:  # of these alone: a step that is done again may have left a note of its own
+        known = spark.read.parquet(*(f"{folder}/{earlier.name}" for earlier in done)).where(F.col("ts") >= oldest)
+        touched = touched.join(known.select(*keys), keys, "left_anti")
+    touched.write.mode("overwrite").parquet(f"{folder}/{step.name}")
+    noted = spark.read.parquet(f"{folder}/{step.name}").groupBy("stream").count().collect()
+    counts = {row["stream"]: int(row["count"]) for row in noted}
+    return counts.get(0, 0), counts.get(1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """What the batches of a step have brought, of each shard."""
+
+    after: int | None
+    before: dict[int, tuple[int, int]]  # rows of each stream that had arrived, of each shard
+    arrived: dict[int, tuple[int, int]]  # the same at the end of the step
+    earliest: int | None  # the smallest time
+
+    @classmethod
+    def of(cls, archive: Archive, step: Step) -> _New:
+        """Counts the new rows, and sees that none is lost: an archive with a hole would make refined rows wrong in silence."""
+        from pyspark.sql import functions as F
+
+        totals = {shard: list(counts) for shard, counts in step.arrived.items()}
+        earliest: int | None = None
+        for stream, name in enumerate(SIDES):
+            rows = archive.side(stream)
+            if step.after is not None:
+                rows = rows.where(F.col("_sj_batch") > step.after)
+            found = rows.groupBy("_sj_shard").agg(
+                F.count("*").alias("rows"),
+                F.min("_sj_seq").alias("first"),
+                F.max("_sj_seq").alias("last"),
+                F.min("_sj_ts").alias("earliest"),
+            )
+            for row in found.collect():
+                counts = totals.setdefault(row["_sj_shard"], [0, 0])
+                if row["first"] != counts[stream] or row["last"] - row["first"] + 1 != row["rows"]:
+                    raise InputError(
+                        f"the archive of {name} is not whole: shard {row['_sj_shard']} has {row['rows']} rows with numbers from "
+                        f"{row['first']} to {row['last']}, where {counts[stream]} should come first and none be left out"
+                    )
+                counts[stream] += row["rows"]
+                earliest = row["earliest"] if earliest is None else min(earliest, row["earliest"])
+        arrived = {shard: (counts[0], counts[1]) for shard, counts in totals.items()}
+        return cls(step.after, step.arrived, arrived, earliest)
+
+    def oldest(self, archive: Archive) -> int:
+        """No row of a new pair is older than this."""
+        if self.earliest is None or any(isinstance(window, RowWindow) for window in archive.windows):
+            return -(2**62)
+        return self.earliest - max(window.size for window in archive.windows)
+
+    def reachable(self, archive: Archive) -> Archive:
+        """The archive without old rows that no new row can reach: they need not be read."""
+        from pyspark.sql import functions as F
+
+        if self.after is None:
+            return archive
+        left, right = (
+            archive.side(stream).where(self._keeps(archive, stream, "_sj_batch", "_sj_ts", "_sj_seq"))
+            for stream in (0, 1)
+        )
+        shed = [(F.col("stream") == stream) & self._keeps(archive, stream, "batch", "ts", "seq") for stream in (0, 1)]
+        return replace(archive, left=left, right=right, shed=archive.shed.where(shed[0] | shed[1]))
+
+    def _keeps(self, archive: Archive, stream: int, batch: str, ts: str, seq: str) -> Column:
+        from pyspark.sql import functions as F
+
+        new = F.col(batch) > F.lit(self.after)
+        match archive.windows[stream]:
+            case TimeWindow(length):
+                return new if self.earliest is None else new | (F.col(ts) > self.earliest - length)
+            case RowWindow(rows):
+                fewest = min((counts[stream] for counts in self.before.values()), default=0)
+                return new | (F.col(seq) >= fewest - rows)

@@ -1,0 +1,145 @@
+"""A Spark session that shedjoin can run on: sets what must be set, and leaves what the user has set."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from shedjoin.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+#: Set unless the user has set it.
+SETTINGS = {
+    # The only state store that Spark's arbitrary state works with.
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    # A commit then writes what changed, and not whole files.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Rows go to Python in batches of this many; with the default of 10,000 each batch costs as much as its rows.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+PARTITIONS = "spark.sql.shuffle.partitions"
+#: For a process that is there for one job, on this machine: reached by nobody, and it says nothing but what is wrong.
+ALONE = {
+    "spark.master": "local[*]",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, check: bool = True) -> SparkSession:
+    """A session that is ready for `shed_join`.
+
+    Parameters
+    ----------
+    builder
+        A `SparkSession.builder` with settings of your own; default: Spark in this process, on all cores.
+    settings
+        More settings of Spark, by their full names.
+    check
+        Run a tiny job that sees whether workers can import shedjoin.
+    """
+    # With a virtualenv that is not activated, workers would take the system's Python.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", os.environ["PYSPARK_PYTHON"])
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise EnvironmentProblem("shedjoin.spark needs pyspark: pip install 'shedjoin[spark]'") from None
+    builder = SparkSession.builder if builder is None else builder
+    for name, value in (settings or {}).items():
+        builder = builder.config(name, value)
+    spark: SparkSession = builder.getOrCreate()
+    return prepare(spark, check=check)
+
+
+@contextmanager
+def own_session(settings: Mapping[str, str], *, check: bool = True) -> Iterator[SparkSession]:
+    """A session for one piece of work, stopped at its end; or the one that this process has, which goes on."""
+    from pyspark.sql import SparkSession
+
+    before = SparkSession.getActiveSession()
+    spark = session(settings=alone(settings), check=check)
+    try:
+        yield spark
+    finally:
+        if before is None:
+            spark.stop()
+
+
+def alone(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings for a process of its own: on a cluster, or through Connect, they are what was given."""
+    if "spark.remote" in settings:
+        return dict(settings)
+    if not settings.get("spark.master", "local").startswith("local"):
+        return {"spark.log.level": ALONE["spark.log.level"], **settings}
+    return {**ALONE, **settings}
+
+
+def prepare(spark: SparkSession, *, check: bool = True) -> SparkSession:
+    """Set on a session what `shed_join` needs and the user has not set; returns it."""
+    mine = _set_by_user(spark)
+    for name, value in SETTINGS.items():
+        if name not in mine:
+            spark.conf.set(name, value)
+    if PARTITIONS not in mine:
+        # Each shuffle partition is a task and a state store of its own in every micro-batch: 200 are too many for a few cores.
+        spark.conf.set(PARTITIONS, str(_parallelism(spark)))
+    if check:
+        check_workers(spark)
+    return spark
+
+
+def _set_by_user(spark: SparkSession) -> dict[str, str]:
+    found: Any = spark.conf.getAll
+    return dict(found() if callable(found) else found)
+
+
+def _parallelism(spark: SparkSession) -> int:
+    """How many tasks run at once, as Spark itself says."""
+    return max(1, spark.range(0, 1).sparkSession.range(0, 1 << 20).mapInArrow(_count, "n long").count())
+
+
+def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One row a task."""
+    import pyarrow as pa
+
+    for _ in batches:
+        pass
+    yield pa.RecordBatch.from_pydict({"n": pa.array([1], pa.int64())})
+
+
+def check_workers(spark: SparkSession) -> None:
+    """See that workers have the same shedjoin; a clear word if not."""
+    import shedjoin
+
+    mine = shedjoin.__version__
+
+    def version(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sys
+
+        import pyarrow as pa
+
+        for _ in batches:
+            try:
+                import shedjoin
+
+                found = shedjoin.__version__
+            except ImportError as reason:
+                found = f"{sys.executable}: {reason}"
+            yield pa.RecordBatch.from_pydict({"found": [found]})
+
+    theirs = spark.range(0, 1, 1, 1).mapInArrow(version, "found string").collect()[0]["found"]
+    if theirs != mine:
+        raise EnvironmentProblem(
+            f"Spark's workers cannot use this shedjoin ({mine}): {theirs}. Install shedjoin for the workers' Python, or set "
+            "PYSPARK_PYTHON to a Python that has it before the session is made"
+        )

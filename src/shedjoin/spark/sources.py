@@ -1,0 +1,93 @@
+"""Sources and sinks as data: what a job file says of them, and the DataFrames and writers that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shedjoin.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Formats that are directories of files.
+FILES = ("parquet", "orc", "csv", "json", "text")
+#: Of these, the ones whose files say which columns they have.
+TYPED = ("parquet", "orc", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A streaming source.
+
+    Parameters
+    ----------
+    name
+        What to call it in an error.
+    format, path, schema, options
+        As Spark's `readStream` takes them. Without a schema, that of the files that are there.
+    select
+        SQL expressions that make the columns of the stream; default: the columns as they are.
+    """
+
+    name: str
+    format: str
+    path: str | None = None
+    schema: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    select: tuple[str, ...] = ()
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The stream."""
+        from pyspark.errors import PySparkException
+
+        try:
+            reader = spark.readStream.format(self.format).options(**self.options)
+            if self.schema is not None:
+                reader = reader.schema(self.schema)
+            elif self.format in FILES:
+                reader = reader.schema(spark.read.format(self.format).options(**self.options).load(self.path).schema)
+            made = reader.load(self.path) if self.path is not None else reader.load()
+            return made.selectExpr(*self.select) if self.select else made
+        except PySparkException as reason:
+            raise InputError(f"{self.name} cannot be read: {first_line(reason)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where results go, micro-batch by micro-batch; what `start` takes as `sink`.
+
+    A directory of files gets one directory a micro-batch, overwritten when a batch is repeated after a failure: each row is
+    there once. Other formats are appended to, and have a repeated batch twice; `batch_column` lets their readers tell.
+
+    Parameters
+    ----------
+    format, path, options, mode
+        As Spark's `DataFrame.write` takes them.
+    batch_column
+        The name of a column with the number of the micro-batch, if there shall be one.
+    """
+
+    format: str
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    mode: str = "append"
+    batch_column: str | None = None
+
+    def __call__(self, results: DataFrame, number: int) -> None:
+        """Write the results of a micro-batch."""
+        if self.format in FILES:
+            folder = f"{self.path}/{self.batch_column or 'sj_batch'}={number}"
+            results.write.format(self.format).options(**self.options).mode("overwrite").save(folder)
+            return
+        if self.batch_column is not None:
+            from pyspark.sql import functions as F
+
+            results = results.withColumn(self.batch_column, F.lit(number).cast("long"))
+        results.write.format(self.format).options(**self.options).mode(self.mode).save(self.path)
+
+
+def first_line(reason: BaseException) -> str:
+    """What Spark says, without the stack."""
+    return str(reason).strip().split("\n", 1)[0].strip()

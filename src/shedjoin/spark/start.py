@@ -1,0 +1,195 @@
+"""`start`: one query that writes results, shed log, metrics and, if asked, an archive of the input, each exactly once."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shedjoin.errors import SpecError
+from shedjoin.spark.exchange import INPUT, METRIC, RESULT, SHED
+from shedjoin.spark.join import JoinPlan, Layout, plan_join, results_of, rows_of
+from shedjoin.spark.keys import SIDES
+from shedjoin.spark.metrics import METRIC_DDL
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+#: Columns of the shed log.
+SHED_DDL = (
+    "shard int, stream int, seq long, ts long, key long, left_at long, why string, seen_left long, seen_right long, "
+    "batch long"
+)
+#: What an archived row has beside the user's columns.
+ARCHIVED = (
+    ("_sj_shard", "integer"),
+    ("_sj_seq", "long"),
+    ("_sj_key", "long"),
+    ("_sj_ts", "long"),
+    ("_sj_imp", "double"),
+)
+JOB = "job.json"
+FORMAT = 1
+Sink = Callable[["DataFrame", int], None]
+
+
+def start(
+    left: DataFrame,
+    right: DataFrame,
+    *,
+    output: str | os.PathLike[str],
+    archive: bool = False,
+    sink: Sink | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    trigger: dict[str, Any] | None = None,
+    name: str | None = None,
+    **join: Any,
+) -> StreamingQuery:
+    """Start a join that also says what it shed and how it fares.
+
+    Below `output` there will be parquet files: `results`, `shed` (the shed log), `metrics` (one row a shard and micro-batch),
+    `archive/left` and `archive/right` (the input with its numbers), each with one directory a micro-batch. A micro-batch that is
+    repeated after a failure overwrites its own directories, so that every row is there exactly once. `job.json` says what was
+    run.
+
+    Parameters
+    ----------
+    left, right
+        Streaming DataFrames.
+    output
+        A directory; on a cluster one that all machines see.
+    archive
+        Keep the input, so that `refine` can complete the join.
+    sink
+        Takes the results of a micro-batch and its number, instead of the directory `results`. It may be called again with a
+        number it has seen: it must then replace what it wrote.
+    checkpoint
+        Default: `checkpoint` below `output`.
+    trigger
+        As in Spark, such as {"processingTime": "10 seconds"} or {"availableNow": True}.
+    name
+        Of the query.
+    join
+        The arguments of `shed_join`. Without `shards`, a query that goes on keeps the number it had.
+    """
+    folder = str(output)
+    before = read_job(folder)
+    if before is not None and join.get("shards") is None:
+        join["shards"] = before["shards"]
+    plan = plan_join(left, right, **join)
+    if not plan.streaming:
+        raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
+    if before is not None and before["archive"] != archive:
+        raise SpecError(
+            f"archive was {before['archive']} when {folder} was begun and is {archive} now: an archive is whole or none, so "
+            "start with another output directory"
+        )
+    write_job(folder, plan, archive)
+    kinds = (RESULT, SHED, METRIC, *(INPUT if archive else ()))
+    writer = (
+        plan.blobs(kinds)
+        .writeStream.foreachBatch(_writer(_Outputs.of(plan, folder, archive), sink))
+        .option("checkpointLocation", str(checkpoint or f"{folder}/checkpoint"))
+    )
+    if name is not None:
+        writer = writer.queryName(name)
+    if trigger is not None:
+        writer = writer.trigger(**trigger)
+    return writer.start()
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """What is written where. Knows no DataFrame, so that it can travel."""
+
+    folder: str
+    layout: Layout
+    archived: tuple[StructType, StructType] | None
+
+    @classmethod
+    def of(cls, plan: JoinPlan, folder: str, archive: bool) -> _Outputs:
+        from pyspark.sql.types import StructField, StructType
+
+        def nullable(schema: StructType) -> StructType:
+            """Spark's readers know no column that is never null."""
+            made = StructType([StructField(field.name, field.dataType) for field in schema])
+            for name, kind in ARCHIVED:
+                made = made.add(name, kind)
+            return made
+
+        schemas = (nullable(plan.sides[0].schema), nullable(plan.sides[1].schema))
+        return cls(folder, plan.layout(), schemas if archive else None)
+
+
+def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
+    def write(blobs: DataFrame, number: int) -> None:
+        blobs = blobs.persist()
+        try:
+            kinds = {row["kind"] for row in blobs.select("kind").distinct().collect()}
+            if RESULT in kinds:
+                results = results_of(blobs, outputs.layout)
+                if sink is None:
+                    # Most readers pass over names that begin with an underscore, without a word.
+                    _overwrite(results, f"{outputs.folder}/results", number, "sj_batch")
+                else:
+                    sink(results, number)
+            if SHED in kinds:
+                shed = rows_of(blobs, SHED, SHED_DDL).drop("batch")
+                _overwrite(shed, f"{outputs.folder}/shed", number, "batch")
+            for side, kind in enumerate(INPUT):
+                if kind in kinds and outputs.archived is not None:
+                    rows = rows_of(blobs, kind, outputs.archived[side])
+                    _overwrite(rows, f"{outputs.folder}/archive/{SIDES[side]}", number, "_sj_batch")
+            if METRIC in kinds:
+                told = rows_of(blobs, METRIC, METRIC_DDL).drop("batch")
+                _overwrite(told, f"{outputs.folder}/metrics", number, "batch")
+        finally:
+            blobs.unpersist()
+
+    return write
+
+
+def _overwrite(rows: DataFrame, folder: str, number: int, column: str) -> None:
+    """One directory a micro-batch, named so that readers see its number as a column."""
+    rows.write.mode("overwrite").parquet(f"{folder}/{column}={number}")
+
+
+def write_job(folder: str, plan: JoinPlan, archive: bool) -> None:
+    """Say what is run, as data."""
+    data = {
+        "format": FORMAT,
+        "spec": plan.spec.to_dict(),
+        "shards": len(plan.labels),
+        "seed": plan.seed,
+        "on": [list(pair) for pair in plan.keys.pairs],
+        "time": list(plan.times),
+        "importance": list(plan.importances),
+        "columns": [[one.name, SIDES[one.side], one.source] for one in plan.out],
+        "archive": archive,
+    }
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    part = Path(folder, f".{JOB}.{os.getpid()}")
+    part.write_text(json.dumps(data, indent=2) + "\n")
+    part.replace(Path(folder, JOB))
+
+
+def read_job(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """What `start` wrote there; None if nothing was started there yet."""
+    path = Path(folder, JOB)
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
+    try:
+        data: dict[str, Any] = json.loads(text)
+        known = data["format"] == FORMAT
+    except (ValueError, KeyError, TypeError):
+        raise SpecError(f"{path} is not the job file of a shedjoin query") from None
+    if not known:
+        raise SpecError(f"{path} has format {data['format']}, this shedjoin reads format {FORMAT}")
+    return data

@@ -1,0 +1,294 @@
+"""What is in Spark's state store: a head, and blobs with checksums. Data, never code.
+
+What a micro-batch writes grows with the batch: its rows' payload (segments), its engine columns (redo). The engine itself
+is written anew only when the redo log since has grown as large (base). To recover is to resume the base and push the redo
+log again: the same input gives the same state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from shedjoin.batch import ROW_BYTES, Batch
+from shedjoin.engine.engine import Engine
+from shedjoin.engine.output import ShedLog
+from shedjoin.errors import SnapshotError
+from shedjoin.quality.live import LiveRecall
+from shedjoin.spark.exchange import from_blob, to_blob
+from shedjoin.spark.payload import Payload, Segment
+from shedjoin.spec import JoinSpec
+
+FORMAT = 1
+#: A value in the state store has at most this many bytes.
+PIECE = 1 << 23
+CODEC = "lz4"
+#: The redo log may always grow to this many bytes, and never beyond this many batches.
+LEAST_REDO, MOST_REDO = 1 << 22, 4096
+#: When batches are run again, results are made in pieces of this many.
+REPLAYED = 1 << 16
+
+
+class Store(Protocol):
+    """Named values."""
+
+    def head(self) -> bytes | None: ...
+    def set_head(self, value: bytes) -> None: ...
+    def get(self, name: str, part: int) -> bytes | None: ...
+    def put(self, name: str, part: int, value: bytes) -> None: ...
+    def remove(self, name: str, part: int) -> None: ...
+
+
+def digest(*parts: bytes) -> str:
+    made = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        made.update(part)
+    return made.hexdigest()
+
+
+class Blobs:
+    """Values of any size in a store, each in pieces; counts what it writes."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.written = 0
+
+    def put(self, name: str, value: bytes) -> list[Any]:
+        """Writes a value; returns what `get` needs to find and check it."""
+        pieces = range(0, max(len(value), 1), PIECE)
+        for part, start in enumerate(pieces):
+            self.store.put(name, part, value[start : start + PIECE])
+        self.written += len(value)
+        return [name, len(pieces), digest(value)]
+
+    def get(self, receipt: list[Any]) -> bytes:
+        name, pieces, mark = receipt
+        parts = []
+        for part in range(pieces):
+            value = self.store.get(name, part)
+            if value is None:
+                raise SnapshotError(f"the state store has lost a part of {name!r}: restore the checkpoint from a copy")
+            parts.append(bytes(value))
+        value = b"".join(parts)
+        if digest(value) != mark:
+            raise SnapshotError(f"{name!r} in the state store is damaged: its checksum does not fit its contents")
+        return value
+
+    def remove(self, receipt: list[Any]) -> None:
+        name, pieces, _ = receipt
+        for part in range(pieces):
+            self.store.remove(name, part)
+
+
+def read_head(store: Store) -> dict[str, Any] | None:
+    """The head, checked; None before the first micro-batch."""
+    value = store.head()
+    if value is None:
+        return None
+    text, _, mark = bytes(value).rpartition(b"\n")
+    if digest(text) != mark.decode(errors="replace"):
+        raise SnapshotError("the head in the state store is damaged: its checksum does not fit its contents")
+    head: dict[str, Any] = json.loads(text)
+    if head["format"] != FORMAT:
+        raise SnapshotError(
+            f"the state in this checkpoint has format {head['format']}, this shedjoin reads format {FORMAT}: go on with the "
+            "version that wrote it, or start from a new checkpoint"
+        )
+    return head
+
+
+def write_head(store: Store, head: dict[str, Any]) -> int:
+    """Writes the head; returns its size."""
+    text = json.dumps(head).encode()
+    value = text + b"\n" + digest(text).encode()
+    store.set_head(value)
+    return len(value)
+
+
+# ------------------------------------------------------------------------------------------------------------ payload
+
+
+def segment_name(stream: int, segment: Segment) -> str:
+    return f"segment-{stream}-{segment.number}"
+
+
+def segment_blob(segment: Segment) -> bytes:
+    """A segment's columns, its row numbers last where they are not plain."""
+    return to_blob(with_numbers(segment), codec=CODEC)
+
+
+def with_numbers(segment: Segment) -> pa.RecordBatch:
+    if segment.seqs is None:
+        return segment.batch
+    schema = segment.batch.schema.append(pa.field("_sj_seq", pa.int64()))
+    return pa.RecordBatch.from_arrays([*segment.batch.columns, pa.array(segment.seqs)], schema=schema)
+
+
+def without_numbers(batch: pa.RecordBatch, number: int, level: int, first: int, plain: bool) -> Segment:
+    """The segment of which `with_numbers` made this."""
+    if plain:
+        return Segment(number, level, first, batch)
+    seqs = batch.column(batch.num_columns - 1).to_numpy()
+    schema = batch.schema.remove(batch.num_columns - 1)
+    return Segment(number, level, first, pa.RecordBatch.from_arrays(batch.columns[:-1], schema=schema), seqs)
+
+
+def describe(segment: Segment) -> list[Any]:
+    return [segment.number, segment.level, segment.first, segment.seqs is None]
+
+
+def save_payload(blobs: Blobs, stream: int, payload: Payload, before: list[Any]) -> list[Any]:
+    """Write new segments, remove old ones; returns the entries of the head."""
+    known = {entry[0][0]: entry for entry in before}
+    now = {segment.number for segment in payload.segments}
+    for number, entry in known.items():
+        if number not in now:
+            blobs.remove(entry[1])
+    return [
+        known.get(segment.number)
+        or [describe(segment), blobs.put(segment_name(stream, segment), segment_blob(segment))]
+        for segment in payload.segments
+    ]
+
+
+def load_payload(blobs: Blobs, entries: list[Any], next_number: int) -> Payload:
+    segments = []
+    for (number, level, first, plain), receipt in entries:
+        (batch,) = from_blob(blobs.get(receipt))
+        segments.append(without_numbers(batch, number, level, first, plain))
+    return Payload(segments, next_number)
+
+
+# ------------------------------------------------------------------------------------------------------------- engine
+
+
+def redo_blob(batch: Batch, clocks: tuple[int | None, int | None]) -> bytes:
+    """The engine's columns of one micro-batch. Rows are in order of time, so the steps between them are small numbers."""
+    steps = np.diff(batch.ts, prepend=0)
+    columns = {
+        "stream": pa.array(batch.stream.astype(np.int8)),
+        "key": pa.array(batch.key, mask=batch.null),
+        "step": pa.array(steps),
+    }
+    if (batch.importance != 1.0).any():
+        columns["importance"] = pa.array(batch.importance)
+    if (batch.bytes != ROW_BYTES).any():
+        columns["bytes"] = pa.array(batch.bytes.astype(np.int32))
+    made = pa.RecordBatch.from_pydict(columns)
+    return to_blob(made.replace_schema_metadata({"clocks": json.dumps(clocks)}), codec=CODEC)
+
+
+def redo_batch(blob: bytes) -> tuple[Batch, tuple[int | None, int | None]]:
+    """What `redo_blob` wrote."""
+    (made,) = from_blob(blob)
+    clocks = json.loads(made.schema.metadata[b"clocks"])
+    key = made.column("key")
+    rows = made.num_rows
+
+    def column(name: str, default: float, kind: Any) -> Any:
+        there = name in made.schema.names
+        return made.column(name).to_numpy().astype(kind) if there else np.full(rows, default, kind)
+
+    batch = Batch(
+        stream=made.column("stream").to_numpy().astype(np.int64),
+        key=key.fill_null(0).to_numpy().astype(np.int64),
+        null=np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
+        ts=np.cumsum(made.column("step").to_numpy()),
+        importance=column("importance", 1.0, np.float64),
+        bytes=column("bytes", ROW_BYTES, np.int64),
+    )
+    return batch, (clocks[0], clocks[1])
+
+
+class EngineLog:
+    """The engine in the store: a base, and the batches since."""
+
+    def __init__(self, entry: dict[str, Any] | None = None) -> None:
+        self.entry: dict[str, Any] = entry or {
+            "base": None,
+            "base_bytes": 0,
+            "first": 0,
+            "next": 0,
+            "bytes": 0,
+            "chain": "",
+        }
+
+    def append(self, blobs: Blobs, blob: bytes) -> None:
+        """One more batch."""
+        mark = digest(self.entry["chain"].encode(), blob)
+        pieces = blobs.put(f"redo-{self.entry['next']}", blob)[1]
+        if pieces > 1:  # the log's entries are found by their numbers alone
+            self.entry.setdefault("long", {})[str(self.entry["next"])] = pieces
+        self.entry["next"] += 1
+        self.entry["bytes"] += len(blob)
+        self.entry["chain"] = mark
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the log since the base is worth a new base."""
+        count = self.entry["next"] - self.entry["first"]
+        return bool(count >= MOST_REDO or self.entry["bytes"] >= max(LEAST_REDO, self.entry["base_bytes"]))
+
+    def rebase(self, blobs: Blobs, engine: Engine, live: LiveRecall | None) -> None:
+        """The engine (and the estimate of its recall) as it is now, and nothing to do again."""
+        for number in range(self.entry["first"], self.entry["next"]):
+            blobs.remove([f"redo-{number}", self._pieces(number), ""])
+        if self.entry["base"] is not None:
+            blobs.remove(self.entry["base"][:3])
+            blobs.remove(self.entry["live"])
+        plain = engine.snapshot()
+        packed = pa.compress(plain, codec=CODEC, asbytes=True)
+        following = self.entry["next"]
+        receipt = blobs.put(f"base-{following}", packed)
+        self.entry = {
+            "base": [*receipt, len(plain)],
+            "live": blobs.put(f"live-{following}", live.to_bytes() if live is not None else b""),
+            "base_bytes": len(packed),
+            "first": following,
+            "next": following,
+            "bytes": 0,
+            "chain": "",
+        }
+
+    def recover(self, blobs: Blobs, spec: JoinSpec, seed: int, live: LiveRecall | None) -> Engine:
+        """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""
+        if self.entry["base"] is None:
+            engine = spec.build(seed=seed)
+        else:
+            *receipt, size = self.entry["base"]
+            engine = spec.resume(pa.decompress(blobs.get(receipt), size, codec=CODEC, asbytes=True))
+            if live is not None:
+                live._load(blobs.get(self.entry["live"]))
+        for batch, clocks in self._redo(blobs):
+            logs, late = [], 0
+            for out in engine.chunks(batch, limit=REPLAYED, clocks=clocks, emit=live is not None):
+                late += out.stats["late"]
+                if live is not None:
+                    live.deliver(out.importance)
+                    logs.append(out.shed.records())
+            if live is not None:
+                live.watch(batch, ShedLog(logs), late)
+        return engine
+
+    def _redo(self, blobs: Blobs) -> Iterator[tuple[Batch, tuple[int | None, int | None]]]:
+        chain = ""
+        batches = []
+        for number in range(self.entry["first"], self.entry["next"]):
+            parts = [blobs.store.get(f"redo-{number}", part) for part in range(self._pieces(number))]
+            if any(part is None for part in parts):
+                raise SnapshotError(f"the state store has lost batch {number}: restore the checkpoint from a copy")
+            blob = b"".join(bytes(part) for part in parts if part is not None)
+            chain = digest(chain.encode(), blob)
+            batches.append(blob)
+        if chain != self.entry["chain"]:
+            raise SnapshotError("the log in the state store is damaged: its checksum does not fit its contents")
+        for blob in batches:
+            yield redo_batch(blob)
+
+    def _pieces(self, number: int) -> int:
+        return int(self.entry.get("long", {}).get(str(number), 1))

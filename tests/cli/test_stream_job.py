@@ -1,0 +1,254 @@
+"""Job files of `shedjoin run`: what is read, and one sentence with the place in the file for what makes no sense."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import shedjoin as sj
+from shedjoin.cli import main
+from shedjoin.cli.stream_job import StreamJob, read_stream_job
+from shedjoin.spark.sources import Sink, Source
+
+SIDES = '[left]\npath = "a"\n[right]\npath = "b"\n'
+OUTPUT = '[output]\npath = "out"\n'
+JOIN = '[join]\non = "k"\ntime = "at"\nwindow = "10 minutes"\n'
+GOOD = SIDES + OUTPUT + JOIN
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        table = pa.table({"k": [1], "at": pa.array([0], pa.timestamp("us", tz="UTC")), name: ["text"], "x": [True]})
+        pq.write_table(table, tmp_path / name / "0.parquet")
+    return tmp_path
+
+
+def read(folder: Path, text: str) -> StreamJob:
+    (folder / "job.toml").write_text(text)
+    return read_stream_job(folder / "job.toml")
+
+
+def test_the_least_that_is_needed(folder: Path) -> None:
+    job = read(folder, GOOD)
+    assert job.left == Source("left", "parquet", str(folder / "a"))
+    assert job.spec == sj.JoinSpec(sj.TimeWindow(600_000_000))
+    assert job.join["on"] == "k"
+    assert job.output == folder / "out"
+    assert job.checkpoint == folder / "out" / "checkpoint"
+    assert (job.archive, job.sink, job.trigger, job.metrics_port) == (False, None, None, None)
+
+
+def test_everything_that_can_be_said(folder: Path) -> None:
+    text = """
+    [left]
+    format = "csv"
+    path = "a"
+    schema = {k = "bigint", "odd name" = "string", at = "timestamp"}
+    options = {maxFilesPerTrigger = 3, header = true, "a.b" = 0.5}
+    [right]
+    format = "rate"
+    options.rowsPerSecond = 10
+    select = ["value % 7 AS k", "timestamp AS at"]
+    [join]
+    on = ["k", {left = "x", right = "y"}, ["v", "w"]]
+    time = ["at", "then"]
+    window = {left = "1 minute", right = "2 minutes"}
+    budget = 500
+    allocation = "variable"
+    policy = {name = "prob", estimator = {name = "decayed", half_life = "1 hour"}}
+    importance = {left = "bid"}
+    lateness = "2 seconds"
+    max_skew = "1 hour"
+    shards = 4
+    select = {a = "left.x", b = "y"}
+    suffixes = ["_l", "_r"]
+    combine = "sum"
+    seed = 3
+    cache = false
+    [output]
+    path = "/abs/out"
+    archive = true
+    checkpoint = "elsewhere"
+    [sink]
+    format = "delta"
+    path = "s3://bucket/table"
+    mode = "append"
+    batch_column = "batch"
+    [run]
+    trigger = "10 seconds"
+    name = "ads"
+    metrics_port = 9464
+    metrics_host = "0.0.0.0"
+    [spark]
+    master = "local[4]"
+    sql.shuffle.partitions = 4
+    "spark.ui.enabled" = true
+    """
+    job = read(folder, text)
+    assert job.left.schema == "`k` bigint, `odd name` string, `at` timestamp"
+    assert job.left.options == {"maxFilesPerTrigger": "3", "header": "true", "a.b": "0.5"}
+    assert job.right == Source(
+        "right", "rate", None, None, {"rowsPerSecond": "10"}, ("value % 7 AS k", "timestamp AS at")
+    )
+    assert job.join["on"] == ["k", ("x", "y"), ("v", "w")]
+    assert job.join["time"] == ("at", "then")
+    assert job.join["window"] == ("1 minute", "2 minutes")
+    assert job.join["importance"] == ("bid", None)
+    assert (job.join["cache"], job.join["seed"], job.join["shards"]) == (False, 3, 4)
+    assert job.spec == sj.JoinSpec(
+        (sj.TimeWindow(60_000_000), sj.TimeWindow(120_000_000)),
+        budget=sj.Budget(tuples=500, allocation="variable"),
+        policy=sj.Prob(estimator=sj.Decayed(half_life=3_600_000_000)),
+        importance="sum",
+        lateness=2_000_000,
+        max_skew=3_600_000_000,
+    )
+    assert (job.output, job.checkpoint) == (Path("/abs/out"), folder / "elsewhere")
+    assert job.sink == Sink("delta", "s3://bucket/table", {}, "append", "batch")
+    assert job.trigger == {"processingTime": "10000 milliseconds"}
+    assert (job.name, job.metrics_port, job.metrics_host) == ("ads", 9464, "0.0.0.0")
+    assert job.settings == {
+        "spark.master": "local[4]",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "true",
+    }
+
+
+@pytest.mark.parametrize("words", ["available now", "available-now"])
+def test_a_finite_source_has_an_end(folder: Path, words: str) -> None:
+    assert read(folder, GOOD + f'[run]\ntrigger = "{words}"\n').trigger == {"availableNow": True}
+
+
+BAD = [
+    ("[joint]\n", "joint: there is no such setting; a job has join, left, right"),
+    ("", "left is missing: a job to run needs the tables"),
+    (SIDES + JOIN, "output is missing"),
+    (SIDES + OUTPUT, "join is missing"),
+    ("[workload]\nrows = 3\n", "workload: made-up streams are for `shedjoin simulate`"),
+    ("left = 3\nright = 3\njoin = 3\noutput = 3\n", "left must be a table of settings, not 3"),
+    (GOOD.replace("window", "windw"), "join.windw: there is no such setting; join has on, time, window"),
+    (GOOD.replace("on = ", "# "), "join.on is missing"),
+    (GOOD.replace('on = "k"', "on = []"), "join.on must name at least one key column"),
+    (GOOD.replace('on = "k"', "on = [['a', 'b', 'c']]"), "join.on must be a column name"),
+    (GOOD.replace('on = "k"', "on = 3"), "join.on must be a column name"),
+    (GOOD.replace("time = ", "# "), "join.time is missing"),
+    (GOOD.replace('time = "at"', "time = 3"), "join.time must be a column name"),
+    (GOOD.replace('time = "at"', "time = ['a', 'b', 'c']"), "join.time must be one for both streams, or a pair"),
+    (GOOD.replace("window = ", "# "), "join.window is missing"),
+    (GOOD.replace("10 minutes", "soon"), "join.window must be a duration"),
+    (GOOD.replace("10 minutes", "3 months"), "join.window has no unit 'months'"),
+    (GOOD.replace("10 minutes", "0 s"), "join.window must be longer than nothing"),
+    (GOOD.replace("10 minutes", "50 rows"), "join.window: a number of rows is counted over a whole stream"),
+    (GOOD.replace('"10 minutes"', "['1 s', 'x']"), "join.window[1] must be a duration"),
+    (GOOD.replace('"10 minutes"', "{left = '1 s', up = 3}"), "join.window.up: there is no such setting"),
+    (GOOD + "budget = 'much'\n", "join.budget must be an amount of tuples or bytes"),
+    (GOOD + "budget = '200k'\n", "join.budget must be an amount of tuples or bytes"),
+    (GOOD + "budget = true\n", "join.budget must be an amount of tuples or bytes"),
+    (GOOD + "budget = -3\n", "join.budget: Budget.tuples must be a whole number of at least 1"),
+    (GOOD + "budget = 1\n", "join: Budget(tuples=1) leaves stream 0 with no tuple"),
+    (GOOD + "budget = 5\nshards = 3\n", "join.budget: 5 tuples are too few for 3 shards"),
+    (GOOD + "budget = {tuple = 5}\n", "join.budget has no setting 'tuple'"),
+    (GOOD + "budget = 5\nallocation = 'some'\n", "join.budget: Budget.allocation must be one of fixed, variable"),
+    (GOOD + "policy = 'best'\n", "join.policy: policy must be one of keep_all, rand, prob"),
+    (GOOD + "policy = {name = 'prob', speed = 3}\n", "join.policy: Prob does not take these settings"),
+    (GOOD + "budget = 9\npolicy = 'keep_all'\n", "join: JoinSpec.policy KeepAll() keeps everything"),
+    (
+        GOOD
+        + "budget = 9\npolicy = {name = 'prob', estimator = {name = 'table', left = {1 = 0.5}, right = {1 = 0.5}}}\n",
+        "join.policy: prob with known rows or keys is for simulations",
+    ),
+    (GOOD + "lateness = 'x'\n", "join.lateness must be a duration"),
+    (GOOD + "max_skew = -1\n", "join.max_skew must be at least 0"),
+    (GOOD + "shards = 0\n", "join.shards must be a whole number from 1 to 1024, not 0"),
+    (GOOD + "seed = 'x'\n", "join.seed must be a whole number"),
+    (GOOD + "combine = 'median'\n", "join.combine must be one of min, max"),
+    (GOOD + "importance = 3\n", "join.importance must be a column name"),
+    (GOOD + "select = 'k'\n", "join.select must be a list of texts"),
+    (GOOD + "select = {a = 3}\n", "join.select must give each new name a column"),
+    (GOOD + "suffixes = '_x'\n", "join.suffixes must be two texts"),
+    (GOOD + "cache = 3\n", "join.cache must be a text"),
+    (GOOD.replace('"a"', '"nowhere"'), "left.path: there is no "),
+    (GOOD.replace('"b"', "3"), "right.path must be a text, not 3"),
+    (GOOD.replace('path = "b"', 'path = "b"\nform = "csv"'), "right.form: there is no such setting"),
+    (GOOD.replace('path = "b"', 'path = "b"\nformat = "csv"'), "right.schema is missing: csv files do not say it"),
+    (GOOD.replace('path = "b"', 'format = "json"'), "right.path is missing"),
+    (GOOD.replace('path = "b"', 'path = "b"\nschema = {k = 3}'), "right.schema.k must be a type"),
+    (GOOD.replace('path = "b"', 'path = "b"\noptions = 3'), "right.options must be a table of settings"),
+    (GOOD.replace('path = "b"', 'path = "b"\noptions = {x = [1]}'), "right.options.x must be a text, a number"),
+    (GOOD.replace('path = "b"', 'path = "b"\nselect = "k"'), "right.select must be a list of texts"),
+    (GOOD.replace('path = "out"', ""), "output.path is missing"),
+    (GOOD.replace('path = "out"', 'path = "out"\narchive = "yes"'), "output.archive must be true or false, not 'yes'"),
+    (GOOD + "[sink]\nformat = 'csv'\n", "sink.path is missing"),
+    (GOOD + "[sink]\npath = 'x'\nmode = 'append'\n", "sink.mode: parquet files are written one directory"),
+    (GOOD + "[sink]\nformat = 'jdbc'\nmode = 'add'\n", "sink.mode must be one of append, overwrite"),
+    (GOOD + "[run]\ntrigger = 'often'\n", "run.trigger must be 'available now' or a duration"),
+    (GOOD + "[run]\nmetrics_port = 70000\n", "run.metrics_port must be a whole number from 0 to 65535"),
+    (GOOD + "[run]\nspeed = 1\n", "run.speed: there is no such setting"),
+    (GOOD + "[spark]\nsql.x = [1]\n", "spark.sql.x must be a text, a number"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BAD, ids=[words[:40] for _, words in BAD])
+def test_a_bad_job_gets_one_sentence_before_anything_starts(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    monkeypatch.setattr("shedjoin.cli.run.check_java", lambda: pytest.fail("something was started"))
+    (folder / "job.toml").write_text(text)
+    for command in ("explain", "run"):
+        assert main([command, str(folder / "job.toml")]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"shedjoin: {words}")
+        assert said.count("\n") == 1
+
+
+def explained(folder: Path, text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", "200")
+    (folder / "job.toml").write_text(text)
+    assert main(["explain", str(folder / "job.toml")]) == 0
+    return capsys.readouterr().out
+
+
+def test_explain_shows_memory_by_shard_and_stream(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = 'budget = {tuples = 1000, shares = [3, 1]}\nshards = 3\nlateness = "5 seconds"\n'
+    said = explained(folder, GOOD + budget, capsys, monkeypatch)
+    assert "10 minutes, by at and at" in said
+    assert "Prob(estimator=History())" in said
+    assert "3 shards (join.shards)" in said
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
+    # A row has two numbers of 8 bytes, a truth value and a text: 49 bytes of columns.
+    assert ["0", "250 tuples", "83 tuples", "100 kB to 304 kB"] in rows
+    assert ["2", "249 tuples", "83 tuples", "100 kB to 303 kB"] in rows
+    assert ["all", "750 tuples", "250 tuples", "299 kB to 910 kB"] in rows
+    assert not (folder / "out").exists()
+
+
+def test_explain_shared_memory_in_bytes_and_an_unknown_source(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = GOOD.replace('path = "b"', 'format = "rate"') + (
+        'budget = "8 MB"\nallocation = "variable"\n[spark]\nmaster = "local[2]"\n[run]\nmetrics_port = 9464\n'
+        "[sink]\nformat = 'console'\n"
+    )
+    said = explained(folder, text, capsys, monkeypatch)
+    assert "2 shards (one a core)" in said
+    assert "4,000,000 bytes" in said
+    assert "shared" in said
+    assert "http://127.0.0.1:9464/metrics" in said
+    assert "console" in said
+    assert "not known before it is read" in said
+
+
+def test_explain_without_a_budget_says_that_there_is_no_cap(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = explained(folder, GOOD + "[spark]\nmaster = 'spark://host:7077'\n", capsys, monkeypatch)
+    assert "none: exact, without a cap" in said
+    assert "no budget: as much as the window holds" in said
+    assert "a cluster's cores are not known here" in said

@@ -1,0 +1,145 @@
+"""`shedjoin top`: the same query seen in its directory and at its endpoint."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shedjoin.cli import main, top
+from shedjoin.cli.view import of_rows, of_samples
+from shedjoin.quality.live import LIVE_COLUMNS
+from shedjoin.spark.metrics import METRIC_SCHEMA
+from shedjoin.spark.prometheus import Board, Endpoint, parse
+from shedjoin.spark.watch import Watch
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+BUDGET = {"tuples": 400, "allocation": "fixed"}
+
+
+def metric(batch: int, shard: int) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(METRIC_SCHEMA.names, 0)
+    row |= dict.fromkeys(LIVE_COLUMNS, 0.0)
+    row |= {"batch": batch, "shard": shard, "at": START + timedelta(seconds=10 * batch), "seconds": 10.0}
+    row |= {
+        "rows_left": 300,
+        "rows_right": 100,
+        "evicted": 100,
+        "late": 20,
+        "results": 80,
+        "nulls": 4,
+        "restored": False,
+    }
+    row |= {"resident_left": 120, "resident_right": 60, "bytes_left": 1200, "bytes_right": 600}
+    return row | {
+        "live_results": 80.0 * (batch + 1),
+        "live_missing": 20.0 * (batch + 1),
+        "live_missing_square": 40.0,
+        "live_missing_cube": 80.0,
+    }
+
+
+ROWS = [metric(batch, shard) for batch in range(3) for shard in range(2)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "job.json").write_text(json.dumps({"format": 1, "spec": {"budget": BUDGET}}))
+    for batch in range(3):
+        write(tmp_path, batch)
+    return tmp_path
+
+
+def write(folder: Path, batch: int, done: bool = True) -> None:
+    """As Spark does: files, and then a note that they are all there."""
+    place = folder / "metrics" / f"batch={batch}"
+    place.mkdir(parents=True)
+    for shard in range(2):
+        table = pa.Table.from_pylist([metric(batch, shard)], METRIC_SCHEMA).drop_columns(["batch"])
+        pq.write_table(table, place / f"part-{shard}.parquet")
+    if done:
+        (place / "_SUCCESS").touch()
+
+
+def test_a_watch_gives_each_complete_batch_once(folder: Path) -> None:
+    watch = Watch(folder)
+    assert [rows[0]["batch"] for rows in watch.new()] == [0, 1, 2]
+    assert watch.new() == []
+    write(folder, 3, done=False)
+    assert watch.new() == []
+    (folder / "metrics" / "batch=3" / "_SUCCESS").touch()
+    assert watch.new() == [[metric(3, 0), metric(3, 1)]]
+    assert {row["batch"] for row in watch.last(2)} == {2, 3}
+    late = Watch(folder)
+    late.skip()
+    assert late.new() == []
+    assert Watch(folder / "nowhere").new() == []
+
+
+def test_rows_and_samples_show_the_same_query() -> None:
+    board = Board(query="q", budget={"tuples": 400})
+    board.add(ROWS[:2])
+    before = parse(board.text())
+    board.add(ROWS[2:])
+    seen, told = of_rows(ROWS, BUDGET), of_samples(parse(board.text()), before, 20.0)
+    assert seen is not None
+    assert told is not None
+    assert seen.rows == told.rows == (1800, 600)
+    assert seen.shed == told.shed == {"evicted": 600, "late": 120, "schedule": 0}
+    assert seen.rates == (60.0, 20.0, 16.0)  # 30 seconds from the beginning of the first batch
+    assert told.rates == (60.0, 20.0, 16.0)  # 20 seconds between two looks
+    assert seen.recall == pytest.approx(told.recall)
+    assert seen.recall is not None
+    assert seen.recall[0] == pytest.approx(0.8)
+    assert seen.recall[1] < 0.8 < seen.recall[2]
+    for name in ("batch", "shards", "results", "nulls", "tuples", "bytes", "budget"):
+        assert getattr(seen, name) == getattr(told, name), name
+    assert of_rows([], None) is None
+    assert of_samples({}, None, 1.0) is None
+
+
+def test_one_frame_of_a_directory(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
+    assert main(["top", str(folder), "--once"]) == 0
+    said = capsys.readouterr().out
+    for words in (
+        "batch 2, 2 shards",
+        "left 60/s, right 20/s",
+        "2,400 last 3 batches",
+        "shed: evicted  25.0% of rows",
+        "shed: late     5.0% of rows",
+        "80.0% (",
+        "60.0% of the budget, 240 tuples",
+        "30.0% of the budget, 120 tuples",
+        "360 of 400 tuples",
+    ):
+        assert words in said
+
+
+def test_one_frame_of_an_endpoint(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setattr(top, "BETWEEN", 0.01)
+    board = Board(budget={"bytes": 7200})
+    with Endpoint(board) as endpoint:
+        assert main(["top", endpoint.url, "--once"]) == 0
+        assert "no batch yet" in capsys.readouterr().out
+        board.add(ROWS)
+        assert main(["top", endpoint.url.removesuffix("/metrics"), "--once"]) == 0
+    said = capsys.readouterr().out
+    assert "left 0/s, right 0/s" in said  # nothing came between two looks
+    assert "33.3% of the budget, 240 tuples" in said
+    assert "3,600 of 7,200 bytes" in said
+
+
+def test_what_cannot_be_watched_gets_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["top", str(tmp_path), "--once"]) == 2
+    assert "is not the output directory of a query: it has no job.json" in capsys.readouterr().err
+    assert main(["top", "http://127.0.0.1:1/metrics", "--once"]) == 2
+    assert "the metrics at http://127.0.0.1:1/metrics cannot be read" in capsys.readouterr().err
+    assert main(["top", str(tmp_path), "--every", "0"]) == 2
+    assert "--every must be from 0.1" in capsys.readouterr().err

@@ -1,0 +1,65 @@
+"""One Spark session for all tests, and streams cut into files."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+
+        from shedjoin.spark import session
+
+        folder = tmp_path_factory.mktemp("spark")
+        builder = (
+            SparkSession.builder.master("local[2]")
+            .appName("shedjoin tests")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+            .config("spark.sql.session.timeZone", "UTC")
+        )
+        made = session(builder)
+        made.sparkContext.setLogLevel("OFF")
+        yield made
+        made.stop()
+
+
+#: For plans of dozens of joins over a few hundred rows: compiling them takes longer than interpreting them.
+SMALL = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+@pytest.fixture
+def small(spark: Any) -> Iterator[Any]:
+    """The session, set for large plans over little data."""
+    before = {name: spark.conf.get(name, None) for name in SMALL}
+    for name, value in SMALL.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> str:
+    """A place for copies that no other test has."""
+    return str(tmp_path / "copies")

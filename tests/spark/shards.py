@@ -1,0 +1,114 @@
+"""Shards without Spark: tables go in through `pack`, blobs come out, state lies in a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import shedjoin as sj
+from shedjoin.spark.exchange import METRIC, RESULT, SHED, Packing, from_blob, pack, shard_labels
+from shedjoin.spark.operator import Job, Message, Shard
+
+#: What travels in these tests: a number that names the row, and some text.
+TRAVELS = pa.schema([("row", pa.int64()), ("text", pa.string())])
+
+
+class DictStore:
+    """A state store in memory; a task that fails can be undone by taking a copy back."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str, int], bytes] = {}
+        self.top: bytes | None = None
+
+    def head(self) -> bytes | None:
+        return self.top
+
+    def set_head(self, value: bytes) -> None:
+        self.top = value
+
+    def get(self, name: str, part: int) -> bytes | None:
+        return self.values.get((name, part))
+
+    def put(self, name: str, part: int, value: bytes) -> None:
+        self.values[name, part] = value
+
+    def remove(self, name: str, part: int) -> None:
+        self.values.pop((name, part), None)
+
+    def copy(self) -> DictStore:
+        other = DictStore()
+        other.values, other.top = dict(self.values), self.top
+        return other
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.values.values()))
+
+
+def job(spec: sj.JoinSpec, shards: int = 1, **more: Any) -> Job:
+    given: dict[str, Any] = {
+        "seed": 0,
+        "kept": ((0, 1), (0, 1)),
+        "signature": {},
+        "kinds": (RESULT, SHED, METRIC),
+        "cache": False,
+    }
+    return Job(spec=spec.to_dict(), labels=shard_labels(shards, shards), **{**given, **more})
+
+
+def hashed(key: int) -> int:
+    """A number that looks like Spark's hash of the key."""
+    mixed = ((key + 1) * 0x9E3779B97F4A7C15) % 2**64
+    return mixed - 2**64 if mixed >= 2**63 else mixed
+
+
+def table(keys: Sequence[int | None], ts: Sequence[int], first: int = 0) -> pa.RecordBatch:
+    """Rows of one stream, named by numbers from `first`."""
+    names = np.arange(first, first + len(ts))
+    columns = {
+        "key": pa.array([None if key is None else hashed(key) for key in keys], pa.int64()),
+        "ts": pa.array(ts, pa.int64()),
+        "row": pa.array(names),
+        "text": pa.array([f"{name:>7}" for name in names]),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def messages(tables: Sequence[Sequence[pa.RecordBatch]], labels: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """What the packing tasks of each stream send; each table is a task."""
+    for stream, tasks in enumerate(tables):
+        how = Packing(stream, tuple(labels), TRAVELS.serialize().to_pybytes(), False, False, "ts", None)
+        for task, rows in enumerate(tasks):
+            for batch in pack(iter([rows]), how, task):
+                yield from batch.to_pylist()
+
+
+class Shards:
+    """All shards of a join, micro-batch after micro-batch."""
+
+    def __init__(self, job: Job, stores: list[DictStore] | None = None) -> None:
+        self.job = job
+        self.stores = stores or [DictStore() for _ in job.labels]
+
+    def batch(self, left: Sequence[pa.RecordBatch], right: Sequence[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
+        """Run one micro-batch; returns the rows of each kind."""
+        sent = list(messages((left, right), self.job.labels))
+        given: dict[str, list[dict[str, Any]]] = {kind: [] for kind in self.job.kinds}
+        for number, (label, store) in enumerate(zip(self.job.labels, self.stores, strict=True)):
+            mine = [
+                Message(*(row[name] for name in Message._fields)) for row in reversed(sent) if row["label"] == label
+            ]
+            for kind, blob in Shard(self.job, number, store).run(mine):
+                for rows in from_blob(blob):
+                    given[kind] += rows.to_pylist()
+        return given
+
+
+def pairs(rows: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Results by the numbers of their rows; the text that came along must be that of the number."""
+    for row in rows:
+        assert (int(row["l1"]), int(row["r1"])) == (row["l0"], row["r0"])
+    return sorted((row["l0"], row["r0"]) for row in rows)

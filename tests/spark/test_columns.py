@@ -1,0 +1,206 @@
+"""Columns of any type and name, keys of any kind; and clear words where something does not fit."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import shedjoin as sj
+from shedjoin.spark import shed_join
+
+STAMP = dt.datetime(2024, 5, 1, 12, 0, 0, 123456)
+RICH = """
+    k string, t timestamp, i int, d decimal(20, 4), b binary, f float, y date, z timestamp_ntz, n void, o boolean,
+    l array<struct<x: int, y: array<string>>>, m map<string, decimal(5, 2)>, s struct<`a.b`: string, when: timestamp>,
+    v interval day to second, tiny tinyint
+"""
+
+
+def rich(spark: Any) -> Any:
+    row = (
+        "key",
+        STAMP,
+        7,
+        Decimal("12345.6789"),
+        b"\x00\xff",
+        1.5,
+        dt.date(1969, 12, 31),
+        STAMP,
+        None,
+        True,
+        [(1, ["a", None]), (2, [])],
+        {"x": Decimal("1.25"), "y": None},
+        ("ß", STAMP),
+        dt.timedelta(days=-3, microseconds=5),
+        -5,
+    )
+    nothing = ("key", STAMP, *(None,) * 13)
+    return spark.createDataFrame([row, nothing], RICH)
+
+
+def test_any_payload_comes_out_as_it_went_in(spark: Any) -> None:
+    left = rich(spark)
+    right = spark.createDataFrame([("key", STAMP, 1)], "k string, t timestamp, r int")
+    joined = shed_join(
+        left, right, on="k", time="t", window="1 second", select=[*left.columns[:1], *left.columns[2:], "r"]
+    )
+    expected = left.drop("t").selectExpr("*", "1 as r")
+    assert joined.schema.simpleString() == expected.schema.simpleString()
+    assert sorted(map(str, joined.collect())) == sorted(map(str, expected.collect()))
+
+
+NAN = float("nan")
+KEYS = {
+    "string": ["a", "", "ä", None, "a"],
+    "double": [0.0, -0.0, NAN, None, 1.5],
+    "decimal(10,2)": [Decimal("1.10"), Decimal("1.1"), None, Decimal("-3.00"), Decimal(0)],
+    "binary": [b"", b"\x00", b"\x00\x00", None, b"\x00"],
+    "date": [dt.date(2020, 1, 1), dt.date(1900, 1, 1), None, dt.date(2020, 1, 1), dt.date(2020, 1, 2)],
+    "boolean": [True, False, None, True, False],
+    "struct<x: int, y: double>": [(1, -0.0), (1, 0.0), (None, 1.0), None, (1, NAN)],
+    "array<string>": [["a"], [], [None], None, ["a", "a"]],
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_of_any_type_match_as_in_spark(spark: Any, kind: str) -> None:
+    sides = [
+        spark.createDataFrame(
+            [(key, 0, number) for number, key in enumerate(KEYS[kind])], f"k {kind}, t long, {name} int"
+        )
+        for name in ("a", "b")
+    ]
+    joined = shed_join(*sides, on="k", time="t", window=5, select=["a", "b"])
+    expected = sides[0].join(sides[1], "k").select("a", "b")
+    assert sorted(joined.collect()) == sorted(expected.collect())
+    assert joined.count() > 0
+
+
+def test_several_keys_of_other_names_and_types(spark: Any) -> None:
+    left = spark.createDataFrame([(1, "x", 0), (1, "y", 0), (2, "x", 0), (None, "x", 0)], "id int, tag string, t long")
+    right = spark.createDataFrame([(1, "x", 1), (2, "x", 1), (1, None, 1)], "number long, tag string, u long")
+    joined = shed_join(left, right, on=[("id", "number"), "tag"], time=("t", "u"), window=5)
+    assert joined.columns == ["tag", "id", "t", "number", "u"]
+    assert sorted(map(tuple, joined.collect())) == [("x", 1, 0, 1, 1), ("x", 2, 0, 2, 1)]
+
+
+def test_odd_names_and_a_choice_of_columns(spark: Any) -> None:
+    left = spark.createDataFrame([(1, 0, 5)], "`a.k` int, t long, `v``x` int")
+    right = spark.createDataFrame([(1, 3, 6)], "`b k` int, t long, w int")
+    options: dict[str, Any] = {"on": ("a.k", "b k"), "time": "t", "window": 5}
+    joined = shed_join(left, right, suffixes=("_l", "_r"), **options)
+    assert joined.columns == ["a.k", "t_l", "v`x", "b k", "t_r", "w"]
+    assert list(map(tuple, joined.collect())) == [(1, 0, 5, 1, 3, 6)]
+    chosen = shed_join(left, right, select={"when": "right.t", "first": "left.t", "w": "w"}, **options)
+    assert [row.asDict() for row in chosen.collect()] == [{"when": 3, "first": 0, "w": 6}]
+
+
+def test_windows_are_half_open_and_may_differ(spark: Any) -> None:
+    left = spark.createDataFrame([(1, 100)], "k int, t long")
+    right = spark.createDataFrame([(1, t) for t in (94, 95, 96, 109, 110)], "k int, u long")
+    joined = shed_join(left, right, on="k", time=("t", "u"), window=(10, 5))
+    assert sorted(row["u"] for row in joined.collect()) == [96, 109]
+
+
+def test_bytes_are_a_budget_too(spark: Any) -> None:
+    left = spark.createDataFrame([(1, t, "x" * (1000 if t == 3 else 10)) for t in range(10)], "k int, t long, p string")
+    right = spark.createDataFrame([(1, 20, "q")], "k int, u long, r string")
+    joined = shed_join(left, right, on="k", time=("t", "u"), window=50, budget="2400 bytes", policy="simp", shards=1)
+    kept = [row["t"] for row in joined.collect()]
+    assert 3 not in kept
+    assert len(kept) == 5  # 1200 bytes for each side, 192 + 4 + 8 + 14 and some bits a row
+
+
+def test_importance_decides_who_stays(spark: Any) -> None:
+    left = spark.createDataFrame([(1, t, float(t % 5 + 1)) for t in range(20)], "k int, t long, w double")
+    right = spark.createDataFrame([(1, 30)], "k int, u long")
+    joined = shed_join(
+        left,
+        right,
+        on="k",
+        time=("t", "u"),
+        window=50,
+        budget="8 tuples",
+        policy="simp",
+        importance=("w", None),
+        shards=1,
+    )
+    assert sorted(row["w"] for row in joined.collect()) == [5.0] * 4
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "key": ({"on": "z"}, "on: left has no column 'z'; it has k, t, x"),
+    "no key": ({"on": []}, "on must name at least one key column"),
+    "key form": ({"on": ("k", "k", "k")}, "on must be a column name, a pair"),
+    "time": ({"time": "x"}, "time: left.x is of type string: it must be a timestamp or a whole number"),
+    "window": ({"window": "soon"}, "window must be a duration"),
+    "window unit": ({"window": "5 seconds"}, "window must be a whole number, as the times are"),
+    "rows": ({"window": sj.RowWindow(5), "shards": 2}, "pass shards=1"),
+    "budget": ({"budget": "lots"}, "budget must be an amount of tuples or bytes"),
+    "small budget": ({"budget": 3, "shards": 2}, "3 tuples are too few for 2 shards"),
+    "policy": ({"budget": 10, "policy": "best"}, "policy"),
+    "table": ({"budget": 10, "policy": sj.Prob(sj.Table({}, {}))}, "policy: .* use an estimator such as"),
+    "shards": ({"shards": 0}, "shards must be a whole number from 1 to"),
+    "many shards": ({"shards": 3}, "shards must be at most spark.sql.shuffle.partitions, which is 2, not 3"),
+    "clash": ({"suffixes": None}, "both sides have a column 't': choose with select"),
+    "select": ({"select": ["q"]}, "select: there is no column 'q'"),
+    "select twice": ({"select": ["left.t", "right.t"]}, "two columns 't'"),
+    "select which": ({"select": ["t"], "suffixes": None}, "say 'left.t' or 'right.t'"),
+    "importance": ({"importance": "nope"}, "importance: left has no column 'nope'"),
+    "lateness": ({"lateness": -1}, "lateness"),
+    "seed": ({"seed": -1}, "seed must be a whole number"),
+    "cache": ({"cache": 5}, "cache must be a directory"),
+    "combine": ({"combine": "most"}, "importance must be one of"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_wrong_arguments_are_named(spark: Any, name: str) -> None:
+    frame = spark.createDataFrame([(1, 1, "x")], "k int, t long, x string")
+    options, message = BAD[name]
+    given = {"on": "k", "time": "t", "window": 5, "suffixes": ("_l", "_r"), **options}
+    with pytest.raises(sj.SpecError, match=message):
+        shed_join(frame, frame, **given)
+
+
+def test_dataframes_that_do_not_fit_are_named(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, 1)], "k int, t long")
+    text = spark.createDataFrame([("1", STAMP)], "k string, u timestamp")
+    stream = spark.readStream.format("rate").load().selectExpr("value as k", "timestamp as u")
+    options: dict[str, Any] = {"on": "k", "window": 5}
+    with pytest.raises(sj.SpecError, match="left must be a Spark DataFrame, not list"):
+        shed_join([], frame, time="t", **options)
+    with pytest.raises(sj.SpecError, match="both be streaming or both be batch DataFrames; only right is streaming"):
+        shed_join(frame, stream, time=("t", "u"), **options)
+    with pytest.raises(sj.SpecError, match=r"left.t is a number and right.u a timestamp"):
+        shed_join(frame, text, time=("t", "u"), **options)
+    with pytest.raises(sj.SpecError, match="text and other types are not compared"):
+        shed_join(frame, text.selectExpr("k", "1L as t"), time="t", suffixes=("", "_r"), **options)
+
+
+ROWS = {
+    "null time": ("(1, null)", "left.t is null in 1 rows"),
+    "absurd time": ("(1, 90000000000000000)", "within .*but a row has 90000000000000000"),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_that_cannot_be_joined_stop_the_query(spark: Any, name: str) -> None:
+    values, message = ROWS[name]
+    left = spark.sql(f"select * from values {values}, (1, 5) as v(k, t)").selectExpr("k", "cast(t as long) as t")
+    right = spark.createDataFrame([(1, 5)], "k int, u long")
+    with pytest.raises(Exception, match=message):
+        shed_join(left, right, on="k", time=("t", "u"), window=5).collect()
+
+
+@pytest.mark.parametrize("weight", ["NaN", "0", "-1", "Infinity", None])
+def test_an_importance_that_is_none_stops_the_query(spark: Any, weight: str | None) -> None:
+    left = spark.createDataFrame([(1, 5, weight)], "k int, t long, w string").selectExpr(
+        "k", "t", "cast(w as double) w"
+    )
+    right = spark.createDataFrame([(1, 5)], "k int, u long")
+    with pytest.raises(Exception, match=r"importance: left.w must be finite and above 0, but a row has"):
+        shed_join(left, right, on="k", time=("t", "u"), window=5, budget=10, importance=("w", None)).collect()

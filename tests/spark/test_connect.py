@@ -1,0 +1,90 @@
+"""Spark Connect: the same call through a server that is started from the installed package."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from processes import free_port, kill, launch, wait_for_port
+from streams import SECOND, exact, side, write
+
+HERE = Path(__file__).parent
+
+#: Runs in a process of its own: one process is either a classic driver or a client.
+CLIENT = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+from pathlib import Path
+from pyspark.sql import SparkSession
+from shedjoin.spark import session, shed_join, start
+from streams import pairs, read, run
+
+folder = Path(sys.argv[1])
+builder = (
+    SparkSession.builder.remote(sys.argv[2])
+    .config("spark.sql.shuffle.partitions", "2").config("spark.sql.session.timeZone", "UTC")
+)
+spark = session(builder)
+assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
+options = dict(on="k", time="ts", window="2 seconds", select=["k", "a", "b"], cache=str(folder / "copies"))
+frames = [spark.read.parquet(str(folder / name)) for name in ("l", "r")]
+batch = shed_join(*frames, **options).toArrow()
+run(shed_join(*(read(spark, folder / name) for name in ("l", "r")), **options), folder / "c", folder / "o")
+query = start(
+    *(read(spark, folder / name) for name in ("l", "r")), output=folder / "out", trigger={"availableNow": True}, **options
+)
+query.awaitTermination()
+found = {
+    "batch": sorted(zip(batch["a"].to_pylist(), batch["b"].to_pylist())),
+    "stream": pairs(spark, folder / "o"),
+    "start": pairs(spark, folder / "out" / "results"),
+}
+(folder / "found.json").write_text(json.dumps(found))
+spark.stop()
+"""
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[str]:
+    """A Connect server in a process of its own."""
+    port = free_port()
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    main = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    process = launch(
+        folder, "server", "org.apache.spark.deploy.SparkSubmit", "--class", main, *options, "spark-internal"
+    )
+    try:
+        wait_for_port(port, process)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        kill(process)
+
+
+def test_the_same_call_works_over_connect(tmp_path: Path) -> None:
+    left, right = side(21, 600, 30, "a"), side(22, 600, 30, "b")
+    for name, table in (("l", left), ("r", right)):
+        write(tmp_path / name, table, 2)
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    with server(tmp_path) as url:
+        command = [sys.executable, "-c", CLIENT, str(tmp_path), url]
+        done = subprocess.run(
+            command, cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads((tmp_path / "found.json").read_text())
+    wanted = [list(pair) for pair in exact(left, right, 2 * SECOND)]
+    assert found == {"batch": wanted, "stream": wanted, "start": wanted}

@@ -1,0 +1,41 @@
+"""What crosses the shuffle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from shards import messages, table
+
+from shedjoin.spark.exchange import partition_hash, shard_labels
+
+
+def test_the_hash_is_sparks(spark: Any) -> None:
+    labels = [0, 1, -1, 7, 2**31 - 1, -(2**31), 123456789]
+    rows = spark.createDataFrame([(label,) for label in labels], "label int").selectExpr("hash(label) as h").collect()
+    assert partition_hash(np.array(labels, np.int32)).tolist() == [row["h"] for row in rows]
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3, 7, 8, 13, 26, 34, 64, 200, 511])
+def test_every_shard_has_a_partition_of_its_own(partitions: int) -> None:
+    for shards in {1, partitions // 2, min(partitions, 32)} - {0}:
+        labels = shard_labels(shards, partitions)
+        places = partition_hash(np.array(labels, np.int32)).astype(np.int64) % partitions
+        assert len(set(places.tolist())) == len(labels) == shards
+
+
+def test_the_first_label_never_changes() -> None:
+    """Whatever changes, the first shard finds its old state and can refuse to go on."""
+    firsts = {shard_labels(shards, parts)[0] for shards in (1, 2, 5) for parts in (1, 2, 13, 17, 200, 511)}
+    assert len(firsts) == 1
+
+
+def test_every_task_tells_every_shard_how_far_it_is() -> None:
+    labels = shard_labels(3, 8)
+    sent = list(messages(([table([1, 2, None], [5, 9, 7]), table([], [])], [table([1], [3])]), labels))
+    told = {(row["label"], row["stream"], row["task"]): row["newest"] for row in sent if row["blob"] is None}
+    assert len(told) == 3 * 3
+    assert {newest for (_, stream, task), newest in told.items() if (stream, task) == (0, 0)} == {9}
+    assert {newest for (_, stream, _), newest in told.items() if stream == 1} == {3}
+    assert sum(row["rows"] for row in sent) == 4

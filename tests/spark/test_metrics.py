@@ -1,0 +1,173 @@
+"""Metric rows, what is made of them, and the endpoint that serves them."""
+
+from __future__ import annotations
+
+import socket
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from shedjoin.errors import EnvironmentProblem, InputError
+from shedjoin.quality.live import LIVE_COLUMNS
+from shedjoin.spark.metrics import METRIC_DDL, METRIC_SCHEMA, by_batch, latest, recall_of, summarise
+from shedjoin.spark.prometheus import CONTENT_TYPE, Board, Endpoint, parse, read_endpoint
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def metric(batch: int, shard: int, **values: Any) -> dict[str, Any]:
+    """A row in which every number differs, so that a mixed-up column shows."""
+    row: dict[str, Any] = {
+        name: 1000 * place + 10 * batch + shard for place, name in enumerate(METRIC_SCHEMA.names, start=1)
+    }
+    row |= {"batch": batch, "shard": shard, "at": START + timedelta(seconds=batch), "restored": batch == 0}
+    row |= {"seconds": 0.5 + shard, "live_results": 80.0, "live_importance": 60.0}
+    row |= {name: 0.0 for name in LIVE_COLUMNS if name not in ("live_results", "live_importance")}
+    row |= {"live_missing": 20.0, "live_importance_missing": 40.0, "live_recent_results": 1.0}
+    return row | values
+
+
+ROWS = [metric(batch, shard) for batch in (0, 1, 2) for shard in (1, 0)]
+
+
+def test_the_schema_and_its_ddl_have_the_same_columns(spark: Any) -> None:
+    assert spark.createDataFrame([], METRIC_DDL).columns == METRIC_SCHEMA.names
+    assert METRIC_SCHEMA.names[:3] == ["batch", "shard", "at"]
+    assert set(LIVE_COLUMNS) <= set(METRIC_SCHEMA.names)
+
+
+def test_a_summary_adds_counts_and_keeps_levels() -> None:
+    summary = summarise(ROWS)
+    assert summary is not None
+    assert (summary.batches, summary.shards) == ((0, 2), 2)
+    for name in (
+        "rows_left",
+        "rows_right",
+        "nulls",
+        "late",
+        "results",
+        "evicted",
+        "scheduled",
+        "expired",
+        "state_bytes",
+    ):
+        assert getattr(summary, name) == sum(row[name] for row in ROWS), name
+    for name in ("resident_left", "resident_right", "bytes_left", "bytes_right"):
+        assert getattr(summary, name) == sum(row[name] for row in ROWS if row["batch"] == 2), name
+    assert summary.peak_tuples == summary.resident
+    assert summary.peak_bytes == summary.stored_bytes
+    assert summary.seconds == pytest.approx(3 * 1.5)  # the slower shard of three batches
+    assert summary.restored == 2
+    assert summary.at - summary.since == timedelta(seconds=2)
+    assert summary.shed == summary.evicted + summary.scheduled + summary.late
+    assert summary.shed_share == summary.shed / (summary.rows_left + summary.rows_right)
+
+
+def test_peaks_are_the_most_at_the_end_of_a_batch() -> None:
+    rows = [metric(0, 0, resident_left=7, resident_right=2), metric(1, 0, resident_left=1, resident_right=3)]
+    summary = summarise(rows)
+    assert summary is not None
+    assert (summary.peak_tuples, summary.resident) == (9, 4)
+
+
+def test_recall_is_that_of_all_shards_together() -> None:
+    rows = [metric(3, 0, live_results=90.0, live_missing=10.0), metric(2, 1, live_results=10.0, live_missing=90.0)]
+    found = recall_of(latest([*ROWS, *rows]))
+    assert found is not None
+    assert found.recall == 0.5
+    assert recall_of([*rows, metric(3, 2, live_results=None)]) is None
+    assert recall_of([]) is None
+    summary = summarise(rows)
+    assert summary is not None
+    assert summary.recall is not None
+    assert summary.recall.recall == 0.5
+
+
+def test_batches_are_told_apart() -> None:
+    assert summarise([]) is None
+    assert by_batch([]) == []
+    assert [summary.batches for summary in by_batch(ROWS)] == [(0, 0), (1, 1), (2, 2)]
+    assert [summary.shards for summary in by_batch(ROWS)] == [2, 2, 2]
+
+
+def test_prometheus_can_read_the_board() -> None:
+    board = Board(query='a "query"\\', budget={"tuples": 500})
+    board.add(ROWS[:2])
+    board.add(ROWS[2:4])
+    board.add(ROWS[2:4])  # a batch that was repeated
+    board.add(ROWS[4:])
+    families = {family.name: family for family in text_string_to_metric_families(board.text())}
+    assert families["shedjoin_shed"].type == "counter"
+    assert all(family.documentation for family in families.values())
+    shed = {
+        (sample.labels["shard"], sample.labels["why"]): sample.value for sample in families["shedjoin_shed"].samples
+    }
+    for shard in (0, 1):
+        for why, column in (("evicted", "evicted"), ("late", "late"), ("schedule", "scheduled")):
+            assert shed[str(shard), why] == sum(row[column] for row in ROWS if row["shard"] == shard)
+    resident = families["shedjoin_resident_tuples"]
+    assert resident.type == "gauge"
+    left = [
+        sample for sample in resident.samples if sample.labels == {"query": 'a "query"\\', "shard": "1", "side": "left"}
+    ]
+    assert [sample.value for sample in left] == [ROWS[4]["resident_left"]]
+    recall = {sample.labels["bound"]: sample.value for sample in families["shedjoin_recall"].samples}
+    assert recall["estimate"] == 0.8
+    assert recall["low"] <= 0.8 <= recall["high"]
+    importance = {sample.labels["bound"]: sample.value for sample in families["shedjoin_importance_recall"].samples}
+    assert importance["estimate"] == 0.6
+    assert families["shedjoin_budget_tuples"].samples[0].value == 500
+    when = families["shedjoin_last_batch_timestamp_seconds"].samples[0].value
+    assert when == (START + timedelta(seconds=2)).timestamp()
+
+
+def test_our_reader_agrees_with_theirs() -> None:
+    board = Board(query='odd "name" \\ here\nand there')
+    board.add(ROWS)
+    theirs = [
+        (sample.name.removeprefix("shedjoin_"), sample.labels, sample.value)
+        for family in text_string_to_metric_families(board.text())
+        for sample in family.samples
+    ]
+    ours = [(name, labels, value) for name, samples in parse(board.text()).items() for labels, value in samples]
+    assert ours == theirs
+    assert len(ours) > 20
+
+
+def test_a_query_without_a_budget_has_no_recall() -> None:
+    board = Board()
+    board.add([metric(0, 0, clock_left=None, **dict.fromkeys(LIVE_COLUMNS))])
+    text = board.text()
+    assert "recall" not in text
+    assert 'clock{shard="0",side="left"}' not in text
+    assert 'clock{shard="0",side="right"}' in text
+    assert list(text_string_to_metric_families(Board().text()))
+
+
+def test_the_endpoint_serves_the_board_on_the_loopback() -> None:
+    board = Board()
+    with Endpoint(board) as endpoint:
+        assert endpoint.url.startswith("http://127.0.0.1:")
+        board.add(ROWS)
+        with urllib.request.urlopen(endpoint.url, timeout=5) as answer:
+            assert answer.headers["Content-Type"] == CONTENT_TYPE
+            assert answer.read().decode() == board.text()
+        assert read_endpoint(endpoint.url) == parse(board.text())
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(endpoint.url + "/secrets", timeout=5)
+        url = endpoint.url
+    with pytest.raises(InputError, match=r"the metrics at http://127\.0\.0\.1:"):
+        read_endpoint(url)
+
+
+def test_a_port_in_use_gets_one_sentence() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(EnvironmentProblem, match=f"cannot listen at .*:{port}"):
+            Endpoint(Board(), port=port)

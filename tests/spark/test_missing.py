@@ -1,0 +1,58 @@
+"""Missing pairs by Spark, against the exact join by two nested loops."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import archives
+import pytest
+
+import shedjoin as sj
+from shedjoin.spark.archive import Archive, Layout
+from shedjoin.spark.missing import Span, missing_pairs
+
+T, R = sj.TimeWindow, sj.RowWindow
+#: Every shard is a random case of its own, so that a few Spark jobs try hundreds of them.
+SHARDS = 80
+WINDOWS = [(T(2), T(9)), (R(2), R(6)), (T(4), R(3)), (R(3), T(4))]
+
+
+def archive_of(spark: Any, made: archives.Made, upto: int) -> Archive:
+    left, right, shed = archives.tables(made, upto)
+    layout = Layout((), (("left", 0, "label"), ("right", 1, "label")))
+    return Archive(*(spark.createDataFrame(table) for table in (left, right, shed)), made.windows, layout)
+
+
+def pairs_of(frame: Any) -> list[archives.Pair]:
+    found = []
+    for row in frame.collect():
+        assert row["left"]["label"] == f"{row['_sj_shard']}/0/{row['_sj_left']}"
+        assert row["right"]["label"] == f"{row['_sj_shard']}/1/{row['_sj_right']}"
+        found.append((row["_sj_shard"], row["_sj_left"], row["_sj_right"]))
+    return found
+
+
+@pytest.mark.parametrize("windows", WINDOWS, ids=str)
+def test_results_and_missing_pairs_are_the_exact_join_at_every_step(small: Any, windows: Any) -> None:
+    made = archives.make(windows, shards=SHARDS, batches=6, seed=11)
+    exact = made.exact()
+    assert len(made.met) > 200
+    assert len(exact) > 1.2 * len(made.met)
+    assert any(record["why"] == "late" for record in made.shed)
+    missing = exact - set(made.met)
+    came = {(row.shard, row.stream, row.seq): row.batch for row in made.rows}
+    due = {(s, left, right): max(came[s, 0, left], came[s, 1, right]) for s, left, right in missing}
+
+    first = missing_pairs(archive_of(small, made, 2))  # all pairs of an archive
+    then = missing_pairs(archive_of(small, made, 5), Span(2, arrived(made, 2)))  # and what is new in a grown one
+    steps = [pairs_of(step) for step in (first, then)]
+    for step, batches in zip(steps, (range(3), range(3, 6)), strict=True):
+        assert sorted(step) == sorted(pair for pair, batch in due.items() if batch in batches)
+        assert len(step) > 50
+
+
+def arrived(made: archives.Made, upto: int) -> dict[int, tuple[int, int]]:
+    """Rows of each stream up to a batch, of each shard."""
+    counts = Counter((row.shard, row.stream) for row in made.rows if row.batch <= upto)
+    return {shard: (counts[shard, 0], counts[shard, 1]) for shard in range(SHARDS)}
