@@ -7,7 +7,7 @@ from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.errors import InputError, ShedjoinError, SnapshotError, SpecError
 from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
-from shedjoin.offline import Optimum, optimum
+from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
 from shedjoin.policies import (
     Additive,
     Cumulative,
@@ -66,6 +66,10 @@ __all__ = [
     "SpecError",
     "Table",
     "TimeWindow",
+    "Truncated",
+    "odja",
     "optimum",
     "simulate",
+    "truncated_join",
+    "truncated_joins",
 ]

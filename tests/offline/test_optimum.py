@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 from random import Random
 from typing import Any
 
@@ -197,6 +199,24 @@ def test_refusals(arguments: dict[str, Any], sentence: str) -> None:
     )
     with pytest.raises(sj.ShedjoinError, match=sentence):
         sj.optimum(**{**given, **arguments})
+
+
+def test_ctrl_c_reports_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real signal, in the middle of the left stream's work: it ends between two blocks, and the usual handler is back."""
+    monkeypatch.setattr(solver, "BLOCK", 100)
+    monkeypatch.setattr(solver, "FAN", 3)
+    left, right = zipf(1500, 20, 3)
+    spec = sj.JoinSpec(sj.TimeWindow(60), sj.Budget(tuples=60))
+
+    def press(stage: str, done: int, total: int) -> None:
+        if done == total // 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    usual = signal.getsignal(signal.SIGINT)
+    part = sj.optimum(spec, left, right, progress=press)
+    assert not part.complete
+    assert 0 < part.matches < sj.optimum(spec, left, right).matches <= part.bound
+    assert signal.getsignal(signal.SIGINT) is usual
 
 
 def test_interrupted_work_reports_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,9 @@ from shedjoin.engine.state import NEVER
 from shedjoin.errors import ShedjoinError, SpecError
 from shedjoin.offline.ground import Floats, Ground, Ints, lay_out, stops_of
 from shedjoin.offline.lanes import pairs_of, pairs_together
-from shedjoin.offline.optimum import Optimum, check, groups_of
+from shedjoin.offline.optimum import Optimum, check_spec, groups_of
 from shedjoin.offline.schedule import replay
+from shedjoin.offline.states import expired, gained, replaced
 from shedjoin.offline.worth import Worth
 from shedjoin.simulate import Run, simulate
 from shedjoin.spec import JoinSpec
@@ -68,7 +69,7 @@ def odja(
     >>> odja(spec, left, right).value, odja(spec, left, right, sense="lowest").value
     (5.0, 3.0)
     """
-    check(spec, objective)
+    check_spec(spec, objective)
     assert spec.budget is not None
     if spec.budget.allocation != "fixed":
         raise SpecError("odja is for fixed shares: with allocation='variable' use optimum")
@@ -164,15 +165,16 @@ def _search(ground: Ground, stream: int, memory: int, weigh: Weigher, sign: int)
     arrived = np.searchsorted(side.tick, np.arange(ground.ticks + 1))
     names = np.random.default_rng(0).integers(1, 2**64, side.tick.size + 1, dtype=np.uint64)
     names[-1] = 0  # of -1, room
-    now = np.zeros(side.tick.size + 1)
+    now = np.zeros(side.tick.size)
     states = _States(np.full((1, min(memory, side.tick.size)), -1), np.zeros(1, np.uint64), np.zeros(1))
     steps: list[_Step] = []
     for instant in range(ground.ticks):
-        states = _expire(states, side.end, instant, names)
+        gone = int(np.searchsorted(side.end, instant, side="right"))  # tuples leave in order of arrival
+        expired(states.held, states.code, gone, names)
         here = slice(begin[instant], begin[instant + 1])
         if here.start < here.stop:
             now[row[here]] = gain[here]
-            states = states._replace(value=states.value + now[states.held].sum(axis=1))
+            states = states._replace(value=states.value + gained(states.held, now))
             now[row[here]] = 0
         for new in range(arrived[instant], arrived[instant + 1]):
             if side.end[new] <= instant:
@@ -197,18 +199,9 @@ def _gains(ground: Ground, stream: int, weigh: Weigher) -> tuple[Ints, Ints, Flo
     return tick[begin], row[begin], np.add.reduceat(worth, begin) if begin.size else np.empty(0)
 
 
-def _expire(states: _States, end: Ints, instant: int, names: NDArray[np.uint64]) -> _States:
-    """Make room where a tuple left its window."""
-    out = (states.held >= 0) & (end[states.held] <= instant)
-    if not out.any():
-        return states
-    code = states.code - np.where(out, names[states.held], np.uint64(0)).sum(axis=1, dtype=np.uint64)
-    return states._replace(held=np.where(out, -1, states.held), code=code)
-
-
 def _admit(states: _States, new: int, names: NDArray[np.uint64], sign: int, tick: int) -> tuple[_States, _Step]:
     """All states after a tuple came: it takes a free place, or that of any other, or none; of equal states the best stays."""
-    count, memory = states.held.shape
+    memory = states.held.shape[1]
     full = states.held[:, 0] >= 0  # room comes first
     before = np.concatenate([np.flatnonzero(~full), np.repeat(np.flatnonzero(full), memory + 1)])
     place = np.concatenate([np.zeros((~full).sum(), np.int64), np.tile(np.arange(memory + 1), int(full.sum()))])
@@ -218,9 +211,7 @@ def _admit(states: _States, new: int, names: NDArray[np.uint64], sign: int, tick
     order = np.lexsort((-sign * states.value[before], code))
     chosen = order[np.concatenate(([True], np.diff(code[order]) != 0))]
     before, place, gone = before[chosen], place[chosen], gone[chosen]
-    shifted = np.arange(memory)[None, :] + (np.arange(memory)[None, :] >= place[:, None])
-    wide = np.concatenate([states.held, np.full((count, 1), new)], axis=1)
-    after = _States(np.take_along_axis(wide[before], shifted, axis=1), code[chosen], states.value[before])
+    after = _States(replaced(states.held, before, place, new), code[chosen], states.value[before])
     return after, _Step(tick, before.astype(np.int32), gone.astype(np.int32))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from shedjoin.batch import Batch, Table
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, ShedjoinError, SpecError
 from shedjoin.offline.ground import Ground, Ints, lay_out, squeeze, stops_of
+from shedjoin.offline.interrupt import Interrupts
 from shedjoin.offline.lanes import Lanes, by_key, by_tuple, merge, side_by_side, together
 from shedjoin.offline.network import weave
 from shedjoin.offline.schedule import last_instants, replay
@@ -108,7 +110,7 @@ def optimum(
     >>> best.matches, best.bound
     (5, 5)
     """
-    check(spec, objective)
+    check_spec(spec, objective)
     if graph not in GRAPHS:
         raise SpecError(f"graph must be one of {', '.join(GRAPHS)}, not {graph!r}")
     if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < 1:
@@ -123,11 +125,13 @@ def optimum(
     value = bound = together(ground, worth)
     until = [side.tick.copy() for side in ground.sides]
     complete = True
-    for streams, memory in groups_of(spec, batch):
-        part = _best(ground, streams, memory, worth, by, within, progress)
-        value, bound, complete = value + part.value, bound + part.bound, complete and part.complete
-        for stream in streams:
-            until[stream] = part.until[stream]
+    with Interrupts() as interrupts:
+        for streams, memory in groups_of(spec, batch):
+            lanes = lanes_of(ground, streams, memory, worth, by)
+            part = _best(lanes, memory, worth, within, progress, interrupts.check)
+            value, bound, complete = value + part.value, bound + part.bound, complete and part.complete
+            for stream in streams:
+                until[stream] = part.until[stream]
     schedule = replay(ground, (until[0], until[1]))
     solving = time.perf_counter() - begin
     run = simulate(replace(spec, policy=schedule), left, right, warmup=warmup)
@@ -142,7 +146,7 @@ def optimum(
     )
 
 
-def check(spec: JoinSpec, objective: str) -> None:
+def check_spec(spec: JoinSpec, objective: str) -> None:
     """A clear word about arguments that make no sense."""
     if not isinstance(spec, JoinSpec):
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
@@ -188,21 +192,19 @@ class _Part:
 
 
 def _best(
-    ground: Ground,
-    streams: tuple[int, ...],
+    lanes: Lanes,
     memory: int,
     worth: Worth,
-    by: str,
     within: float,
     progress: Progress | None,
+    check: Callable[[], None],
 ) -> _Part:
-    lanes = lanes_of(ground, streams, memory, worth, by)
     if not lanes.stop_lane.size:
         return _Part(lanes.free, lanes.free, True, lanes.free_until)
     gain, scale = _whole(lanes, memory)
     network = weave(lanes, gain, memory)
     tick = lanes.stop_tick - lanes.row_tick[np.searchsorted(lanes.row_first, np.arange(gain.size), side="right") - 1]
-    flow = solve(network, int(tick.max()) + 1, progress, within)
+    flow = solve(network, int(tick.max()) + 1, progress, within, check)
     held = flow.flow[network.stop_arc]
     value = (held * lanes.stop_gain).sum().item()
     if flow.complete and not within and flow.value != flow.bound:

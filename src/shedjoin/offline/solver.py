@@ -38,7 +38,13 @@ class Flow:
     complete: bool = True  # False when interrupted
 
 
-def solve(network: Network, reach: int, progress: Progress | None = None, within: float = 0.0) -> Flow:
+def solve(
+    network: Network,
+    reach: int,
+    progress: Progress | None = None,
+    within: float = 0.0,
+    check: Callable[[], None] | None = None,
+) -> Flow:
     """The flow of most gain.
 
     Parameters
@@ -49,6 +55,8 @@ def solve(network: Network, reach: int, progress: Progress | None = None, within
         Called with (stage, done, total).
     within
         Leave out the last step where the gap is no larger than this share of the bound already.
+    check
+        Called wherever the work can stop; a KeyboardInterrupt from it or from `progress` ends the work with what there is.
     """
     reach = max(reach, 1)
     span = int(network.time[-1] - network.time[0]) + 1
@@ -56,23 +64,33 @@ def solve(network: Network, reach: int, progress: Progress | None = None, within
     lengths = [span / blocks]
     while span / lengths[0] > 2 * FAN:
         lengths.insert(0, FAN * lengths[0])
-    return _solve(network, reach, lengths, progress or _silent, within)
+    return _solve(network, reach, lengths, _Watch(progress, check), within)
 
 
-def _silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody asked for."""
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """Who wants to know how far the work is, and who may want to stop it."""
+
+    progress: Progress | None
+    check: Callable[[], None] | None
+
+    def tell(self, stage: str, done: int, total: int) -> None:
+        if self.check is not None:
+            self.check()
+        if self.progress is not None:
+            self.progress(stage, done, total)
 
 
-def _solve(network: Network, reach: int, lengths: list[float], tell: Progress, within: float = 0.0) -> Flow:
+def _solve(network: Network, reach: int, lengths: list[float], watch: _Watch, within: float = 0.0) -> Flow:
     """In pieces of the first length, those in pieces of the next, and so on; at once where a single piece is left."""
     span = int(network.time[-1] - network.time[0]) + 1
     lengths = [length for length in lengths if span >= 2 * length]
     if not lengths:
         return _at_once(network)
-    flow = _in_blocks(network, reach, lengths, tell)
+    flow = _in_blocks(network, reach, lengths, watch)
     if flow.complete and flow.bound - flow.value > within * flow.bound:
         try:
-            tell("proof", 0, 1)
+            watch.tell("proof", 0, 1)
             flow = _polish(network, flow)
         except KeyboardInterrupt:
             return replace(flow, complete=False)
@@ -91,7 +109,7 @@ def _flow(network: Network, flow: Ints, potential: Ints, complete: bool = True) 
     return Flow(flow, int((flow * network.gain).sum()), bound, potential, complete)
 
 
-def _in_blocks(network: Network, reach: int, lengths: list[float], tell: Progress) -> Flow:
+def _in_blocks(network: Network, reach: int, lengths: list[float], watch: _Watch) -> Flow:
     """Block after block: each starts from what the one before left in memory, and looks ahead."""
     start, length = int(network.time[0]), lengths[0]
     blocks = max(1, round((int(network.time[-1]) - start + 1) / length))
@@ -106,8 +124,9 @@ def _in_blocks(network: Network, reach: int, lengths: list[float], tell: Progres
     for block in range(blocks):
         begin, seam, end = begins[block], begins[block + 1], max(ends[block], begins[block + 1])
         try:
-            tell("blocks", block, blocks)
-            found = _solve(_part(network, begin, end, excess), reach, lengths[1:], _silent)
+            watch.tell("blocks", block, blocks)
+            part = _part(network, begin, end, excess)
+            found = _solve(part, reach, lengths[1:], replace(watch, progress=None))
         except KeyboardInterrupt:
             found = None
         if found is None or not found.complete:
