@@ -12,6 +12,7 @@ from shedjoin.engine.output import Output, ShedLog
 from shedjoin.errors import InputError, ShedjoinError, SnapshotError, SpecError
 from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
 from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
+from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
 from shedjoin.policies import (
     Additive,
     Cumulative,
@@ -60,6 +61,7 @@ __all__ = [
     "MultiRun",
     "MultiShedLog",
     "Multiplicative",
+    "Optimum",
     "Output",
     "Policy",
     "Prob",
@@ -76,6 +78,11 @@ __all__ = [
     "SpecError",
     "Table",
     "TimeWindow",
+    "Truncated",
+    "odja",
+    "optimum",
     "simulate",
     "simulate_multi",
+    "truncated_join",
+    "truncated_joins",
 ]

@@ -29,7 +29,7 @@ def test_list_shows_every_figure(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_run_plot_list_claims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = ("--quick", "--out", str(tmp_path))
     assert lab("run", "das2003", "fig05", "--no-spark", "--seeds", "1", *place) == 0
-    assert "7 simulations" in capsys.readouterr().out
+    assert "9 simulations" in capsys.readouterr().out
     assert lab("run", "das2003", "fig05", "--no-spark", "--seeds", "1", *place) == 0
     assert "nothing left to run" in capsys.readouterr().out
     assert lab("plot", "das2003", "fig05", *place) == 0

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from shedjoin.errors import DataError
-from shedjoin.lab.summary import Mean, mean, shares
+from shedjoin.lab.summary import Mean, mean, shares, shares_of_opt
 
 ROWS = [
     {"method": "EXACT", "seed": 0, "memory": None, "matches": 100},
@@ -39,3 +39,18 @@ def test_missing_rows_and_numbers_are_told() -> None:
 def test_spread_is_shown_only_where_there_is_one() -> None:
     assert str(Mean.of([0.5])) == "0.500"
     assert Mean.of([0.5, 0.6]).percent() == "55.0 ± 7.1%"
+
+
+def test_shares_of_opt_are_of_the_same_memory_and_exact_has_one_for_each() -> None:
+    rows = [
+        {"method": "EXACT", "seed": 0, "memory": None, "matches": 100},
+        {"method": "OPT", "seed": 0, "memory": 5, "matches": 50},
+        {"method": "OPT", "seed": 0, "memory": 9, "matches": 80},
+        {"method": "RAND", "seed": 0, "memory": 5, "matches": 20},
+        {"method": "RAND", "seed": 1, "memory": 5, "matches": 20},  # OPT of this seed has not been run yet
+    ]
+    shared = shares_of_opt(rows, "matches", ["seed"])
+    found = [(row["method"], row["memory"], row["share"]) for row in shared]
+    assert found == [("EXACT", 5, 2.0), ("EXACT", 9, 1.25), ("OPT", 5, 1.0), ("OPT", 9, 1.0), ("RAND", 5, 0.4)]
+    with pytest.raises(DataError, match="no stored row has method=OPT"):
+        shares_of_opt(rows[:1], "matches", ["seed"])

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from shedjoin import __version__
-from shedjoin.cli import check, demo, explain, refine, run, simulate, top
+from shedjoin.cli import check, demo, explain, optimum, refine, run, simulate, static, top
 from shedjoin.errors import ShedjoinError
 
 #: Packages that come with an extra, and which.
-EXTRAS = {"pyspark": "spark", "pandas": "spark", "matplotlib": "lab", "scipy": "quality"}
+EXTRAS = {"pyspark": "spark", "pandas": "spark", "matplotlib": "lab", "scipy": "quality", "pylmcf": "offline"}
 BAD_INPUT = 2
 
 
@@ -49,6 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     top.add_parser(commands)
     refine.add_parser(commands)
     simulate.add_parser(commands)
+    optimum.add_parser(commands)
+    static.add_parser(commands)
     check.add_parser(commands)
     from shedjoin.lab.commands import add_parser as add_lab
 

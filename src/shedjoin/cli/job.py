@@ -29,6 +29,7 @@ Instead of `[left]` and `[right]`, a table `[workload]` makes streams with Zipf 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def read_job(path: Path) -> Job:
     join = Table(job.get("join"), "join", (*SPEC, "importance"))
     spec = join_spec(join, join.get("importance") or "min")
     options = dict(Table(job.data.get("run", {}), "run", RUN).data)
-    left, right = _workload(job) if "workload" in job else _files(path, job)
+    left, right = _workload(job) if "workload" in job else read_streams(path.parent, job.data)
     return Job(spec, left, right, options)
 
 
@@ -82,8 +83,9 @@ def _workload(job: Table) -> tuple[Any, Any]:
     return made.left, made.right
 
 
-def _files(path: Path, job: Table) -> tuple[pa.Table, pa.Table]:
-    tables = [_read(path.parent, name, job.get(name)) for name in ("left", "right")]
+def read_streams(folder: Path, job: Mapping[str, Any]) -> tuple[pa.Table, pa.Table]:
+    """The columns of the tables [left] and [right] of a job, from files."""
+    tables = [_read(folder, name, job.get(name)) for name in ("left", "right")]
     if all(pa.types.is_integer(table.schema.field("key").type) for table in tables):
         return tables[0], tables[1]
     return _numbered(*tables)
@@ -99,7 +101,7 @@ def _read(folder: Path, name: str, data: Any) -> pa.Table:
                 f"{name}.{needed} is missing: {name} needs a path and the name of the key column, such as path = 'clicks.csv', "
                 "key = 'ad_id'"
             )
-    table = _load(name, folder / settings["path"])
+    table = load_file(name, folder / settings["path"])
     wanted = {column: settings[column] for column in COLUMNS if column in settings}
     for column, source in wanted.items():
         if source not in table.schema.names:
@@ -109,7 +111,8 @@ def _read(folder: Path, name: str, data: Any) -> pa.Table:
     return pa.table({column: table.column(source) for column, source in wanted.items()})
 
 
-def _load(name: str, path: Path) -> pa.Table:
+def load_file(name: str, path: Path) -> pa.Table:
+    """A table from a .csv or .parquet file."""
     import pyarrow.csv
     import pyarrow.parquet
 

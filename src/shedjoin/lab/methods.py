@@ -23,7 +23,7 @@ class Setting:
     trace: int = 0
 
 
-#: Runs a workload; the result has matches, importance, peak_tuples, trace. An offline optimum fits in as well.
+#: Runs a workload; the result has matches, importance, peak_tuples and, but for an offline optimum, a trace.
 Method = Callable[[Workload, Setting], Any]
 #: The policy may look at what the workload knows in advance.
 PolicyOf = Callable[[Workload], sj.Policy]
@@ -49,6 +49,20 @@ def online(policy: PolicyOf, allocation: str = "fixed") -> Method:
         return sj.simulate(
             spec, workload.left, workload.right, warmup=setting.warmup, seed=setting.seed, trace=setting.trace
         )
+
+    return method
+
+
+def best(objective: str = "matches", allocation: str = "fixed") -> Method:
+    """The offline optimum within a memory of `setting.memory` tuples: no method without foreknowledge can do better."""
+
+    def method(workload: Workload, setting: Setting) -> Any:
+        if setting.memory is None:
+            raise SpecError("an offline optimum needs a memory size")
+        spec = sj.JoinSpec(
+            window=sj.TimeWindow(setting.window), budget=sj.Budget(tuples=setting.memory, allocation=allocation)
+        )
+        return sj.optimum(spec, workload.left, workload.right, warmup=setting.warmup, objective=objective)
 
     return method
 

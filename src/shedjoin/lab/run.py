@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from shedjoin.lab.experiment import Figure, Params, Row, Scale, identity
 from shedjoin.lab.progress import progress_bar
 from shedjoin.lab.store import ID, Store
 
+#: What is done is stored about this often, so that an interrupt costs no more.
+STORE_SECONDS = 10.0
 #: Simulates rows of parameters and gives back what it has, bit by bit.
 Runner = Callable[[Figure, list[Params], Path | None], Iterator[list["Outcome"]]]
 
@@ -77,9 +80,12 @@ def measure_one(figure: Figure, params: Params, data: Path | None) -> Outcome:
 def in_process(figure: Figure, missing: list[Params], data: Path | None) -> Iterator[list[Outcome]]:
     """One after the other in this process: no Java, no Spark."""
     with progress_bar(f"{figure.paper} {figure.name}", len(missing)) as advance:
-        for start in range(0, len(missing), 32):
-            outcomes = []
-            for params in missing[start : start + 32]:
-                outcomes.append(measure_one(figure, params, data))
-                advance(1)
-            yield outcomes
+        outcomes: list[Outcome] = []
+        begin = time.monotonic()
+        for params in missing:
+            outcomes.append(measure_one(figure, params, data))
+            advance(1)
+            if time.monotonic() - begin > STORE_SECONDS:
+                yield outcomes
+                outcomes, begin = [], time.monotonic()
+        yield outcomes

@@ -44,7 +44,7 @@ class Mean:
         return f"{100 * self.value:.1f} ± {100 * self.spread:.1f}%"
 
 
-def where(rows: Iterable[Row], **equal: Scalar) -> list[Row]:
+def where(rows: Iterable[Row], /, **equal: Scalar) -> list[Row]:
     """The rows that have these values."""
     return [row for row in rows if all(row.get(name) == value for name, value in equal.items())]
 
@@ -57,7 +57,7 @@ def number(row: Row, column: str) -> float:
     return float(value)
 
 
-def mean(rows: Iterable[Row], column: str, **equal: Scalar) -> Mean:
+def mean(rows: Iterable[Row], column: str, /, **equal: Scalar) -> Mean:
     """Mean and spread of a column over the rows that have these values."""
     chosen = where(rows, **equal)
     if not chosen:
@@ -74,7 +74,7 @@ def shares(rows: Sequence[Row], column: str, same: Sequence[str], of: str = "EXA
     same
         The columns in which two rows of the same workload agree, the seed among them.
     of
-        The method that is 1; ``"OPT"`` as soon as rows of it are stored.
+        The method that is 1.
     """
     whole = {_place(row, same): number(row, column) for row in rows if row["method"] == of}
     result = []
@@ -84,6 +84,28 @@ def shares(rows: Sequence[Row], column: str, same: Sequence[str], of: str = "EXA
             continue  # this seed's reference has not been run yet
         result.append({**row, "share": number(row, column) / base if base else math.nan})
     return result
+
+
+def shares_of_opt(rows: Sequence[Row], column: str, same: Sequence[str]) -> list[Row]:
+    """Each row with `share`: its `column` divided by OPT's on the same workload and with the same memory.
+
+    EXACT has no memory setting: it comes once for each of OPT's.
+    """
+    best = {_place(row, (*same, "memory")): row for row in rows if row["method"] == "OPT"}
+    if not best:
+        raise DataError("no stored row has method=OPT: run the figure again, only what is missing is run")
+    spread = [
+        {**row, "memory": opt["memory"]}
+        for row in rows
+        for opt in (best.values() if row["memory"] is None else [row])
+        if _place(row, same) == _place(opt, same)
+    ]
+    placed = [(row, best.get(_place(row, (*same, "memory")))) for row in spread]
+    return [
+        {**row, "share": number(row, column) / number(opt, column) if number(opt, column) else math.nan}
+        for row, opt in placed
+        if opt is not None  # not run yet
+    ]
 
 
 def _place(row: Row, columns: Sequence[str]) -> tuple[Scalar, ...]:

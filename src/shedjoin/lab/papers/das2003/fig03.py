@@ -10,6 +10,6 @@ FIGURE = memory_sweep(
     window=400,
     domain=50,
     skew=1.0,
-    methods=("RAND", "PROB", "LIFE"),
+    methods=("OPT", "PROB", "LIFE", "RAND"),
     as_share=False,
 )

@@ -10,6 +10,6 @@ FIGURE = memory_sweep(
     window=400,
     domain=50,
     skew=1.0,
-    methods=("RAND", "PROB"),
+    methods=("OPT", "PROB", "RAND"),
     as_share=True,
 )

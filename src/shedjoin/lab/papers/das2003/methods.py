@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shedjoin as sj
-from shedjoin.lab.methods import Method, exact, online
+from shedjoin.lab.methods import Method, best, exact, online
 from shedjoin.lab.workloads import Workload
 
 
@@ -23,9 +23,11 @@ def _life(workload: Workload) -> sj.Policy:
 #: By the paper's names; those that end in V share one memory between the streams (section 4.3).
 METHODS: dict[str, Method] = {
     "EXACT": exact,
+    "OPT": best(),
     "RAND": online(_rand),
     "PROB": online(_prob),
     "LIFE": online(_life),
+    "OPTV": best(allocation="variable"),
     "RANDV": online(_rand, "variable"),
     "PROBV": online(_prob, "variable"),
     "LIFEV": online(_life, "variable"),

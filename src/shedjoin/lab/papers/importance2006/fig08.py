@@ -22,5 +22,5 @@ FIGURE = importance_figure(
     x="window",
     x_label="window w (time units)",
     share=False,
-    minutes=0.2,
+    minutes=1.5,
 )

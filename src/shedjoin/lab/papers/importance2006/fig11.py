@@ -32,5 +32,5 @@ FIGURE = importance_figure(
     x="skew_left",
     x_label="Zipf parameter of both streams",
     share=True,
-    minutes=0.2,
+    minutes=2.0,
 )

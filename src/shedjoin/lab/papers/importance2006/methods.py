@@ -1,9 +1,12 @@
-"""The online methods of importance2006 (section 4.3). Matches are estimated "solely from the sliding windows"."""
+"""The methods of importance2006. Online ones (section 4.3) estimate matches "solely from the sliding windows"."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import shedjoin as sj
-from shedjoin.lab.methods import Method, exact, online
+from shedjoin.lab.methods import Method, Setting, best, exact, online
+from shedjoin.lab.workloads import Workload
 
 #: By the paper's names, best first in its Figure 9. `PROB` here looks at what is in memory, not at the true table.
 ONLINE: dict[str, sj.Policy] = {
@@ -21,4 +24,21 @@ def method(policy: sj.Policy) -> Method:
     return online(lambda workload: policy)
 
 
-METHODS: dict[str, Method] = {"EXACT": exact, **{name: method(policy) for name, policy in ONLINE.items()}}
+def odja(workload: Workload, setting: Setting) -> Any:
+    """The optimum by dynamic programming over memory states (section 4.2)."""
+    spec = sj.JoinSpec(window=sj.TimeWindow(setting.window), budget=sj.Budget(tuples=setting.memory or 0))
+    return sj.odja(spec, workload.left, workload.right, warmup=setting.warmup)
+
+
+#: OPT and ESJA are one, the flow of most importance; SJA is das2003's OPT, which counts results.
+OFFLINE: dict[str, Method] = {
+    "OPT": best("importance"),
+    "ESJA": best("importance"),
+    "ODJA": odja,
+    "SJA": best("matches"),
+}
+METHODS: dict[str, Method] = {
+    "EXACT": exact,
+    **OFFLINE,
+    **{name: method(policy) for name, policy in ONLINE.items()},
+}

@@ -21,10 +21,7 @@ WORKLOAD = ("rows", "window", "warmup", "domain", "skew_left", "skew_right", "im
 #: "Uncorrelated (Zipf 1.0 and 0.0)": sections 5.2.1 to 5.2.3 and 5.2.5.
 UNCORRELATED: dict[str, Any] = {"skew_left": [1.0], "skew_right": [0.0]}
 
-CAPTION = (
-    "The paper gives no distribution of importance: both of ours are shown. Matches are counted in memory. "
-    "OPT is not drawn yet: it comes with the offline optimum."
-)
+CAPTION = "The paper gives no distribution of importance: both of ours are shown. Matches are counted in memory."
 
 
 def workload_of(params: Params) -> Workload:
@@ -48,12 +45,12 @@ def measure(params: Params, data: Path | None) -> list[Row]:
     return [{**params, **counted(METHODS[p["method"]](workload_of(params), setting))}]
 
 
-def all_methods(scale: Scale, *, memory: list[int], **fixed: Any) -> list[Params]:
-    """EXACT once, every online method at every memory size; all seeds, both distributions of importance."""
+def all_methods(scale: Scale, *, memory: list[int], optimum: bool = True, **fixed: Any) -> list[Params]:
+    """EXACT once, OPT and every online method at every memory size; all seeds, both distributions of importance."""
     common: dict[str, Any] = {**fixed, "importance_of": IMPORTANCE, "seed": range(scale.seeds)}
     return [
         *grid(method=["EXACT"], memory=[None], **common),
-        *grid(method=ONLINE, memory=memory, **common),
+        *grid(method=["OPT", *ONLINE] if optimum else ONLINE, memory=memory, **common),
     ]
 
 

@@ -25,7 +25,8 @@ TRIALS = 3
 def parameters(scale: Scale) -> list[Params]:
     """N 56,000, w 2000, M 800, domain 2000."""
     rows = 14000 if scale.quick else 56000
-    return all_methods(scale, memory=[800], rows=[rows], window=[2000], warmup=[4000], domain=[2000], **UNCORRELATED)
+    fixed = {"rows": [rows], "window": [2000], "warmup": [4000], "domain": [2000], **UNCORRELATED}
+    return all_methods(scale, memory=[800], optimum=False, **fixed)
 
 
 def measure(params: Params, data: Path | None) -> list[Row]:

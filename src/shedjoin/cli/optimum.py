@@ -1,0 +1,172 @@
+"""`shedjoin optimum JOB`, or `shedjoin optimum LEFT RIGHT`: the most that any policy could have got, with foreknowledge."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from shedjoin.batch import STREAMS
+from shedjoin.budget import ALLOCATIONS
+from shedjoin.cli.job import Job, read_job, read_streams
+from shedjoin.errors import SpecError
+from shedjoin.offline import Optimum, optimum
+from shedjoin.offline.worth import OBJECTIVES
+from shedjoin.quality import Comparison, from_run
+from shedjoin.simulate import Run, simulate
+from shedjoin.spark.strings import parse_budget, parse_policy, parse_window
+from shedjoin.spec import JoinSpec
+
+#: Options that describe a join of two files; a job file says all this itself.
+JOIN = ("key", "ts", "importance", "window", "budget", "allocation", "policy", "warmup")
+INTERRUPTED = 130
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "optimum",
+        help="the most that any policy could have got out of two streams, and how near the chosen one comes",
+        description="Find the best possible schedule of two whole streams, prove it, replay it, and hold the policy against it. "
+        "Ctrl-C ends the work early and shows what was found, with its bound.",
+        epilog="example: shedjoin optimum shown.parquet clicked.csv --key ad --ts at --window 400 --budget 400",
+    )
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a TOML job file as for simulate; or two .csv or .parquet files",
+    )
+    files = parser.add_argument_group("for two files")
+    files.add_argument("--key", metavar="COLUMN", help="the column to join on")
+    files.add_argument("--ts", metavar="COLUMN", help="the column of times; default: 0, 1, 2, ...")
+    files.add_argument("--importance", metavar="COLUMN", help="the column of importances; default: 1")
+    files.add_argument("--window", metavar="W", help="such as 400 (in the unit of ts), '10 minutes' or '1000 rows'")
+    files.add_argument("--budget", metavar="M", help="such as 400 (tuples), '20k tuples' or '512 MB'")
+    files.add_argument("--allocation", choices=ALLOCATIONS, help="fixed shares (default), or one memory for both")
+    files.add_argument("--policy", metavar="NAME", help="the policy to hold against the optimum (default: prob)")
+    files.add_argument("--warmup", type=int, metavar="TS", help="count results from this time on")
+    parser.add_argument(
+        "--objective",
+        choices=OBJECTIVES,
+        default="matches",
+        help="what to make as large as possible (default: matches)",
+    )
+    parser.add_argument(
+        "--within",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="a gap that will do, such as 0.005 (default: 0, proved)",
+    )
+    parser.add_argument(
+        "--schedule", type=Path, metavar="FILE", help="write until when each row is kept to this Parquet file"
+    )
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Find the optimum, run the policy, show both."""
+    job = _job(args)
+    warmup = job.options.get("warmup")
+    with _progress() as progress:
+        best = optimum(
+            job.spec,
+            job.left,
+            job.right,
+            warmup=warmup,
+            objective=args.objective,
+            within=args.within,
+            progress=progress,
+        )
+    policy = simulate(job.spec, job.left, job.right, **job.options)
+    Console().print(summary(best, policy, from_run(best)))
+    if args.schedule is not None:
+        _write(best, args.schedule)
+    return 0 if best.complete else INTERRUPTED
+
+
+def _job(args: argparse.Namespace) -> Job:
+    given = [name for name in JOIN if getattr(args, name) is not None]
+    if len(args.inputs) == 1:
+        if given:
+            raise SpecError(f"--{given[0]} is for two files: the job file {args.inputs[0]} says it itself")
+        return read_job(args.inputs[0])
+    if len(args.inputs) != 2:
+        raise SpecError(f"optimum needs one job file or two data files, not {len(args.inputs)}")
+    for name, such_as in (("key", "--key ad_id"), ("window", "--window 400"), ("budget", "--budget 400")):
+        if name not in given:
+            raise SpecError(f"--{name} is missing: two files need it, such as {such_as}")
+    spec = JoinSpec(
+        parse_window(_number(args.window), argument="--window"),
+        parse_budget(_number(args.budget), allocation=args.allocation, argument="--budget"),
+        parse_policy(args.policy, argument="--policy"),
+    )
+    columns = {name: getattr(args, name) for name in ("key", "ts", "importance") if name in given}
+    sides = zip(STREAMS, args.inputs, strict=True)
+    left, right = read_streams(Path(), {side: {"path": path, **columns} for side, path in sides})
+    return Job(spec, left, right, {} if args.warmup is None else {"warmup": args.warmup})
+
+
+def _number(text: str) -> Any:
+    """A bare number as one, so that it means instants or tuples."""
+    return int(text) if text.replace("_", "").isdecimal() else text
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each memory and stage, on a terminal only."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        last: list[tuple[str, Any]] = []
+
+        def tell(stage: str, done: int, total: int) -> None:
+            if done == 0 or not last or last[-1][0] != stage:
+                if last:
+                    bars.update(last[-1][1], completed=bars.tasks[len(last) - 1].total)
+                last.append((stage, bars.add_task(stage, total=total)))
+            bars.update(last[-1][1], completed=done)
+
+        yield tell
+
+
+def summary(best: Optimum, policy: Run, quality: Comparison) -> Table:
+    """The optimum and the policy beside it."""
+    budget = best.spec.budget
+    assert budget is not None
+    what = "results" if best.objective == "matches" else "importance"
+    reached = policy.matches if best.objective == "matches" else policy.importance
+    windows = best.spec.windows
+    window = str(windows[0]) if windows[0] == windows[1] else f"{windows[0]} and {windows[1]}"
+    title = f"the most {what} over {window}, {budget.total:,} {budget.unit}, {budget.allocation}"
+    table = Table("", "", title=title, show_header=False, title_justify="left")
+    state = "" if best.complete else " (interrupted: the schedule holds nothing after the last finished block)"
+    lines = {
+        f"most {what}": f"{best.value:,.10g}{state}",
+        "no schedule exceeds": f"{best.bound:,.10g} ({'proved optimal' if best.gap < 1e-9 else f'gap {best.gap:.2%}'})",
+        "results": f"{best.matches:,} of {quality.exact:,} ({quality.recall:.1%})",
+        f"{policy.spec.policy}": f"{reached:,.10g} ({reached / best.value if best.value else 1.0:.1%} of the optimum)",
+        "time": f"{best.solving:.1f} s for the schedule",
+    }
+    for name, value in lines.items():
+        table.add_row(name, value)
+    return table
+
+
+def _write(best: Optimum, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    parts = [
+        pa.table({"stream": pa.repeat(name, until.size), "row": np.arange(until.size), "until": until})
+        for name, until in zip(STREAMS, best.schedule.schedule(), strict=True)
+    ]
+    pq.write_table(pa.concat_tables(parts), path)

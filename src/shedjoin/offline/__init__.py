@@ -1,0 +1,7 @@
+"""The best that any policy could have done: offline optima by flows, by dynamic programming, and of static joins."""
+
+from shedjoin.offline.odja import odja
+from shedjoin.offline.optimum import Optimum, optimum
+from shedjoin.offline.static import Truncated, truncated_join, truncated_joins
+
+__all__ = ["Optimum", "Truncated", "odja", "optimum", "truncated_join", "truncated_joins"]
