@@ -2,6 +2,11 @@
 
 from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.budget import Budget
+from shedjoin.cpu.dual import DualEngine, DualJoin
+from shedjoin.cpu.engine import PredicateEngine
+from shedjoin.cpu.join import PredicateJoin
+from shedjoin.cpu.rows import Rows
+from shedjoin.cpu.settings import Deadline, Queue, Selective, VirtualCpu
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import Output, ShedLog
@@ -22,6 +27,18 @@ from shedjoin.policies import (
     Simp,
     SimpProb,
 )
+from shedjoin.predicates import (
+    Band,
+    Equal,
+    InnerProduct,
+    Overlap,
+    Predicate,
+    SameSet,
+    Sets,
+    Subset,
+    Superset,
+    Theta,
+)
 from shedjoin.simulate import Run, simulate
 from shedjoin.spec import JoinSpec
 from shedjoin.window import RowWindow, TimeWindow
@@ -32,37 +49,56 @@ __all__ = [
     "ROW_BYTES",
     "WHY",
     "Additive",
+    "Band",
     "Batch",
     "Budget",
     "CountMin",
     "Cumulative",
+    "Deadline",
     "Decayed",
     "Dgl",
     "DimpProb",
+    "DualEngine",
+    "DualJoin",
     "Engine",
+    "Equal",
     "Estimator",
     "History",
     "InMemory",
     "InWindow",
+    "InnerProduct",
     "InputError",
     "JoinSpec",
     "KeepAll",
     "Life",
     "Multiplicative",
     "Output",
+    "Overlap",
     "Policy",
+    "Predicate",
+    "PredicateEngine",
+    "PredicateJoin",
     "Prob",
+    "Queue",
     "Rand",
     "Replay",
     "RowWindow",
+    "Rows",
     "Run",
+    "SameSet",
+    "Selective",
+    "Sets",
     "ShedLog",
     "ShedjoinError",
     "Simp",
     "SimpProb",
     "SnapshotError",
     "SpecError",
+    "Subset",
+    "Superset",
     "Table",
+    "Theta",
     "TimeWindow",
+    "VirtualCpu",
     "simulate",
 ]

@@ -1,7 +1,7 @@
 """`kernel`: numba's njit with an on-disk cache that notices a change in any kernel file.
 
 numba stamps a cached kernel with its own file only, so a change in a callee of another file would leave stale machine
-code behind, also after an upgrade of the package. Here the stamp is a digest of all sources of the engine.
+code behind, also after an upgrade of the package. Here the stamp is a digest of all sources that hold kernels.
 """
 
 from __future__ import annotations
@@ -16,8 +16,13 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
+#: The packages whose kernels call one another.
+PACKAGES = ("engine", "predicates", "cpu")
+
+
 def _digest() -> str:
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    root = Path(__file__).parent.parent
+    sources = [path for package in PACKAGES for path in sorted((root / package).glob("*.py"))]
     return hashlib.blake2b(b"".join(path.read_bytes() for path in sources), digest_size=16).hexdigest()
 
 
