@@ -1,6 +1,6 @@
 """Joins on sets: the index against a scan with numpy, and what adapting costs. Ratios within one run; CPU time.
 
-    python benchmarks/predicates.py [--window 100000] [--write docs/...]
+python benchmarks/predicates.py [--window 100000] [--write docs/...]
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from shedjoin.cpu.engine import PredicateEngine
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.rows import Rows
 from shedjoin.cpu.settings import Deadline, Queue, Selective, VirtualCpu
+from shedjoin.cpu.shared import SharedQueue
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import Output, ShedLog
@@ -88,6 +89,7 @@ __all__ = [
     "SameSet",
     "Selective",
     "Sets",
+    "SharedQueue",
     "ShedLog",
     "ShedjoinError",
     "Simp",

@@ -94,6 +94,9 @@ class PredicateEngine:
         pairs, shed = self._run(rows, flush)
         if told is not None:
             loop.tell_clocks(self._how, self._state.for_kernel(), *told)
+        return self._output(pairs, shed, before)
+
+    def _output(self, pairs: list[Any], shed: list[NDArray[Any]], before: dict[str, int]) -> Output:
         stats = {name: total - before[name] for name, total in self._totals().items()}
         columns = [np.concatenate([part[i] for part in pairs]) for i in range(3)]
         return Output(columns[0], columns[1], columns[2], ShedLog(shed), stats)
@@ -259,33 +262,37 @@ class PredicateEngine:
         need = -1
         while need != loop.DONE:
             need = loop.advance(self._how, self._state.for_kernel(), io.for_kernel())
-            if need == loop.NEED_STORE:
-                store.grow(self._state, int(io["part"]), int(io["wanted"]))
-            if need in (loop.NEED_PAIRS, loop.DONE):
-                count = int(io["pairs"])
-                pairs.append([io.arrays[name][:count].copy() for name in cs.OUT])
-                io["pairs"] = 0
-                if need == loop.NEED_PAIRS and io["out_left_room"] < io["wanted"]:
-                    io.hold(**_pair_buffers(int(io["wanted"])))
-                    io.resize(**dict.fromkeys(cs.OUT, int(io["wanted"])))
-            if need in (loop.NEED_SHED, loop.DONE):
-                shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(SHED_RECORD))
-                io["shed"] = 0
+            self._serve(need, io, pairs, shed)
             if need == loop.PAUSE and watch is not None:
                 watch.look()
         if watch is not None:
             watch.finish()
-        self._keep_waiting(io, rows)
+        self._keep_waiting(io, rows, io)
         return pairs, shed
 
-    def _keep_waiting(self, io: Handle, rows: Rows) -> None:
+    def _serve(self, need: int, io: Handle, pairs: list[Any], shed: list[NDArray[Any]]) -> None:
+        """Give the kernel what it needs, and take what it has."""
+        if need == loop.NEED_STORE:
+            store.grow(self._state, int(io["part"]), int(io["wanted"]))
+        if need in (loop.NEED_PAIRS, loop.DONE):
+            count = int(io["pairs"])
+            pairs.append([io.arrays[name][:count].copy() for name in cs.OUT])
+            io["pairs"] = 0
+            if need == loop.NEED_PAIRS and io["out_left_room"] < io["wanted"]:
+                io.hold(**_pair_buffers(int(io["wanted"])))
+                io.resize(**dict.fromkeys(cs.OUT, int(io["wanted"])))
+        if need in (loop.NEED_SHED, loop.DONE):
+            shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(SHED_RECORD))
+            io["shed"] = 0
+
+    def _keep_waiting(self, io: Handle, rows: Rows, queue: Handle) -> None:
         """What is still in the queue waits for the next push."""
         line = np.empty(len(rows), np.int64)
-        line = line[: loop.waiting(io.for_kernel(), line)]
+        line = line[: loop.waiting(queue.for_kernel(), line)]
         self._waiting = rows.take(line)
-        names = ("row_seq", "row_number_in_stream", "q_at")
-        self._places = np.stack([io.arrays[name][line] for name in names])
-        self._prio = io.arrays["row_prio"][line]
+        columns = (io.arrays["row_seq"], io.arrays["row_number_in_stream"], queue.arrays["q_at"])
+        self._places = np.stack([column[line] for column in columns])
+        self._prio = queue.arrays["row_prio"][line]
 
 
 class _Watch:

@@ -255,8 +255,8 @@ def _drop(how, st, io, row):
 
 
 @kernel
-def _arrive(how, st, io, row):
-    """A row comes in, adapts what is due, and takes its place in the queue, or pushes somebody out."""
+def _come(how, st, io, row):
+    """A row comes in, whether or not it will be processed: counts, and what is to be adapted by now."""
     stream, ts = cs.stream_of(io)[row], cs.row_ts_of(io)[row]
     st["rows"] += 1
     st["arrived"][stream] += 1
@@ -267,9 +267,16 @@ def _arrive(how, st, io, row):
             cs.kind_rows_of(st)[stream, kind] += 1.0
             cs.kind_sum_of(st)[stream, kind] += cs.row_importance_of(io)[row]
     st["came"][stream] += 1
+
+
+@kernel
+def _arrive(how, st, io, row):
+    """A row takes its place in the queue, or pushes somebody out."""
+    _come(how, st, io, row)
     if how["queue_victim"] == LOWEST:
         cs.row_prio_of(io)[row] = cs.row_importance_of(io)[row] * _statistics(how, st, io, row)
     queue.join(how, st, io, row)
+    stream = cs.stream_of(io)[row]
     if how["queue_victim"] != NO_ONE and queue.is_full(how, st, io, stream):
         _drop(how, st, io, queue.victim(how, st, io, stream))
     if how["integrated"]:
@@ -332,6 +339,72 @@ def advance(settings, state, traffic):
     # On a slow CPU the instant may not be over: rows of it may still wait.
     if (io["flush"] or not slow) and not compete(how, st, io):
         return NEED_SHED
+    return DONE
+
+
+@kernel
+def _arrive_shared(settings, states, traffics, joins, row):
+    """A row comes in for several joins; all their statistics say how much it is worth."""
+    how, st, io = settings[0], states[0], traffics[0]
+    prio = 0.0
+    for k in range(joins):
+        _come(settings[k], states[k], traffics[k], row)
+        if how["queue_victim"] == LOWEST:
+            prio += cs.row_importance_of(traffics[k])[row] * _statistics(settings[k], states[k], traffics[k], row)
+    cs.row_prio_of(io)[row] = prio
+    queue.join(how, st, io, row)
+    stream = cs.stream_of(io)[row]
+    if how["queue_victim"] == NO_ONE or not queue.is_full(how, st, io, stream):
+        return
+    gone = queue.victim(how, st, io, stream)
+    queue.leave(how, st, io, gone)
+    for k in range(joins):
+        one = traffics[k]
+        ts, number = cs.row_ts_of(one)[gone], cs.row_number_in_stream_of(one)[gone]
+        _log(states[k], one, stream, number, ts, DROPPED)
+        states[k]["dropped"] += 1
+
+
+@entry
+def advance_shared(settings, states, traffics, joins):
+    """As `advance`, for several joins behind one queue on one CPU: that of the first. A need is `io["who"]`'s."""
+    how, st, io = settings[0], states[0], traffics[0]
+    while True:
+        arrives = io["at"] < io["end"]
+        until = FOREVER
+        if arrives:
+            until = cs.row_ts_of(io)[io["at"]]
+        while (arrives or io["flush"]) and io["first"] != NO_ROW and st["cpu_free"] < until:
+            row = io["first"]
+            while io["done"] < joins:  # after a need, go on with the join that had it
+                k = io["done"]
+                before = states[k]["worked"]
+                need = process(settings[k], states[k], traffics[k], row)
+                if need != DONE:
+                    io["who"] = k
+                    return need
+                io["work"] += states[k]["worked"] - before
+                states[k]["fetched"][cs.stream_of(io)[row]] += 1
+                io["done"] += 1
+            queue.leave(how, st, io, row)
+            begin = max(st["cpu_free"], float(cs.row_ts_of(io)[row]))
+            st["cpu_free"] = begin + io["work"] / how["capacity"]
+            io["done"] = 0
+            io["work"] = 0.0
+        if not arrives:
+            break
+        for k in range(joins):
+            if traffics[k]["shed"] + 2 > traffics[k]["out_shed_room"]:
+                io["who"] = k
+                return NEED_SHED
+        _arrive_shared(settings, states, traffics, joins, io["at"])
+        io["at"] += 1
+    while io["flush"] and io["done"] < joins:
+        k = io["done"]
+        if not compete(settings[k], states[k], traffics[k]):
+            io["who"] = k
+            return NEED_SHED
+        io["done"] += 1
     return DONE
 
 

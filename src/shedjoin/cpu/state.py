@@ -159,8 +159,11 @@ ROWS = {
 QUEUE = {"q_next": "i8", "q_back": "i8", "q_at": "i8"}
 OUT = {"out_left": "i8", "out_right": "i8", "out_worth": "f8"}
 IO_RECORD = np.dtype(
-    [(name, "i8") for name in ("at", "end", "first", "last", "flush", "pairs", "shed", "wanted", "part", "until")]
-    + [("effort", "i8", (2,))]
+    [
+        (name, "i8")
+        for name in ("at", "end", "first", "last", "flush", "pairs", "shed", "wanted", "part", "until", "who", "done")
+    ]
+    + [("work", "f8"), ("effort", "i8", (2,))]
     + pointers(*(f"row_{name}" for name in ROWS), *QUEUE, "q_heap", *OUT, "out_shed")
 )
 stream_of = flat("row_stream", "i8")

@@ -1,7 +1,7 @@
 """Output against speed on a virtual CPU: DUAL, rear-shedding alone, and the rivals (section 5).
 
-The CPU does 100 probes or 400 updates in a time unit of 1000 ticks. (The paper does not print its V_j and V_w.) Speeds are rows of both streams
-together in a time unit.
+The CPU does 100 probes or 400 updates in a time unit of 1000 ticks. (The paper does not print its V_j and V_w.) Speeds are
+rows of both streams together in a time unit.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ PERIOD = 500
 SPEEDS = (40, 60, 80, 100, 120, 140, 160, 200, 250, 300, 400, 600)
 METHODS = ("OPT", "DUAL", "PROB", "RAND")
 CAPTION = (
-    "Virtual CPU: 100 probes or 400 updates in a time unit; rows wait in a queue of 200. RAND drops from the queue at random, PROB the row with the "
-    "fewest partners in the window's histogram. OPT: the best that any choice of probes can do that knows all partners in advance, with rows let in by lot."
+    "Virtual CPU: 100 probes or 400 updates in a time unit; rows wait in a queue of 200. RAND drops from the queue at random, "
+    "PROB the row with the fewest partners in the window's histogram. OPT: the best that any choice of probes can do that knows "
+    "all partners in advance, with rows let in by lot."
 )
 
 

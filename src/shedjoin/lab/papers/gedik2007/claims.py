@@ -110,7 +110,8 @@ def small_windows(rows: list[Row]) -> Finding:
     best = max((1000, 4000, 10000), key=lambda basic: level("lists", basic))
     lists = level("lists", best) > level("lists", 50000) and level("lists", 250) < level("lists", best)
     text = f"scan: {level('scan', 500) / level('scan', 10000):.2f} x at 0.5 s against 10 s; lists: best at {best} ms, "
-    text += f"{level('lists', 250) / level('lists', best):.2f} of that at 250 ms, {level('lists', 50000) / level('lists', best):.2f} at 50 s"
+    text += f"{level('lists', 250) / level('lists', best):.2f} of that at 250 ms, "
+    text += f"{level('lists', 50000) / level('lists', best):.2f} at 50 s"
     return Finding(text, scan and lists)
 
 

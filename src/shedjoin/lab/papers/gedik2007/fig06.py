@@ -18,7 +18,7 @@ def parameters(scale: Scale) -> list[Params]:
     fixed: dict[str, Any] = {
         "join": ["overlap"],
         "window": [20],
-        "rate": [50 if scale.quick else 100],
+        "rate": [10 if scale.quick else 100],
         "seconds": [80],
         "shift": [5 / 8],
     }

@@ -19,6 +19,8 @@ def parameters(scale: Scale) -> list[Params]:
         "skew": [0.6],
         "shift": [0.0],
     }
+    if scale.quick:
+        fixed |= {"quick": [True]}
     return grid(method=["DROP", "RATE"], **fixed, every=[5], seed=range(scale.seeds))
 
 

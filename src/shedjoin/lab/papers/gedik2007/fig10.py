@@ -15,6 +15,8 @@ SKEWS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 def parameters(scale: Scale) -> list[Params]:
     """The profile of changing rates, averaged, for each skew."""
     fixed: dict[str, Any] = {"join": ["overlap"], "at_least": [3], "window": WINDOWS, "basic": [1000], "shift": [0.0]}
+    if scale.quick:
+        fixed |= {"quick": [True]}
     return grid(method=["DROP", "RATE"], **fixed, skew=(0.6,) if scale.quick else SKEWS, seed=range(scale.seeds))
 
 

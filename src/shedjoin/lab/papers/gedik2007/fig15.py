@@ -30,7 +30,7 @@ def parameters(scale: Scale) -> list[Params]:
         }
         fixed |= {"skew": [0.6], "shift": [5 / 8], "basic": [1000 if window == 20 else 4000]}
         fixed |= {"seconds": [2 * window], "warmup": [window]}
-        rates = (100,) if scale.quick else (100, 200, 300, 400, 500)
+        rates = (20,) if scale.quick else (100, 200, 300, 400, 500)
         rows += grid(method=["DROP", "ALL"], **fixed, rate=rates, seed=range(scale.seeds))
     return rows
 

@@ -22,7 +22,12 @@ def parameters(scale: Scale) -> list[Params]:
         "skew": [0.6],
         "shift": [5 / 8],
     }
-    fixed |= {"rate": [150 if scale.quick else 500], "seconds": [60], "warmup": [20], "types": [3]}
+    fixed |= {
+        "rate": [30 if scale.quick else 500],
+        "seconds": [25 if scale.quick else 60],
+        "warmup": [20],
+        "types": [3],
+    }
     skews = (2.0,) if scale.quick else (0.0, 0.5, 1.0, 2.0, 3.0)
     return grid(method=["ALL", "UTILITY"], frequency=FREQUENCIES, **fixed, value_skew=skews, seed=range(scale.seeds))
 

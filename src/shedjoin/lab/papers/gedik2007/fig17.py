@@ -24,7 +24,12 @@ def parameters(scale: Scale) -> list[Params]:
         "skew": [0.6],
         "shift": [5 / 8],
     }
-    fixed |= {"rate": [150 if scale.quick else 500], "seconds": [60], "warmup": [20], "frequency": ["inverse"]}
+    fixed |= {
+        "rate": [30 if scale.quick else 500],
+        "seconds": [25 if scale.quick else 60],
+        "warmup": [20],
+        "frequency": ["inverse"],
+    }
     rows: list[Params] = []
     for factor in FACTORS[:1] if scale.quick else FACTORS:
         for types in TYPES[:1] if scale.quick else TYPES:

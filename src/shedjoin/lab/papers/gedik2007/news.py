@@ -60,7 +60,7 @@ FIGURE = Figure(
         x="load",
         x_label="capacity / comparisons of a busy hour",
         panels=(Panel("", "share", "output as a share of EXACT"),),
-        caption="Reuters-21578, Distribution 1.0: items with place USA and others, ten keywords each. Not a figure of the paper: its first example.",
+        caption="Reuters-21578, Distribution 1.0: items with place USA and others. Not a figure of the paper: its first example.",
         derive=share_of_exact,
     ),
     minutes=0.5,

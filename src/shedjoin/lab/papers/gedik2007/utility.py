@@ -6,8 +6,9 @@ from shedjoin.lab.experiment import Row
 from shedjoin.lab.summary import number
 
 CAPTION = (
-    "Virtual CPU of 500 units a millisecond, a comparison costs 1; 500 tuples a second, windows of 20 s, not indexed. Utility-based shedding against "
-    "rate, time-correlation and direction adaptation without it; an output has the higher utility of its two tuples."
+    "Virtual CPU of 500 units a millisecond, a comparison costs 1; 500 tuples a second, windows of 20 s, not indexed. "
+    "Utility-based shedding against rate, time-correlation and direction adaptation "
+    "without it; an output has the higher utility of its two tuples."
 )
 _PLACE = ("frequency", "series", "types", "value_skew", "seed")
 
