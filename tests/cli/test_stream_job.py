@@ -69,6 +69,7 @@ def test_everything_that_can_be_said(folder: Path) -> None:
     suffixes = ["_l", "_r"]
     combine = "sum"
     seed = 3
+    shares = "equal"
     cache = false
     [output]
     path = "/abs/out"
@@ -99,7 +100,7 @@ def test_everything_that_can_be_said(folder: Path) -> None:
     assert job.join["time"] == ("at", "then")
     assert job.join["window"] == ("1 minute", "2 minutes")
     assert job.join["importance"] == ("bid", None)
-    assert (job.join["cache"], job.join["seed"], job.join["shards"]) == (False, 3, 4)
+    assert (job.join["cache"], job.join["seed"], job.join["shards"], job.join["shares"]) == (False, 3, 4, "equal")
     assert job.spec == sj.JoinSpec(
         (sj.TimeWindow(60_000_000), sj.TimeWindow(120_000_000)),
         budget=sj.Budget(tuples=500, allocation="variable"),
@@ -172,6 +173,7 @@ BAD = [
     (GOOD + "select = {a = 3}\n", "join.select must give each new name a column"),
     (GOOD + "suffixes = '_x'\n", "join.suffixes must be two texts"),
     (GOOD + "cache = 3\n", "join.cache must be a text"),
+    (GOOD + "shares = 'most'\n", "join.shares must be one of adaptive, equal, not 'most'"),
     (GOOD.replace('"a"', '"nowhere"'), "left.path: there is no "),
     (GOOD.replace('"b"', "3"), "right.path must be a text, not 3"),
     (GOOD.replace('path = "b"', 'path = "b"\nform = "csv"'), "right.form: there is no such setting"),
@@ -223,8 +225,8 @@ def test_explain_shows_memory_by_shard_and_stream(
     assert "3 shards (join.shards)" in said
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
     # A row has two numbers of 8 bytes, a truth value and a text: 49 bytes of columns.
-    assert ["0", "250 tuples", "83 tuples", "100 kB to 304 kB"] in rows
-    assert ["2", "249 tuples", "83 tuples", "100 kB to 303 kB"] in rows
+    assert ["0", "250 tuples", "84 tuples", "100 kB to 304 kB"] in rows
+    assert ["2", "250 tuples", "83 tuples", "100 kB to 303 kB"] in rows
     assert ["all", "750 tuples", "250 tuples", "299 kB to 910 kB"] in rows
     assert not (folder / "out").exists()
 

@@ -77,10 +77,12 @@ def table(keys: Sequence[int | None], ts: Sequence[int], first: int = 0) -> pa.R
     return pa.RecordBatch.from_pydict(columns)
 
 
-def messages(tables: Sequence[Sequence[pa.RecordBatch]], labels: Sequence[int]) -> Iterator[dict[str, Any]]:
+def messages(
+    tables: Sequence[Sequence[pa.RecordBatch]], labels: Sequence[int], *, counted: bool = False
+) -> Iterator[dict[str, Any]]:
     """What the packing tasks of each stream send; each table is a task."""
     for stream, tasks in enumerate(tables):
-        how = Packing(stream, tuple(labels), TRAVELS.serialize().to_pybytes(), False, False, "ts", None)
+        how = Packing(stream, tuple(labels), TRAVELS.serialize().to_pybytes(), False, False, "ts", None, counted)
         for task, rows in enumerate(tasks):
             for batch in pack(iter([rows]), how, task):
                 yield from batch.to_pylist()
@@ -95,7 +97,7 @@ class Shards:
 
     def batch(self, left: Sequence[pa.RecordBatch], right: Sequence[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
         """Run one micro-batch; returns the rows of each kind."""
-        sent = list(messages((left, right), self.job.labels))
+        sent = list(messages((left, right), self.job.labels, counted=self.job.adaptive))
         given: dict[str, list[dict[str, Any]]] = {kind: [] for kind in self.job.kinds}
         for number, (label, store) in enumerate(zip(self.job.labels, self.stores, strict=True)):
             mine = [

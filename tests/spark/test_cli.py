@@ -146,12 +146,15 @@ def test_an_interrupt_stops_an_endless_query_cleanly(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
+        guard = threading.Timer(300, os.killpg, (process.pid, signal.SIGKILL))
+        guard.start()
         told = []
         for line in process.stdout:
             told.append(line)
             if line.startswith("batch ") and not any(one.startswith("batch ") for one in told[:-1]):
-                process.send_signal(signal.SIGINT)
+                os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to Spark and its workers as well
         complaints = process.stderr.read()
+        guard.cancel()
     assert process.returncode == 0, complaints
     assert complaints == "shedjoin: stopping the query\n"  # what Spark has to say is in a file
     assert told[-1].startswith("stopped; the same command goes on from here. ")

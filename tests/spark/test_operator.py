@@ -106,7 +106,7 @@ def test_a_shard_is_the_engine_on_sorted_batches() -> None:
 
 
 def test_the_budget_is_shared_by_the_shards() -> None:
-    shards = Shards(job(SHEDDING, 3))
+    shards = Shards(job(SHEDDING, 3, shares="equal"))
     for left, right in cut(rows(4), 6):
         told = shards.batch(left, right)["metric"]
         assert all(row["resident_left"] + row["resident_right"] <= 40 for row in told)

@@ -102,6 +102,7 @@ def test_budgets_round_trip(budget: sj.Budget, allocation: str) -> None:
     ("text", "budget"),
     [
         ("200k tuples", sj.Budget(tuples=200_000)),
+        (200, sj.Budget(tuples=200)),
         ("1.5M tuples", sj.Budget(tuples=1_500_000)),
         ("1 tuple", sj.Budget(tuples=1)),
         ("3 rows", sj.Budget(tuples=3)),
@@ -130,6 +131,8 @@ def test_what_is_said_beside_a_budget_counts() -> None:
     ("value", "words"),
     [
         ("200k", "must be an amount of tuples or bytes"),
+        (200.5, "must be an amount of tuples or bytes"),
+        (True, "must be an amount of tuples or bytes"),
         ("many tuples", "not 'many tuples'"),
         ("-5 tuples", "not '-5 tuples'"),
         ("0.5 tuples", "must be a whole number"),

@@ -15,8 +15,8 @@ from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.errors import SpecError
-from shedjoin.spark.operator import share_of
 from shedjoin.spark.session import PARTITIONS
+from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import read_job
 from shedjoin.spark.strings import format_duration, format_window
@@ -79,7 +79,9 @@ def what_runs(job: StreamJob) -> Table:
 def split_words(job: StreamJob) -> str:
     """How the join is split."""
     shards, why = shards_of(job)
-    return f"{shards} shard{'s' * (shards != 1)} ({why}); each has the keys that hash to it, and its part of the budget"
+    moves = shards > 1 and job.spec.budget is not None and job.join.get("shares") != "equal"
+    part = "its part of the budget" + ", which follows what arrives; to begin with:" * moves
+    return f"{shards} shard{'s' * (shards != 1)} ({why}); each has the keys that hash to it, and {part}"
 
 
 def memory(job: StreamJob) -> Table:

@@ -47,6 +47,7 @@ from typing import Any
 from shedjoin.cli.tables import SPEC, Table, join_spec, read_toml
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.errors import SpecError
+from shedjoin.spark.shares import SHARES
 from shedjoin.spark.sources import FILES, TYPED, Sink, Source
 from shedjoin.spark.strings import parse_duration
 from shedjoin.spec import JoinSpec
@@ -54,7 +55,7 @@ from shedjoin.window import RowWindow
 
 TABLES = ("join", "left", "right", "output", "sink", "run", "spark")
 JOIN = (
-    "on", "time", *SPEC, "importance", "shards", "select", "suffixes", "combine", "seed", "cache",
+    "on", "time", *SPEC, "importance", "shards", "select", "suffixes", "combine", "seed", "shares", "cache",
 )  # fmt: skip
 SOURCE = ("format", "path", "schema", "options", "select")
 SINK = ("format", "path", "options", "mode", "batch_column")
@@ -234,6 +235,7 @@ def _join(table: Table) -> tuple[dict[str, Any], JoinSpec]:
         "suffixes": _suffixes(table),
         "combine": spec.importance,
         "seed": table.whole("seed", 0, 2**63 - 1),
+        "shares": table.one_of("shares", SHARES),
         "cache": _cache(table),
     }
     if shards is not None and spec.budget is not None and spec.budget.total // shards < 2:

@@ -1,6 +1,7 @@
 """Rows cross Spark's shuffle as Arrow blobs: `pack` splits what a task has by shard, `unpack` makes rows of blobs again.
 
-Every task sends every shard a last, empty blob with the newest time it saw: so all shards share the streams' clocks.
+Every task sends every shard a last message with the newest time it saw, so that all shards share the streams' clocks, and with
+what it counted, so that all share the memory alike (see `shares`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from shedjoin.batch import LATEST, ROW_BYTES
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError
 from shedjoin.spark.keys import SIDES
+from shedjoin.spark.shares import Counter
 
 #: What a packing task sends: which shard, which stream, which task, its how manieth blob, how many rows, the newest time.
 PACKED = "label int, stream int, task int, part int, rows long, newest long, blob binary"
@@ -126,6 +128,7 @@ class Packing:
     sized: bool  # whether rows are counted in bytes
     time: str  # the names are for messages
     importance: str | None
+    counted: bool = False  # whether shards are told how many rows there are where
 
 
 def pack(batches: Iterator[pa.RecordBatch], how: Packing, task: int) -> Iterator[pa.RecordBatch]:
@@ -153,6 +156,7 @@ class _Packer:
         self.task = task
         self.part = 0
         self.newest = NEVER
+        self.counter = Counter(len(how.labels)) if how.counted else None
         travels = pa.ipc.read_schema(pa.py_buffer(how.schema))
         self.travels = pa.schema([field.with_name(f"c{place}") for place, field in enumerate(travels)])
 
@@ -164,6 +168,7 @@ class _Packer:
             parts = [(0, table)]
         else:
             shard = self._shard_of(table)
+            self._count(table, shard)
             order = np.argsort(shard, kind="stable")
             ends = np.cumsum(np.bincount(shard, minlength=shards))
             table = table.take(pa.array(order))
@@ -178,8 +183,9 @@ class _Packer:
         return message
 
     def farewell(self) -> pa.RecordBatch:
-        """To every shard: how far this task has seen."""
-        return self._rows([(place, 0, self.newest, None) for place in range(len(self.how.labels))])
+        """To every shard: how far this task has seen, and what it counted (a blob of no rows)."""
+        counts = self.counter.counts().to_bytes() if self.counter is not None else None
+        return self._rows([(place, 0, self.newest, counts) for place in range(len(self.how.labels))])
 
     def _rows(self, rows: Sequence[tuple[int, int, int, bytes | None]]) -> pa.RecordBatch:
         count = len(rows)
@@ -247,6 +253,19 @@ class _Packer:
             else:
                 total += column.nbytes / rows
         return pa.array(np.minimum(np.rint(total), 2**31 - 1).astype(np.int64))
+
+    def _count(self, batch: pa.RecordBatch, shard: NDArray[np.uint16]) -> None:
+        """Rows without a key are never stored: they do not count."""
+        if self.counter is None:
+            return
+        hashes, ts, sizes = (batch.column(name) for name in ("key", "ts", "bytes"))
+        there = hashes.is_valid().to_numpy(zero_copy_only=False) if hashes.null_count else slice(None)
+        self.counter.add(
+            hashes.fill_null(0).to_numpy().view(np.uint64)[there],
+            shard[there],
+            ts.to_numpy()[there],
+            sizes.to_numpy()[there] if self.how.sized else None,
+        )
 
     def _shard_of(self, batch: pa.RecordBatch) -> NDArray[np.uint16]:
         shards = len(self.how.labels)

@@ -15,6 +15,7 @@ from shedjoin.spark.cache import check_option
 from shedjoin.spark.exchange import GIVEN, GIVEN_ARROW, INPUT, PACKED, RESULT, Packing, shard_labels
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted, sides_of
 from shedjoin.spark.operator import Job, Message, Shard
+from shedjoin.spark.shares import SHARES, least_of
 from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_window
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
@@ -48,6 +49,7 @@ def shed_join(
     suffixes: tuple[str, str] | None = None,
     combine: str = "min",
     seed: int = 0,
+    shares: str = "adaptive",
     cache: str | bool | None = None,
 ) -> DataFrame:
     """Join two DataFrames on keys and time within a memory budget. Streaming in, streaming out; batch in, batch out.
@@ -89,6 +91,9 @@ def shed_join(
         How a result's importance follows from its rows': min, max, sum, product, mean.
     seed
         For policies that draw lots.
+    shares
+        How the budget is split over the shards: "adaptive" gives each what the whole join would keep there, by what arrives;
+        "equal" gives all the same. May change while a checkpoint lives.
     cache
         Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the default.
     """
@@ -109,6 +114,7 @@ def shed_join(
         suffixes=suffixes,
         combine=combine,
         seed=seed,
+        shares=shares,
         cache=cache,
     )
     return plan.results(plan.blobs((RESULT,)))
@@ -153,6 +159,7 @@ class JoinPlan:
     spec: JoinSpec
     labels: tuple[int, ...]
     seed: int
+    shares: str
     cache: str | bool | None
 
     @property
@@ -222,6 +229,7 @@ class JoinPlan:
             sized=self.spec.budget is not None and self.spec.budget.unit == "bytes",
             time=self.times[side],
             importance=importance,
+            counted=self._job(kinds).adaptive,
         )
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
         return frame.select(*chosen, *payload).mapInArrow(_pack_worker(how), PACKED)
@@ -240,7 +248,9 @@ class JoinPlan:
             signature[f"columns of {SIDES[side]}"] = [
                 [name, schema[name].dataType.simpleString()] for name in self.needed(side)
             ]
-        return Job(self.spec.to_dict(), self.labels, self.seed, (kept[0], kept[1]), signature, kinds, self.cache)
+        return Job(
+            self.spec.to_dict(), self.labels, self.seed, (kept[0], kept[1]), signature, kinds, self.cache, self.shares
+        )
 
 
 def plan_join(
@@ -261,6 +271,7 @@ def plan_join(
     suffixes: Any = None,
     combine: str = "min",
     seed: int = 0,
+    shares: str = "adaptive",
     cache: str | bool | None = None,
 ) -> JoinPlan:
     """Check the arguments of `shed_join` and plan the join."""
@@ -274,6 +285,8 @@ def plan_join(
         )
     check_seed(seed)
     check_option(cache)
+    if shares not in SHARES:
+        raise SpecError(f"shares must be one of {', '.join(SHARES)}, not {shares!r}")
     spark = left.sparkSession
     found = Keys.of(on, left, right)
     times = sides_of("time", time)
@@ -304,6 +317,7 @@ def plan_join(
         spec=spec,
         labels=shard_labels(count, partitions),
         seed=seed,
+        shares=shares,
         cache=cache,
     )
 
@@ -362,8 +376,7 @@ def _budget(value: Any, allocation: str, shards: int) -> Budget | None:
         value = Budget(tuples=value, allocation=allocation)
     elif not isinstance(value, Budget):
         value = parse_budget(value, allocation=allocation)
-    if value.total // shards < (2 if value.unit == "tuples" else 1):
-        raise SpecError(f"budget: {value.total} {value.unit} are too few for {shards} shards, each of which needs some")
+    least_of(value, shards)
     made: Budget = value
     return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shedjoin.batch import ROW_BYTES, Batch
-from shedjoin.budget import Budget
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
@@ -27,15 +26,18 @@ from shedjoin.spark.exchange import INPUT, METRIC, OWN, RESULT, SHED, from_blob,
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.metrics import METRIC_SCHEMA
 from shedjoin.spark.payload import Payload, gather
+from shedjoin.spark.shares import Counts, Picture, share_of
 from shedjoin.spark.state import (
     FORMAT,
     Blobs,
     EngineLog,
+    Redo,
     Store,
     load_payload,
     read_head,
     redo_blob,
     save_payload,
+    within,
     write_head,
 )
 from shedjoin.spec import JoinSpec
@@ -69,13 +71,19 @@ class Job:
     signature: dict[str, Any]  # what may not change while the checkpoint lives, beside the spec
     kinds: tuple[str, ...]
     cache: str | bool | None
+    shares: str = "adaptive"
 
     @property
     def shards(self) -> int:
         return len(self.labels)
 
+    @property
+    def adaptive(self) -> bool:
+        """Whether memory moves between shards."""
+        return self.shares == "adaptive" and self.shards > 1 and self.spec.get("budget") is not None
+
     def spec_of(self, shard: int) -> JoinSpec:
-        """The join of one shard: its share of the memory."""
+        """The join of one shard: its share of the memory, as long as nothing is known of the streams."""
         spec = JoinSpec.from_dict(self.spec)
         return spec if spec.budget is None else spec.with_budget(share_of(spec.budget, shard, self.shards))
 
@@ -89,24 +97,13 @@ class Job:
         return LiveRecall(spec, seed=self.seed_of(shard))
 
 
-def share_of(budget: Budget, shard: int, shards: int) -> Budget:
-    """One shard's part of a budget: all parts add up to the whole.
-
-    Examples
-    --------
-    >>> [share_of(Budget(tuples=11), shard, 3).tuples for shard in range(3)]
-    [4, 4, 3]
-    """
-    share = budget.total // shards + (shard < budget.total % shards)
-    return replace(budget, tuples=share) if budget.unit == "tuples" else replace(budget, bytes=share)
-
-
 class Arrived(NamedTuple):
     """A micro-batch, in order: the engine's columns, and the tables of each stream."""
 
     batch: Batch
     clocks: tuple[int | None, int | None]
     tables: list[pa.RecordBatch | None]
+    counts: tuple[list[Counts], list[Counts]]
 
 
 def arrange(messages: Iterable[Message]) -> Arrived:
@@ -114,13 +111,15 @@ def arrange(messages: Iterable[Message]) -> Arrived:
     ordered = sorted(messages, key=lambda message: (message.stream, message.task, message.part))
     clocks: list[int | None] = []
     tables: list[pa.RecordBatch | None] = []
+    counts: tuple[list[Counts], list[Counts]] = ([], [])
     for stream in range(STREAMS):
         mine = [message for message in ordered if message.stream == stream]
         newest = max((message.newest for message in mine), default=NEVER)
         clocks.append(None if newest == NEVER else newest)
-        parts = [rows for message in mine if message.blob is not None for rows in from_blob(message.blob)]
+        parts = [rows for message in mine if message.rows for rows in from_blob(message.blob)]
         tables.append(_sorted_by_time(parts) if parts else None)
-    return Arrived(_interleaved(tables), (clocks[0], clocks[1]), tables)
+        counts[stream].extend(Counts.from_bytes(last.blob) for last in mine if not last.rows and last.blob is not None)
+    return Arrived(_interleaved(tables), (clocks[0], clocks[1]), tables, counts)
 
 
 def _sorted_by_time(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -174,7 +173,8 @@ class Shard:
         self.store = store
         self.blobs = Blobs(store) if store is not None else None
         self.head: dict[str, Any] | None = None
-        self.log = EngineLog()
+        self.log = EngineLog(budget=self.spec.to_dict().get("budget"))
+        self.picture: Picture | None = Picture.new(job.shards) if job.adaptive else None
         self.copy: Copy | None = None
         self.lineage = ""
         self.batches = 0
@@ -189,13 +189,14 @@ class Shard:
         try:
             self._open()
             before = self.engine.counters
-            changed = self._change_budget()
             arrived = arrange(messages)
+            was = self.engine.budget
+            changed = self._change_budget(arrived)
             seqs = self.engine.arrived
             yield from self._echo(arrived, seqs)
             self._store_payload(arrived, seqs)
             yield from self._join(arrived, changed)
-            self._save(arrived)
+            self._save(arrived, moved=self.engine.budget != was)
             if METRIC in self.job.kinds:
                 yield METRIC, self._metric(before, seqs, time.perf_counter() - began)
         except BaseException:  # a copy that was begun on is no copy any more; also when Spark stops reading
@@ -217,7 +218,9 @@ class Shard:
         self.lineage = self.head["lineage"]
         self.batches = self.head["batches"]
         self.log = EngineLog(self.head["engine"])
-        was = self._old_spec(self.head)
+        was = within(self.spec, self.head["budget"])
+        if self.picture is not None and self.head["picture"] is not None:
+            self.picture = Picture.from_dict(self.head["picture"])
         # An estimate that did not see the beginning would be wrong: none is better.
         self.live = self.job.live_of(self.number, was) if self.head["live"] else None
         if not self._open_copy(was):
@@ -225,19 +228,17 @@ class Shard:
             self.payloads = [load_payload(self.blobs, kept["segments"], kept["next"]) for kept in self.head["payloads"]]
             self.restored = True
 
-    def _old_spec(self, head: dict[str, Any]) -> JoinSpec:
-        """The join as it was when the state was saved: the budget may have been another."""
-        return JoinSpec.from_dict({**self.spec.to_dict(), "budget": head["budget"]})
-
-    def _change_budget(self) -> ShedLog:
+    def _change_budget(self, arrived: Arrived) -> ShedLog:
         """Fit what is stored into the budget of now; returns what had to go."""
-        if self.head is None or self.blobs is None or self._old_spec(self.head).budget == self.spec.budget:
+        budget = self.spec.budget
+        if self.picture is not None:
+            self.picture = self.picture.follow(arrived.counts, arrived.clocks, JoinSpec.from_dict(self.job.spec))
+            budget = self.picture.part(self.number)
+        if self.engine.budget == budget:
             return ShedLog()
-        out = self.engine.set_budget(self.spec.budget)
+        out = self.engine.set_budget(budget)
         if self.live is not None:
             self.live.follow(Batch.of(), out)
-        # The log of batches knows nothing of budgets: it begins anew after a change.
-        self.log.rebase(self.blobs, self.engine, self.live)
         return out.shed
 
     def _open_copy(self, spec: JoinSpec) -> bool:
@@ -268,14 +269,15 @@ class Shard:
             **self.job.signature,
         }
 
-    def _save(self, arrived: Arrived) -> None:
+    def _save(self, arrived: Arrived, moved: bool) -> None:
         if self.blobs is None or self.store is None:
             return
+        budget = self.spec.with_budget(self.engine.budget).to_dict().get("budget")
         for stream, payload in enumerate(self.payloads):
             payload.tidy(self.engine.residents[stream], partial(self.engine.live, stream))
-        self.log.append(self.blobs, redo_blob(arrived.batch, arrived.clocks))
+        self.log.append(self.blobs, redo_blob(Redo(arrived.batch, arrived.clocks, budget if moved else None)))
         if self.log.is_long:
-            self.log.rebase(self.blobs, self.engine, self.live)
+            self.log.rebase(self.blobs, self.engine, self.live, budget)
         before = self.head["payloads"] if self.head is not None else [{"segments": []}] * STREAMS
         token = secrets.token_hex(16)
         head = {
@@ -283,7 +285,8 @@ class Shard:
             "token": token,
             "lineage": self.lineage,
             "join": self._signature(),
-            "budget": self.spec.to_dict().get("budget"),
+            "budget": budget,
+            "picture": self.picture.to_dict() if self.picture is not None else None,
             "batches": self.batches + 1,
             "live": self.live is not None,
             "engine": self.log.entry,

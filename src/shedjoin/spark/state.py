@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from shedjoin.spark.exchange import from_blob, to_blob
 from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spec import JoinSpec
 
-FORMAT = 1
+FORMAT = 2
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
 CODEC = "lz4"
@@ -167,8 +167,17 @@ def load_payload(blobs: Blobs, entries: list[Any], next_number: int) -> Payload:
 # ------------------------------------------------------------------------------------------------------------- engine
 
 
-def redo_blob(batch: Batch, clocks: tuple[int | None, int | None]) -> bytes:
-    """The engine's columns of one micro-batch. Rows are in order of time, so the steps between them are small numbers."""
+class Redo(NamedTuple):
+    """What one micro-batch did to the engine: a new budget, if it got one, then rows, then clocks."""
+
+    batch: Batch
+    clocks: tuple[int | None, int | None]
+    budget: dict[str, Any] | None = None
+
+
+def redo_blob(redo: Redo) -> bytes:
+    """One micro-batch, to be done again. Rows are in order of time, so the steps between them are small numbers."""
+    batch = redo.batch
     steps = np.diff(batch.ts, prepend=0)
     columns = {
         "stream": pa.array(batch.stream.astype(np.int8)),
@@ -180,13 +189,14 @@ def redo_blob(batch: Batch, clocks: tuple[int | None, int | None]) -> bytes:
     if (batch.bytes != ROW_BYTES).any():
         columns["bytes"] = pa.array(batch.bytes.astype(np.int32))
     made = pa.RecordBatch.from_pydict(columns)
-    return to_blob(made.replace_schema_metadata({"clocks": json.dumps(clocks)}), codec=CODEC)
+    told = {"clocks": json.dumps(redo.clocks), "budget": json.dumps(redo.budget)}
+    return to_blob(made.replace_schema_metadata(told), codec=CODEC)
 
 
-def redo_batch(blob: bytes) -> tuple[Batch, tuple[int | None, int | None]]:
+def read_redo(blob: bytes) -> Redo:
     """What `redo_blob` wrote."""
     (made,) = from_blob(blob)
-    clocks = json.loads(made.schema.metadata[b"clocks"])
+    clocks, budget = (json.loads(made.schema.metadata[name]) for name in (b"clocks", b"budget"))
     key = made.column("key")
     rows = made.num_rows
 
@@ -202,15 +212,21 @@ def redo_batch(blob: bytes) -> tuple[Batch, tuple[int | None, int | None]]:
         importance=column("importance", 1.0, np.float64),
         bytes=column("bytes", ROW_BYTES, np.int64),
     )
-    return batch, (clocks[0], clocks[1])
+    return Redo(batch, (clocks[0], clocks[1]), budget)
+
+
+def within(spec: JoinSpec, budget: dict[str, Any] | None) -> JoinSpec:
+    """The same join within a budget that is given as plain data."""
+    return JoinSpec.from_dict({**spec.to_dict(), "budget": budget})
 
 
 class EngineLog:
-    """The engine in the store: a base, and the batches since."""
+    """The engine in the store: a base, the budget it had, and the batches since."""
 
-    def __init__(self, entry: dict[str, Any] | None = None) -> None:
+    def __init__(self, entry: dict[str, Any] | None = None, budget: dict[str, Any] | None = None) -> None:
         self.entry: dict[str, Any] = entry or {
             "base": None,
+            "budget": budget,
             "base_bytes": 0,
             "first": 0,
             "next": 0,
@@ -234,8 +250,8 @@ class EngineLog:
         count = self.entry["next"] - self.entry["first"]
         return bool(count >= MOST_REDO or self.entry["bytes"] >= max(LEAST_REDO, self.entry["base_bytes"]))
 
-    def rebase(self, blobs: Blobs, engine: Engine, live: LiveRecall | None) -> None:
-        """The engine (and the estimate of its recall) as it is now, and nothing to do again."""
+    def rebase(self, blobs: Blobs, engine: Engine, live: LiveRecall | None, budget: dict[str, Any] | None) -> None:
+        """The engine (and the estimate of its recall) as it is now, with its budget, and nothing to do again."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
         if self.entry["base"] is not None:
@@ -247,6 +263,7 @@ class EngineLog:
         receipt = blobs.put(f"base-{following}", packed)
         self.entry = {
             "base": [*receipt, len(plain)],
+            "budget": budget,
             "live": blobs.put(f"live-{following}", live.to_bytes() if live is not None else b""),
             "base_bytes": len(packed),
             "first": following,
@@ -257,6 +274,7 @@ class EngineLog:
 
     def recover(self, blobs: Blobs, spec: JoinSpec, seed: int, live: LiveRecall | None) -> Engine:
         """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""
+        spec = within(spec, self.entry["budget"])
         if self.entry["base"] is None:
             engine = spec.build(seed=seed)
         else:
@@ -264,7 +282,11 @@ class EngineLog:
             engine = spec.resume(pa.decompress(blobs.get(receipt), size, codec=CODEC, asbytes=True))
             if live is not None:
                 live._load(blobs.get(self.entry["live"]))
-        for batch, clocks in self._redo(blobs):
+        for batch, clocks, budget in self._redo(blobs):
+            if budget is not None:
+                shed = engine.set_budget(within(spec, budget).budget)
+                if live is not None:
+                    live.follow(Batch.of(), shed)
             logs, late = [], 0
             for out in engine.chunks(batch, limit=REPLAYED, clocks=clocks, emit=live is not None):
                 late += out.stats["late"]
@@ -275,7 +297,7 @@ class EngineLog:
                 live.watch(batch, ShedLog(logs), late)
         return engine
 
-    def _redo(self, blobs: Blobs) -> Iterator[tuple[Batch, tuple[int | None, int | None]]]:
+    def _redo(self, blobs: Blobs) -> Iterator[Redo]:
         chain = ""
         batches = []
         for number in range(self.entry["first"], self.entry["next"]):
@@ -288,7 +310,7 @@ class EngineLog:
         if chain != self.entry["chain"]:
             raise SnapshotError("the log in the state store is damaged: its checksum does not fit its contents")
         for blob in batches:
-            yield redo_batch(blob)
+            yield read_redo(blob)
 
     def _pieces(self, number: int) -> int:
         return int(self.entry.get("long", {}).get(str(number), 1))
