@@ -47,8 +47,9 @@ test: $(READY) ## lint, types, import layers, doctests, tests; twice: compiled a
 	$(call say,all good)
 
 .PHONY: bench
-bench: $(READY) ## tuples/s of every policy
+bench: $(READY) ## tuples/s of every policy, and joins on sets
 	@$(BIN)/python benchmarks/policies.py
+	@$(BIN)/python benchmarks/predicates.py
 
 .PHONY: lab
 lab: $(READY) ## run the papers experiments, draw the figures, check the claims

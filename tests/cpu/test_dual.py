@@ -159,7 +159,8 @@ def output_rate(
     warmup = int(ts[rows // 3])
     engine = join.build(seed=seed, warmup=warmup, emit=False)
     engine.push(left={"key": left, "ts": ts}, right={"key": right, "ts": ts})
-    return engine.counters["matches"] / ((int(ts[-1]) - warmup) / TICKS), engine
+    assert engine.reached is not None
+    return engine.counters["matches"] / ((engine.reached - warmup) / TICKS), engine
 
 
 @pytest.mark.parametrize("skew", [0.0, 1.0])
@@ -172,10 +173,16 @@ def test_the_best_speed_measured_is_the_best_speed_computed(skew: float) -> None
     rates = [
         np.mean([output_rate(speed, front=False, skew=skew, seed=seed)[0] for seed in (1, 2, 3)]) for speed in speeds
     ]
-    # A parabola through the top evens out what chance does to single speeds.
-    a, b, _ = np.polyfit(np.log(speeds / best), rates, 2)
-    assert a < 0
-    assert abs(-b / (2 * a)) < 0.03
+    chances = partners(chance, chance, 200)
+    curve = [output_at(speed, [chances, chances], 100.0, 400.0) for speed in speeds]
+    # The measured curve is the computed one times a straight line: the line takes out what chance does to single speeds.
+    slope, level = np.polyfit(np.log(speeds / best), np.array(rates) / curve, 1)
+    assert level == pytest.approx(1.0, abs=0.05)
+    fine = best * np.exp(np.linspace(-0.2, 0.2, 401))
+    fitted = [
+        output_at(v, [chances, chances], 100.0, 400.0) * (level + slope * np.log(v / best)) for v in fine.tolist()
+    ]
+    assert fine[int(np.argmax(fitted))] == pytest.approx(best, rel=0.03)
 
 
 def test_dual_is_flat_where_rear_alone_falls_to_nothing() -> None:

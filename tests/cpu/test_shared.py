@@ -20,7 +20,7 @@ QUEUES = [None, sj.Queue(tuples=2), sj.Queue(span=3), sj.Queue(tuples=3, drop="s
 
 
 @pytest.mark.small
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_every_join_gets_the_same_rows(data: st.DataObject) -> None:
     left, right = data.draw(streams("set"))

@@ -222,6 +222,11 @@ class DualEngine:
         return float(self._state["rear"]), float(self._state["front"])
 
     @property
+    def reached(self) -> int | None:
+        """The time of the last row that has left the aux-windows: results are complete up to there."""
+        return None if self._state["instant"] == NEVER else int(self._state["instant"])
+
+    @property
     def counters(self) -> dict[str, int]:
         """Totals since the beginning."""
         return self._totals()

@@ -71,9 +71,11 @@ def run(workload: Workload, params: Params, chances: Any) -> Row:
     engine.push(left={**workload.left, "ts": ts}, right={**workload.right, "ts": ts})
     counters = engine.counters
     rear, front = engine.shares
+    # What is still in the queue and in the aux-windows has had no chance yet.
+    span = ((engine.reached or start) - start) / TICKS
     return {
         "matches": counters["matches"],
-        "rate": counters["matches"] / span,
+        "rate": counters["matches"] / max(span, 1e-9),
         "best": best_speed(p["window"], chances).rows,
         "k_r": rear,
         "k_f": front,
