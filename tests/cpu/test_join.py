@@ -187,6 +187,23 @@ def test_pushes_with_mistakes() -> None:
         sj.PredicateJoin(TIME, SETS).build().set_fraction(0.5)
 
 
+def test_output_in_pieces() -> None:
+    rows = sj.Rows.of(SETS, {"x": [[1, 2]] * 9, "ts": [0] * 9}, {"x": [[2, 1]] * 7, "ts": [1] * 7})
+    engine = sj.PredicateJoin(TIME, SETS).build()
+    pieces = engine.chunks(rows, limit=10)
+    first = next(pieces)
+    with pytest.raises(sj.InputError, match="take all pieces"):
+        engine.snapshot()
+    rest = list(pieces)
+    sizes = [len(piece) for piece in (first, *rest)]
+    assert max(sizes) <= 10
+    assert sum(sizes) == 63
+    assert sum(piece.stats["results"] for piece in (first, *rest)) == 63
+    assert engine.counters["results"] == 63
+    with pytest.raises(sj.SpecError, match="limit"):
+        engine.chunks(rows, limit=0)
+
+
 def test_told_clocks_let_tuples_expire() -> None:
     engine = sj.PredicateJoin(TIME, SETS).build()
     engine.push(left={"x": [[1, 2]], "ts": [10]})

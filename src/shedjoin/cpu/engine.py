@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ class PredicateEngine:
         # Of rows that wait: number among all arrivals and in the stream, place in the queue's bag; and the priority.
         self._places: NDArray[np.int64] = np.empty((3, 0), np.int64)
         self._prio = np.empty(0)
+        self._busy = False
         self.set_budget(plan.budget)
 
     @classmethod
@@ -59,6 +60,7 @@ class PredicateEngine:
 
     def snapshot(self) -> bytes:
         """The whole state between two pushes, with a version and a checksum."""
+        self._check_idle()
         waiting = audit.write_waiting(self._waiting, self._places, self._prio)
         return snapshot.encode(self._state, self._plan.signature(), {"waiting": waiting})
 
@@ -88,18 +90,34 @@ class PredicateEngine:
             rows = Rows.of(self._plan.predicate, left, right, start=self.arrived)
         elif left is not None or right is not None:
             raise InputError("push takes either rows or tables for left and right, not both")
-        self._check_kinds(rows)
-        told = _checked_clocks(clocks)
-        before = self._totals()
-        pairs, shed = self._run(rows, flush)
-        if told is not None:
-            loop.tell_clocks(self._how, self._state.for_kernel(), *told)
-        return self._output(pairs, shed, before)
+        return Output.joined(list(self.chunks(rows, limit=CHUNK, clocks=clocks, flush=flush)))
 
-    def _output(self, pairs: list[Any], shed: list[NDArray[Any]], before: dict[str, int]) -> Output:
-        stats = {name: total - before[name] for name, total in self._totals().items()}
-        columns = [np.concatenate([part[i] for part in pairs]) for i in range(3)]
-        return Output(columns[0], columns[1], columns[2], ShedLog(shed), stats)
+    def chunks(self, rows: Rows, *, limit: int, clocks: Clocks | None = None, flush: bool = False) -> Iterator[Output]:
+        """Like `push`, but what comes of the rows is given piece by piece, so that much output needs no more memory.
+
+        All pieces must be taken before the next push. `limit` is the most results in one.
+        """
+        if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
+            raise SpecError(f"limit must be a whole number of at least 1, not {limit!r}")
+        self._check_kinds(rows)
+        self._check_idle()
+        return self._chunks(rows, int(limit), _checked_clocks(clocks), flush)
+
+    def _chunks(self, rows: Rows, limit: int, clocks: tuple[int, int] | None, flush: bool) -> Iterator[Output]:
+        self._busy = True
+        before = self._totals()
+        for pairs, shed, last in self._run(rows, flush, limit):
+            if last and clocks is not None:
+                loop.tell_clocks(self._how, self._state.for_kernel(), *clocks)
+            if last:  # the last piece is given when all is done: nothing depends on its being taken
+                self._busy = False
+            starts = range(0, max(len(pairs[0]), 1), limit)
+            for start in starts:
+                some = [column[start : start + limit] for column in pairs]
+                totals = self._totals() if start == starts[-1] else before
+                stats = {name: total - before[name] for name, total in totals.items()}
+                before = totals
+                yield Output(some[0], some[1], some[2], ShedLog(shed if start == 0 else ()), stats)
 
     def flush(self) -> Output:
         """Process what still waits in the queue."""
@@ -210,7 +228,7 @@ class PredicateEngine:
                 f"kind must be from 0 to {types - 1}, as Selective.types says, but one row has {rows.kind.max()}"
             )
 
-    def _traffic(self, rows: Rows) -> tuple[Handle, Rows]:
+    def _traffic(self, rows: Rows, limit: int) -> tuple[Handle, Rows]:
         """Rows that waited and new ones, and the buffers for what comes of them."""
         waiting, new = len(self._waiting), len(rows)
         rows = Rows.joined(self._waiting, rows) if waiting else rows
@@ -242,7 +260,7 @@ class PredicateEngine:
             q_at=np.concatenate((self._places[2], np.full(new, -1, np.int64))),
             q_heap=np.zeros((len(STREAMS), size), np.int64),
             out_shed=np.empty((CHUNK, cs.SHED_FIELDS), np.int64),
-            **_pair_buffers(CHUNK if self._watch["emit"] else 1),
+            **_pair_buffers(limit if self._watch["emit"] else 1),
         )
         io.resize(**{name: array.shape[-1] for name, array in io.arrays.items() if name != "out_shed"})
         io.resize(out_shed=CHUNK)
@@ -251,24 +269,28 @@ class PredicateEngine:
         loop.requeue(io.for_kernel(), waiting)
         return io, rows
 
-    def _run(self, rows: Rows, flush: bool) -> tuple[list[Any], list[NDArray[Any]]]:
-        io, rows = self._traffic(rows)
+    def _run(self, rows: Rows, flush: bool, limit: int) -> Iterator[tuple[list[Any], list[NDArray[Any]], bool]]:
+        """Pairs and shed records as they come, and whether these are the last."""
+        io, rows = self._traffic(rows, limit)
         io["flush"] = int(flush)
         watch = _Watch(self, len(rows)) if self._plan.deadline is not None else None
         if watch is not None:
             io["until"] = watch.rows
-        pairs: list[Any] = []
         shed: list[NDArray[Any]] = []
         need = -1
         while need != loop.DONE:
             need = loop.advance(self._how, self._state.for_kernel(), io.for_kernel())
+            pairs: list[Any] = []
             self._serve(need, io, pairs, shed)
             if need == loop.PAUSE and watch is not None:
                 watch.look()
-        if watch is not None:
-            watch.finish()
-        self._keep_waiting(io, rows, io)
-        return pairs, shed
+            if need == loop.DONE:
+                if watch is not None:
+                    watch.finish()
+                self._keep_waiting(io, rows, io)
+            if pairs:
+                yield pairs[0], shed, need == loop.DONE
+                shed = []
 
     def _serve(self, need: int, io: Handle, pairs: list[Any], shed: list[NDArray[Any]]) -> None:
         """Give the kernel what it needs, and take what it has."""
@@ -276,7 +298,8 @@ class PredicateEngine:
             store.grow(self._state, int(io["part"]), int(io["wanted"]))
         if need in (loop.NEED_PAIRS, loop.DONE):
             count = int(io["pairs"])
-            pairs.append([io.arrays[name][:count].copy() for name in cs.OUT])
+            if count or need == loop.DONE:
+                pairs.append([io.arrays[name][:count].copy() for name in cs.OUT])
             io["pairs"] = 0
             if need == loop.NEED_PAIRS and io["out_left_room"] < io["wanted"]:
                 io.hold(**_pair_buffers(int(io["wanted"])))
@@ -284,6 +307,10 @@ class PredicateEngine:
         if need in (loop.NEED_SHED, loop.DONE):
             shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(SHED_RECORD))
             io["shed"] = 0
+
+    def _check_idle(self) -> None:
+        if self._busy:
+            raise InputError("this engine has rows that are not run yet: take all pieces of the last `chunks` first")
 
     def _keep_waiting(self, io: Handle, rows: Rows, queue: Handle) -> None:
         """What is still in the queue waits for the next push."""

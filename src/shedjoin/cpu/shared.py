@@ -12,12 +12,12 @@ import numpy as np
 
 from shedjoin.batch import Table
 from shedjoin.cpu import loop
-from shedjoin.cpu.engine import PredicateEngine
+from shedjoin.cpu.engine import CHUNK, PredicateEngine
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.rows import Rows
 from shedjoin.cpu.settings import Queue, VirtualCpu
 from shedjoin.engine.handle import Handle
-from shedjoin.engine.output import Output
+from shedjoin.engine.output import Output, ShedLog
 from shedjoin.errors import SnapshotError, SpecError
 
 _LENGTH = struct.Struct("<Q")
@@ -64,7 +64,7 @@ class SharedQueue:
         arrived = engines[0].arrived
         tables = [Rows.of(join.predicate, left, right, start=arrived) for join in self._joins]
         before = [engine._totals() for engine in engines]
-        made = [engine._traffic(rows) for engine, rows in zip(engines, tables, strict=True)]
+        made = [engine._traffic(rows, CHUNK) for engine, rows in zip(engines, tables, strict=True)]
         ios = [io for io, _ in made]
         settings = np.concatenate([engine._how for engine in engines])
         states = _together([engine._state for engine in engines])
@@ -81,7 +81,7 @@ class SharedQueue:
         for engine, (io, rows) in zip(engines, made, strict=True):
             engine._keep_waiting(io, rows, ios[0])
             engine._state["in_queue"][:] = engines[0]._state["in_queue"]
-        return [engine._output(pairs[k], shed[k], before[k]) for k, engine in enumerate(engines)]
+        return [_output(engine, pairs[k], shed[k], before[k]) for k, engine in enumerate(engines)]
 
     def flush(self) -> list[Output]:
         """Process what still waits in the queue."""
@@ -123,6 +123,12 @@ def _placed(joins: Sequence[PredicateJoin], cpu: VirtualCpu, queue: Queue | None
     if any(join.cpu is not None or join.queue is not None for join in joins):
         raise SpecError("SharedQueue.joins must have neither cpu nor queue of their own: they share one of each")
     return [replace(join, cpu=cpu, queue=queue) for join in joins]
+
+
+def _output(engine: PredicateEngine, pairs: list[Any], shed: list[Any], before: dict[str, int]) -> Output:
+    stats = {name: total - before[name] for name, total in engine._totals().items()}
+    columns = [np.concatenate([part[i] for part in pairs]) for i in range(3)]
+    return Output(columns[0], columns[1], columns[2], ShedLog(shed), stats)
 
 
 def _together(handles: list[Handle]) -> Any:
