@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -250,6 +251,24 @@ def test_what_makes_no_sense_is_refused(more: dict[str, Any], words: list[str]) 
     with pytest.raises(sj.SpecError) as caught:
         sj.DualJoin(**{"window": sj.RowWindow(3), **more})
     assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.small
+def test_plain_data_and_back() -> None:
+    cpu = sj.VirtualCpu(capacity=1.0, probe=2.0, update=3.0)
+    for join in (
+        sj.DualJoin(sj.RowWindow(4)),
+        sj.DualJoin((sj.TimeWindow(4), sj.TimeWindow(5)), cpu=cpu, rear=0.5, front=False, queue=9, drop="semantic"),
+    ):
+        assert sj.DualJoin.from_dict(json.loads(json.dumps(join.to_dict()))) == join
+    for data in (
+        {},
+        {"window": {"rows": 3}},
+        {"window": {"row": 3}, "speed": 1},
+        {"window": {"row": 3}, "cpu": {"x": 1}},
+    ):
+        with pytest.raises(sj.SpecError):
+            sj.DualJoin.from_dict(data)
 
 
 @pytest.mark.small

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -123,6 +123,38 @@ class DualJoin:
         """Go on from `engine.snapshot()`."""
         return DualEngine.resume(self, saved)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for TOML or JSON job files; `from_dict` reads it."""
+        windows = [{one.kind: one.size} for one in self.windows]
+        data: dict[str, Any] = {"window": windows[0] if windows[0] == windows[1] else windows}
+        if self.cpu is not None:
+            data["cpu"] = {field.name: getattr(self.cpu, field.name) for field in fields(self.cpu)}
+        if self.distribution is not None:
+            data["distribution"] = [[float(chance) for chance in one] for one in self.distribution]
+        for name in ("rear", "front", "queue", "drop", "period", "importance"):
+            if getattr(self, name) is not None:
+                data[name] = getattr(self, name)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DualJoin:
+        """The join that `to_dict` described."""
+        known = [field.name for field in fields(cls)]
+        unknown = [name for name in data if name not in known] if isinstance(data, Mapping) else [data]
+        if unknown or "window" not in data:
+            raise SpecError(f"DualJoin needs a window and knows the settings {', '.join(known)}, not {unknown}")
+        made: dict[str, Any] = dict(data)
+        window = data["window"]
+        made["window"] = tuple(map(_window, window)) if isinstance(window, list | tuple) else _window(window)
+        try:
+            if data.get("cpu") is not None:
+                made["cpu"] = VirtualCpu(**data["cpu"])
+        except TypeError as reason:
+            raise SpecError(f"cpu does not take these settings: {reason}") from None
+        if data.get("distribution") is not None:
+            made["distribution"] = tuple(data["distribution"])
+        return cls(**made)
+
     def speeds(self) -> tuple[float, float]:
         """(V_j, V_w): probes and updates that the CPU can do in a time unit."""
         if self.cpu is None:
@@ -164,6 +196,12 @@ class DualJoin:
     def signature(self) -> dict[str, Any]:
         """What must be the same for a snapshot to be resumed."""
         return {"dual windows": repr(self)}
+
+
+def _window(data: Any) -> RowWindow | TimeWindow:
+    if not isinstance(data, Mapping) or len(data) != 1 or not set(data) <= {"row", "time"}:
+        raise SpecError(f"window must be {{'row': rows}} or {{'time': length}}, not {data!r}")
+    return RowWindow(data["row"]) if "row" in data else TimeWindow(data["time"])
 
 
 class DualEngine:
