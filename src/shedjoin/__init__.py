@@ -2,6 +2,12 @@
 
 from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.budget import Budget
+from shedjoin.cpu.dual import DualEngine, DualJoin
+from shedjoin.cpu.engine import PredicateEngine
+from shedjoin.cpu.join import PredicateJoin
+from shedjoin.cpu.rows import Rows
+from shedjoin.cpu.settings import Deadline, Queue, Selective, VirtualCpu
+from shedjoin.cpu.shared import SharedQueue
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.nway.batch import MultiBatch
@@ -28,6 +34,18 @@ from shedjoin.policies import (
     Simp,
     SimpProb,
 )
+from shedjoin.predicates import (
+    Band,
+    Equal,
+    InnerProduct,
+    Overlap,
+    Predicate,
+    SameSet,
+    Sets,
+    Subset,
+    Superset,
+    Theta,
+)
 from shedjoin.simulate import Run, simulate
 from shedjoin.spec import JoinSpec
 from shedjoin.window import RowWindow, TimeWindow
@@ -38,18 +56,24 @@ __all__ = [
     "ROW_BYTES",
     "WHY",
     "Additive",
+    "Band",
     "Batch",
     "Budget",
     "CountMin",
     "Cumulative",
+    "Deadline",
     "Decayed",
     "Dgl",
     "DimpProb",
+    "DualEngine",
+    "DualJoin",
     "Engine",
+    "Equal",
     "Estimator",
     "History",
     "InMemory",
     "InWindow",
+    "InnerProduct",
     "InputError",
     "JoinSpec",
     "KeepAll",
@@ -63,22 +87,36 @@ __all__ = [
     "Multiplicative",
     "Optimum",
     "Output",
+    "Overlap",
     "Policy",
+    "Predicate",
+    "PredicateEngine",
+    "PredicateJoin",
     "Prob",
+    "Queue",
     "Rand",
     "Reordering",
     "Replay",
     "RowWindow",
+    "Rows",
     "Run",
+    "SameSet",
+    "Selective",
+    "Sets",
+    "SharedQueue",
     "ShedLog",
     "ShedjoinError",
     "Simp",
     "SimpProb",
     "SnapshotError",
     "SpecError",
+    "Subset",
+    "Superset",
     "Table",
+    "Theta",
     "TimeWindow",
     "Truncated",
+    "VirtualCpu",
     "odja",
     "optimum",
     "simulate",

@@ -45,7 +45,10 @@ IMPORTANCE = {"min": 0, "max": 1, "sum": 2, "product": 3, "mean": 4}
 EVICTED = 0
 LATE = 1
 SCHEDULED = 2
-WHY = ("evicted", "late", "schedule")
+DROPPED = 3  # by a full queue, before it was processed
+PARTIAL = 4  # stored, but compared with a part of the opposite window only
+UNPROBED = 5  # stored, but compared with nothing
+WHY = ("evicted", "late", "schedule", "dropped", "partial", "unprobed")
 
 
 class Order(NamedTuple):

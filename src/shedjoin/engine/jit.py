@@ -1,13 +1,14 @@
 """`kernel`: numba's njit with an on-disk cache that notices a change in any kernel file.
 
 numba stamps a cached kernel with its own file only, so a change in a callee of another file would leave stale machine
-code behind, also after an upgrade of the package. Here the stamp is a digest of all sources of the engine.
+code behind, also after an upgrade of the package. Here the stamp is a digest of all sources that hold kernels.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,12 +17,20 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def _digest() -> str:
-    sources = sorted(Path(__file__).parent.rglob("*.py"))
+#: The packages with kernels. Those of the others call the engine's, never the other way round.
+PACKAGES = ("engine", "predicates", "cpu")
+
+
+@cache
+def stamp_of(package: str) -> str:
+    """A digest of all sources that the kernels of a package may be made of."""
+    root = Path(__file__).parent.parent
+    sources = sorted((root / "engine").glob("*.py"))
+    if package != "engine":
+        sources = [path for name in PACKAGES for path in sorted((root / name).rglob("*.py"))]
     return hashlib.blake2b(b"".join(path.read_bytes() for path in sources), digest_size=16).hexdigest()
 
 
-STAMP = _digest()
 # Kernels allocate nothing, so they need none of numba's reference counting, which costs more than the work itself.
 OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
@@ -42,6 +51,7 @@ def entry(function: Function) -> Function:
     file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if file is not None:  # absent when the JIT is off
         # Other versions of the engine have other files: none is ever read by the wrong one.
+        stamp = stamp_of(function.__module__.removeprefix("shedjoin.").rpartition(".")[0])
         name = file._index_name.removesuffix(".nbi")
-        file.__init__(file._cache_path, f"{name}.{STAMP}", STAMP)
+        file.__init__(file._cache_path, f"{name}.{stamp}", stamp)
     return compiled  # type: ignore[no-any-return]

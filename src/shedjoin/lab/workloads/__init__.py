@@ -4,7 +4,7 @@ from shedjoin.lab.workloads.bursts import Burst, bursty
 from shedjoin.lab.workloads.drift import drifting
 from shedjoin.lab.workloads.importance import IMPORTANCE
 from shedjoin.lab.workloads.rates import at_rates
-from shedjoin.lab.workloads.rotating import rotating, rotating_sets
+from shedjoin.lab.workloads.rotating import rotating, rotating_sets, rotating_sets_at
 from shedjoin.lab.workloads.workload import Workload
 from shedjoin.lab.workloads.zipf import RANKS, zipf, zipf_probabilities
 
@@ -18,6 +18,7 @@ __all__ = [
     "drifting",
     "rotating",
     "rotating_sets",
+    "rotating_sets_at",
     "zipf",
     "zipf_probabilities",
 ]

@@ -80,6 +80,27 @@ def rotating_sets(
     )
 
 
+def rotating_sets_at(
+    ts: NDArray[np.int64],
+    *,
+    seed: int,
+    window: int,
+    values: int = 100,
+    skew: float = 0.6,
+    shift: float = 5 / 8,
+    mean_size: float = 5.0,
+    spread: float = 1.0,
+) -> Workload:
+    """Sets as in `rotating_sets`, at times of your own, the same in both streams."""
+    probabilities = zipf_probabilities(values, skew)
+    return Workload(
+        tuple(
+            _set_stream(rng, ts, probabilities, _most_popular(ts, window, values, lag), mean_size, spread)
+            for rng, lag in zip(generators(seed, 2), (0.0, shift), strict=True)
+        )
+    )
+
+
 def _times(instants: int, rate: int) -> NDArray[np.int64]:
     at_least("instants", instants, 0)
     at_least("rate", rate, 1)

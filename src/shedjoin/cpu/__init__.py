@@ -1,0 +1,1 @@
+"""Joins that are short of CPU: queues, a virtual CPU, selective processing, dual windows."""

@@ -1,0 +1,401 @@
+"""PredicateEngine: pushes rows through the loop and keeps what comes out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shedjoin.batch import LATEST, STREAMS, Table
+from shedjoin.budget import Budget
+from shedjoin.cpu import adapt, audit, loop
+from shedjoin.cpu import state as cs
+from shedjoin.cpu.plan import Plan
+from shedjoin.cpu.rows import Rows
+from shedjoin.engine import snapshot
+from shedjoin.engine.handle import Handle
+from shedjoin.engine.output import Output, ShedLog
+from shedjoin.engine.state import SHED_RECORD
+from shedjoin.errors import InputError, SpecError
+from shedjoin.predicates import store
+
+#: Results and shed records leave the kernel in pieces of about this many.
+CHUNK = 1 << 16
+#: With a deadline, a push is run in about this many parts, and r is looked at after each.
+PARTS = 16
+Clocks = Sequence[int | None]
+
+
+class PredicateEngine:
+    """One running join on any predicate. Made by `PredicateJoin.build` or `PredicateJoin.resume`.
+
+    Everything between two pushes is in `snapshot()`. Without a deadline nothing depends on how the input was cut into
+    pushes at instant borders.
+    """
+
+    def __init__(self, plan: Plan, seed: int = 0, *, warmup: int = cs.NEVER, emit: bool = True) -> None:
+        self._plan = plan
+        self._watch: dict[str, Any] = {"warmup": warmup, "emit": emit}
+        self._state = _allocate(plan, seed)
+        self._waiting = Rows.none()
+        # Of rows that wait: number among all arrivals and in the stream, place in the queue's bag; and the priority.
+        self._places: NDArray[np.int64] = np.empty((3, 0), np.int64)
+        self._prio = np.empty(0)
+        self._busy = False
+        self.set_budget(plan.budget)
+
+    @classmethod
+    def resume(cls, plan: Plan, saved: bytes) -> PredicateEngine:
+        """An engine that goes on from a snapshot, within the plan's budget."""
+        engine = cls(plan)
+        extra = snapshot.decode(saved, engine._state, plan.signature())
+        store.measure(engine._state)
+        audit.audit(plan, engine._state)
+        engine._waiting, engine._places, engine._prio = audit.read_waiting(extra.get("waiting"), engine._state)
+        engine.set_budget(plan.budget)
+        return engine
+
+    def snapshot(self) -> bytes:
+        """The whole state between two pushes, with a version and a checksum."""
+        self._check_idle()
+        waiting = audit.write_waiting(self._waiting, self._places, self._prio)
+        return snapshot.encode(self._state, self._plan.signature(), {"waiting": waiting})
+
+    def push(
+        self,
+        rows: Rows | None = None,
+        *,
+        left: Table = None,
+        right: Table = None,
+        clocks: Clocks | None = None,
+        flush: bool = False,
+    ) -> Output:
+        """Run rows through the join.
+
+        Parameters
+        ----------
+        rows
+            Rows in order of arrival; or give tables:
+        left, right
+            One table a stream, interleaved by time (see `Rows.of`). Without a `ts` column, rows are numbered on.
+        clocks
+            One time a stream (None: nothing to say): after the rows, its clock is at least this.
+        flush
+            On a slow CPU: do not leave rows in the queue, as if nothing more came until they are done.
+        """
+        if rows is None:
+            rows = Rows.of(self._plan.predicate, left, right, start=self.arrived)
+        elif left is not None or right is not None:
+            raise InputError("push takes either rows or tables for left and right, not both")
+        return Output.joined(list(self.chunks(rows, limit=CHUNK, clocks=clocks, flush=flush)))
+
+    def chunks(self, rows: Rows, *, limit: int, clocks: Clocks | None = None, flush: bool = False) -> Iterator[Output]:
+        """Like `push`, but what comes of the rows is given piece by piece, so that much output needs no more memory.
+
+        All pieces must be taken before the next push. `limit` is the most results in one.
+        """
+        if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
+            raise SpecError(f"limit must be a whole number of at least 1, not {limit!r}")
+        self._check_kinds(rows)
+        self._check_idle()
+        return self._chunks(rows, int(limit), _checked_clocks(clocks), flush)
+
+    def _chunks(self, rows: Rows, limit: int, clocks: tuple[int, int] | None, flush: bool) -> Iterator[Output]:
+        self._busy = True
+        before = self._totals()
+        for pairs, shed, last in self._run(rows, flush, limit):
+            if last and clocks is not None:
+                loop.tell_clocks(self._how, self._state.for_kernel(), *clocks)
+            if last:  # the last piece is given when all is done: nothing depends on its being taken
+                self._busy = False
+            starts = range(0, max(len(pairs[0]), 1), limit)
+            for start in starts:
+                some = [column[start : start + limit] for column in pairs]
+                totals = self._totals() if start == starts[-1] else before
+                stats = {name: total - before[name] for name, total in totals.items()}
+                before = totals
+                yield Output(some[0], some[1], some[2], ShedLog(shed if start == 0 else ()), stats)
+
+    def flush(self) -> Output:
+        """Process what still waits in the queue."""
+        return self.push(Rows.none(), flush=True)
+
+    def set_budget(self, budget: Budget | None) -> None:
+        """Change the memory budget; what no longer fits is evicted with the next push."""
+        if budget is not None and (not isinstance(budget, Budget) or budget.unit != "tuples"):
+            raise SpecError(f"budget must be a Budget in tuples or None, not {budget!r}")
+        if (budget is None) != (self._plan.budget is None):
+            raise SpecError("a join with a memory budget keeps one, and one without has none: make another join")
+        self._how = self._plan.settings(budget, **self._watch)
+        caps = self._plan.caps(budget)
+        self._state["caps"][: len(caps)] = caps
+        self._budget = budget
+
+    def set_fraction(self, fraction: float) -> None:
+        """Tell the join its r: how much of the windows rows are compared with."""
+        if self._plan.selective is None:
+            raise SpecError("a join without selective processing compares with whole windows: it has no fraction")
+        if not 0.0 < fraction <= 1.0:
+            raise SpecError(f"fraction must be above 0 and at most 1, not {fraction!r}")
+        adapt.set_fraction(self._how, self._state.for_kernel(), float(fraction))
+
+    @property
+    def budget(self) -> Budget | None:
+        return self._budget
+
+    @property
+    def fraction(self) -> float:
+        """r: the part of the windows that there is CPU for."""
+        return float(self._state["fraction"])
+
+    @property
+    def fractions(self) -> tuple[float, float]:
+        """r_1 and r_2: how much of each window rows of the other stream are compared with."""
+        left, right = self._state["fractions"]
+        return float(left), float(right)
+
+    @property
+    def type_fractions(self) -> NDArray[np.float64]:
+        """r for each window (row) and type of the probing row (column), with utility-based shedding."""
+        fractions: NDArray[np.float64] = self._state.arrays["kind_fraction"].copy()
+        return fractions
+
+    @property
+    def ranking(self) -> tuple[list[int], list[int]]:
+        """The ages of each window's basic windows, most profitable first. Age 0 holds the present, -1 lies ahead."""
+        _, ahead = self._plan.ages()
+        left, right = (self._state.arrays["age_rank"] - ahead).tolist()
+        return left, right
+
+    @property
+    def arrived(self) -> tuple[int, int]:
+        """Rows of each stream so far; the next one gets this number."""
+        left, right = self._state["arrived"]
+        return int(left), int(right)
+
+    @property
+    def residents(self) -> tuple[int, int]:
+        """Stored tuples of each stream."""
+        left, right = self._state["resident"]
+        return int(left), int(right)
+
+    @property
+    def queued(self) -> tuple[int, int]:
+        """Rows of each stream that wait for the CPU."""
+        left, right = self._state["in_queue"]
+        return int(left), int(right)
+
+    @property
+    def clocks(self) -> tuple[int | None, int | None]:
+        """The largest time processed of each stream."""
+        left, right = (None if clock == cs.NEVER else int(clock) for clock in self._state["clock"])
+        return left, right
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Totals since the beginning."""
+        return {
+            **self._totals(),
+            "instants": int(self._state["processed"]),
+            "peak_tuples": int(self._state["peak_tuples"]),
+        }
+
+    @property
+    def matched_importance(self) -> float:
+        """Summed importance of the results so far (after the warm-up)."""
+        return float(self._state["importance_sum"])
+
+    @property
+    def worked(self) -> float:
+        """Units of work that the virtual CPU has done."""
+        return float(self._state["worked"])
+
+    def live(self, stream: int) -> NDArray[np.int64]:
+        """The row numbers of what is stored of a stream, in ascending order."""
+        members = self._state.arrays["members"][stream, : self.residents[stream]]
+        return np.sort(self._state.arrays["row"][members])
+
+    def _totals(self) -> dict[str, int]:
+        return {name: int(self._state[name]) for name in cs.COUNTERS}
+
+    def _check_kinds(self, rows: Rows) -> None:
+        types = self._plan.selective.types if self._plan.selective is not None else 0
+        if types and len(rows) and rows.kind.max() >= types:
+            raise InputError(
+                f"kind must be from 0 to {types - 1}, as Selective.types says, but one row has {rows.kind.max()}"
+            )
+
+    def _traffic(self, rows: Rows, limit: int) -> tuple[Handle, Rows]:
+        """Rows that waited and new ones, and the buffers for what comes of them."""
+        waiting, new = len(self._waiting), len(rows)
+        rows = Rows.joined(self._waiting, rows) if waiting else rows
+        size = waiting + new
+        numbers = np.empty(new, np.int64)
+        for stream in range(len(STREAMS)):
+            mine = rows.stream[waiting:] == stream
+            numbers[mine] = self.arrived[stream] + np.arange(int(mine.sum()))
+        arrival = int(self._state["arrival"])
+        io = Handle(cs.IO_RECORD)
+        values = rows.values
+        io.hold(
+            row_stream=rows.stream,
+            row_ts=rows.ts,
+            row_seq=np.concatenate((self._places[0], np.arange(arrival, arrival + new))),
+            row_number_in_stream=np.concatenate((self._places[1], numbers)),
+            row_null=values.null,
+            row_importance=rows.importance,
+            row_kind=rows.kind
+            if self._plan.selective is not None and self._plan.selective.types
+            else np.zeros(size, np.int64),
+            row_number=values.number,
+            row_offsets=values.offsets,
+            row_items=values.items,
+            row_weights=values.weights,
+            row_prio=np.concatenate((self._prio, np.zeros(new))),
+            q_next=np.full(size, -1, np.int64),
+            q_back=np.full(size, -1, np.int64),
+            q_at=np.concatenate((self._places[2], np.full(new, -1, np.int64))),
+            q_heap=np.zeros((len(STREAMS), size), np.int64),
+            out_shed=np.empty((CHUNK, cs.SHED_FIELDS), np.int64),
+            **_pair_buffers(limit if self._watch["emit"] else 1),
+        )
+        io.resize(**{name: array.shape[-1] for name, array in io.arrays.items() if name != "out_shed"})
+        io.resize(out_shed=CHUNK)
+        io["at"], io["end"] = waiting, size
+        self._state["arrival"] = arrival + new
+        loop.requeue(io.for_kernel(), waiting)
+        return io, rows
+
+    def _run(self, rows: Rows, flush: bool, limit: int) -> Iterator[tuple[list[Any], list[NDArray[Any]], bool]]:
+        """Pairs and shed records as they come, and whether these are the last."""
+        io, rows = self._traffic(rows, limit)
+        io["flush"] = int(flush)
+        watch = _Watch(self, len(rows)) if self._plan.deadline is not None else None
+        if watch is not None:
+            io["until"] = watch.rows
+        shed: list[NDArray[Any]] = []
+        need = -1
+        while need != loop.DONE:
+            need = loop.advance(self._how, self._state.for_kernel(), io.for_kernel())
+            pairs: list[Any] = []
+            self._serve(need, io, pairs, shed)
+            if need == loop.PAUSE and watch is not None:
+                watch.look()
+            if need == loop.DONE:
+                if watch is not None:
+                    watch.finish()
+                self._keep_waiting(io, rows, io)
+            if pairs:
+                yield pairs[0], shed, need == loop.DONE
+                shed = []
+
+    def _serve(self, need: int, io: Handle, pairs: list[Any], shed: list[NDArray[Any]]) -> None:
+        """Give the kernel what it needs, and take what it has."""
+        if need == loop.NEED_STORE:
+            store.grow(self._state, int(io["part"]), int(io["wanted"]))
+        if need in (loop.NEED_PAIRS, loop.DONE):
+            count = int(io["pairs"])
+            if count or need == loop.DONE:
+                pairs.append([io.arrays[name][:count].copy() for name in cs.OUT])
+            io["pairs"] = 0
+            if need == loop.NEED_PAIRS and io["out_left_room"] < io["wanted"]:
+                io.hold(**_pair_buffers(int(io["wanted"])))
+                io.resize(**dict.fromkeys(cs.OUT, int(io["wanted"])))
+        if need in (loop.NEED_SHED, loop.DONE):
+            shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(SHED_RECORD))
+            io["shed"] = 0
+
+    def _check_idle(self) -> None:
+        if self._busy:
+            raise InputError("this engine has rows that are not run yet: take all pieces of the last `chunks` first")
+
+    def _keep_waiting(self, io: Handle, rows: Rows, queue: Handle) -> None:
+        """What is still in the queue waits for the next push."""
+        line = np.empty(len(rows), np.int64)
+        line = line[: loop.waiting(queue.for_kernel(), line)]
+        self._waiting = rows.take(line)
+        columns = (io.arrays["row_seq"], io.arrays["row_number_in_stream"], queue.arrays["q_at"])
+        self._places = np.stack([column[line] for column in columns])
+        self._prio = queue.arrays["row_prio"][line]
+
+
+class _Watch:
+    """Holds a push to its deadline: r follows the time that is left for the rows that are left."""
+
+    def __init__(self, engine: PredicateEngine, rows: int) -> None:
+        self._engine = engine
+        self._left = rows
+        self.rows = max(1, -(-rows // PARTS))
+        assert engine._plan.deadline is not None
+        self._seconds = engine._plan.deadline
+        self._begin = self._last = time.perf_counter()
+
+    def look(self) -> None:
+        """After a part: what the rest would take at this pace, and what it may take."""
+        now = time.perf_counter()
+        took, self._last = now - self._last, now
+        self._left -= self.rows
+        allowed = self._seconds - (now - self._begin)
+        self._adapt(took * self._left / self.rows, allowed)
+
+    def finish(self) -> None:
+        """After the push: with time to spare, the next one may do more."""
+        self._adapt(time.perf_counter() - self._begin, self._seconds)
+
+    def _adapt(self, needed: float, allowed: float) -> None:
+        if needed <= 0.0 or self._engine._plan.selective is None:
+            return
+        boost = self._engine._plan.selective.boost
+        beta = max(allowed, 0.0) / needed
+        factor = beta if beta < 1.0 else min(boost, beta)
+        fraction = min(1.0, max(adapt.LEAST_FRACTION, factor * self._engine.fraction))
+        self._engine.set_fraction(fraction)
+
+
+def _pair_buffers(size: int) -> dict[str, NDArray[Any]]:
+    return {name: np.empty(size, kind) for name, kind in cs.OUT.items()}
+
+
+def _allocate(plan: Plan, seed: int) -> Handle:
+    """The empty memory of a new join."""
+    st = Handle(cs.STATE_RECORD)
+    store.allocate(st, cs.NEVER)
+    ages, ahead = plan.ages()
+    kinds = max(plan.selective.types, 1) if plan.selective is not None else 1
+    for name, kind in cs.STATE_ARRAYS.items():
+        shape = ages if name in ("age_from", "age_to", "age_take") else (len(STREAMS), ages)
+        st.hold(**{name: np.zeros(shape, kind)})
+    st.hold(**{name: np.zeros((len(STREAMS), kinds), kind) for name, kind in cs.KIND_ARRAYS.items()})
+    st.hold(**{name: np.zeros(len(STREAMS) * kinds, kind) for name, kind in cs.SACK_ARRAYS.items()})
+    others = (*cs.STATE_ARRAYS, *cs.KIND_ARRAYS, *cs.SACK_ARRAYS)
+    st.resize(**{name: st.arrays[name].shape[-1] for name in others})
+    # The newest first, what lies ahead last.
+    st.arrays["age_rank"][:] = [*range(ahead, ages), *range(ahead - 1, -1, -1)]
+    st["clock"] = cs.NEVER
+    st["last_ts"] = st["next_rate"] = st["next_rank"] = cs.NEVER
+    st["fraction"] = st["fractions"] = plan.selective.fraction if plan.selective is not None else 1.0
+    st.arrays["kind_fraction"][:] = st["fraction"]
+    st["random"] = first_random_state(seed)
+    return st
+
+
+def first_random_state(seed: int) -> int:
+    """splitmix64's first output: seeds that are alike give states that are not."""
+    mask = 2**64 - 1
+    x = (seed + 0x9E3779B97F4A7C15) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return (x ^ (x >> 31)) or 1
+
+
+def _checked_clocks(clocks: Clocks | None) -> tuple[int, int] | None:
+    if clocks is None:
+        return None
+    told = [cs.NEVER if clock is None else clock for clock in clocks]
+    whole = all(isinstance(clock, int | np.integer) and not isinstance(clock, bool) for clock in told)
+    if len(told) != len(STREAMS) or not whole or not all(clock == cs.NEVER or abs(clock) <= LATEST for clock in told):
+        raise InputError(f"clocks must be one time within +-2**53 (or None) for each of two streams, not {clocks!r}")
+    return int(told[0]), int(told[1])

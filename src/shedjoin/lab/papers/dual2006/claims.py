@@ -1,0 +1,122 @@
+"""What dual2006 claims, and what our rows say."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shedjoin.lab.claims import Claim, Finding
+from shedjoin.lab.experiment import Row
+from shedjoin.lab.papers.dual2006.fig09 import share_of_ideal
+from shedjoin.lab.summary import mean, number, where
+
+#: What "much better" is held to mean, at speeds beyond V_opt.
+MUCH = 1.25
+
+
+def _speeds(rows: list[Row], *, beyond: float = 0.0) -> list[float]:
+    """The speeds of a figure, from `beyond` times V_opt on."""
+    best = max(number(row, "best") for row in rows if row.get("best") is not None)
+    return [speed for speed in sorted({number(row, "speed") for row in rows}) if speed >= beyond * best]
+
+
+def flat(rows: list[Row]) -> Finding:
+    """DUAL's output beyond V_opt stays within 5% of its mean there."""
+    levels = [mean(rows, "rate", method="DUAL", speed=speed).value for speed in _speeds(rows, beyond=1.0)]
+    off = max(abs(level / np.mean(levels) - 1.0) for level in levels)
+    return Finding(f"within {100 * off:.1f}% of its mean", off <= 0.05)
+
+
+def rear_falls(rows: list[Row]) -> Finding:
+    """Rear-shedding alone gives next to nothing from V_w = 400 on."""
+    top = max(mean(rows, "rate", method="REAR", speed=speed).value for speed in _speeds(rows))
+    at = mean(rows, "rate", method="REAR", speed=400).value
+    return Finding(f"{100 * at / top:.1f}% of its best at V_w", at <= 0.05 * top)
+
+
+def best_at_computed(rows: list[Row]) -> Finding:
+    """The top of a parabola through rear-shedding's best three speeds is near V_opt: the speeds of the figure are coarse."""
+    speeds = _speeds(rows)
+    levels = [mean(rows, "rate", method="REAR", speed=speed).value for speed in speeds]
+    top = min(max(int(np.argmax(levels)), 1), len(speeds) - 2)
+    logs = np.log(speeds[top - 1 : top + 2])
+    a, b, _ = np.polyfit(logs, levels[top - 1 : top + 2], 2)
+    measured = float(np.exp(-b / (2 * a)))
+    computed = max(number(row, "best") for row in rows if row.get("best") is not None)
+    off = measured / computed - 1.0
+    return Finding(f"measured {measured:.0f}, computed {computed:.0f}: {100 * off:+.1f}%", abs(off) <= 0.15)
+
+
+def above(*figures: list[Row]) -> Finding:
+    """DUAL beats PROB and RAND at every speed beyond V_opt."""
+    worst = {}
+    for rival in ("PROB", "RAND"):
+        worst[rival] = min(
+            mean(rows, "rate", method="DUAL", speed=speed).value / mean(rows, "rate", method=rival, speed=speed).value
+            for rows in figures
+            for speed in _speeds(rows, beyond=1.0)
+        )
+    text = ", ".join(f"{value:.2f} x {rival}" for rival, value in worst.items())
+    return Finding(f"at least {text}", min(worst.values()) >= MUCH)
+
+
+def most_at_high_speed(*figures: list[Row]) -> Finding:
+    """The lead over RAND is larger at the highest speed than at V_opt."""
+    leads = []
+    for rows in figures:
+        speeds = _speeds(rows, beyond=1.0)
+        leads += [
+            [mean(rows, "rate", method="DUAL", speed=speed).value / mean(rows, "rate", method="RAND", speed=speed).value
+             for speed in (speeds[0], speeds[-1])]
+        ]  # fmt: skip
+    text = "; ".join(f"{low:.2f} to {high:.2f}" for low, high in leads)
+    return Finding(f"over RAND: {text}", all(high > low for low, high in leads))
+
+
+def uniform_prob_is_rand(rows: list[Row]) -> Finding:
+    """On uniform keys PROB and RAND are within 10% of each other."""
+    ratios = [
+        mean(rows, "rate", method="PROB", speed=speed).value / mean(rows, "rate", method="RAND", speed=speed).value
+        for speed in _speeds(rows, beyond=1.0)
+    ]
+    return Finding(f"PROB is {min(ratios):.2f} to {max(ratios):.2f} x RAND", max(abs(r - 1) for r in ratios) <= 0.1)
+
+
+def below_optimum(*figures: list[Row]) -> Finding:
+    """DUAL's share of the bound, at the speeds beyond V_opt."""
+    part = [
+        mean(rows, "rate", method="DUAL", speed=speed).value / mean(rows, "rate", method="OPT", speed=speed).value
+        for rows in figures
+        for speed in _speeds(rows, beyond=1.0)
+    ]
+    return Finding(f"{100 * min(part):.0f}% to {100 * max(part):.0f}% of OPT", max(part) <= 1.01)
+
+
+def real_data(rows: list[Row]) -> Finding:
+    """On real temperatures DUAL beats both rivals beyond V_opt."""
+    shared = share_of_ideal(rows)
+    speeds = [speed for speed in sorted({number(row, "speed") for row in shared}) if speed >= 150]
+    ratios = {
+        rival: min(
+            mean(shared, "share", method="DUAL", speed=speed).value
+            / mean(shared, "share", method=rival, speed=speed).value
+            for speed in speeds
+        )
+        for rival in ("PROB", "RAND")
+    }
+    text = ", ".join(f"{value:.2f} x {rival}" for rival, value in ratios.items())
+    return Finding(f"at least {text}", min(ratios.values()) >= MUCH and bool(where(shared, method="DUAL")))
+
+
+CLAIMS = (
+    Claim("dual-flat", "Beyond V_opt the output of DUAL is about constant", "constant", ("fig05",), flat),
+    Claim("rear-falls", "Rear-shedding alone falls to nothing at V_w", "0", ("fig05",), rear_falls),
+    Claim(
+        "v-opt", "The best measured speed is the computed V_opt", "117.396, as computed", ("fig05",), best_at_computed
+    ),
+    Claim("above-rivals", "DUAL is much better than PROB and RAND", "see figures", ("fig06", "fig07"), above),
+    Claim("most-at-speed", "especially when speeds are high", "see figures", ("fig06", "fig07"), most_at_high_speed),
+    Claim("uniform-rivals", "On uniform keys PROB is as poor as RAND", "equal", ("fig08",), uniform_prob_is_rand),
+    Claim("uniform-lead", "On uniform keys DUAL keeps its advantage", "see figure", ("fig08",), above),
+    Claim("below-opt", "OPT is above all", "see figures", ("fig06", "fig07", "fig08"), below_optimum),
+    Claim("real", "On real temperatures DUAL is much better than PROB and RAND", "see figure", ("fig09",), real_data),
+)

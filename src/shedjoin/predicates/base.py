@@ -1,0 +1,66 @@
+"""What every predicate is: a frozen description that boils down to a code, a bound, and where the values are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from shedjoin.errors import SpecError
+
+#: What a predicate looks at: one number, one value of any kind, a set, or a set with weights.
+KINDS = ("number", "value", "set", "weighted")
+
+
+class Predicate:
+    """A join condition on one column of each stream.
+
+    `column` is the name of the column, or a pair where the two streams call it differently. A row without a value (null)
+    meets nothing.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    #: Whether time-ordered lists help: otherwise the window is scanned.
+    indexable: ClassVar[bool] = True
+    column: str | tuple[str, str]
+
+    @property
+    def code(self) -> int:
+        raise TypeError(f"{type(self).__name__} does not say its code")
+
+    @property
+    def bound(self) -> float:
+        return 0.0
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        """The column of each stream."""
+        return (self.column, self.column) if isinstance(self.column, str) else self.column
+
+
+def check_column(predicate: Predicate) -> None:
+    """A clear word when a column's name is none. A list, as job files have it, becomes a pair."""
+    column: Any = predicate.column
+    if isinstance(column, list):
+        column = tuple(column)
+        object.__setattr__(predicate, "column", column)
+    names = column if isinstance(column, tuple) else (column, column)
+    if len(names) != 2 or not all(isinstance(name, str) and name for name in names):
+        raise SpecError(
+            f"{type(predicate).__name__}.column must be the name of a column, or a pair of names, not {column!r}"
+        )
+
+
+def check_bound(predicate: Predicate, field: str, *, least: float = -math.inf, above: float = -math.inf) -> None:
+    """Hold a numeric parameter to what makes sense."""
+    value = getattr(predicate, field)
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not fits or value < least or value <= above:
+        limits = [f"of at least {least:g}"] * math.isfinite(least) + [f"above {above:g}"] * math.isfinite(above)
+        raise SpecError(
+            f"{type(predicate).__name__}.{field} must be a finite number {' '.join(limits)}".rstrip()
+            + f", not {value!r}"
+        )
+    object.__setattr__(predicate, field, float(value))

@@ -1,0 +1,66 @@
+"""Whether a pair of tuples fulfils a predicate: the comparison of a scan, by merging sorted items."""
+
+from __future__ import annotations
+
+from shedjoin.engine.jit import inlined, kernel
+from shedjoin.predicates.codes import (
+    BAND,
+    GREATER,
+    GREATER_EQUAL,
+    INNER,
+    LESS,
+    LESS_EQUAL,
+    OVERLAP,
+    SAME,
+    SUBSET,
+)
+
+
+@inlined
+def numbers_hold(code, bound, left, right):
+    """A predicate on numbers."""
+    if code == BAND:
+        return abs(left - right) <= bound
+    other = right + bound
+    if code == LESS:
+        return left < other
+    if code == LESS_EQUAL:
+        return left <= other
+    if code == GREATER:
+        return left > other
+    if code == GREATER_EQUAL:
+        return left >= other
+    return left != other
+
+
+@kernel
+def sets_hold(code, bound, items, weights, at, size, others, other_weights, other_at, other_size, mine_is_left):
+    """A predicate on sets: mine are `items[at : at + size]`."""
+    if code == SAME and size != other_size:
+        return False
+    if code == OVERLAP and (size < bound or other_size < bound):
+        return False
+    common = 0
+    product = 0.0
+    i, j = at, other_at
+    end, other_end = at + size, other_at + other_size
+    while i < end and j < other_end:
+        mine, other = items[i], others[j]
+        if mine == other:
+            common += 1
+            product += weights[i] * other_weights[j]
+            i += 1
+            j += 1
+        elif mine < other:
+            i += 1
+        else:
+            j += 1
+    if code == OVERLAP:
+        return common >= bound
+    if code == INNER:
+        return product >= bound
+    if code == SAME:
+        return common == size
+    if mine_is_left == (code == SUBSET):
+        return common == size
+    return common == other_size

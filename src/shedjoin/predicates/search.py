@@ -1,0 +1,220 @@
+"""Partners of one row among the stored tuples of a stream, between two points in time: by scan or by lists."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shedjoin.engine.jit import inlined, kernel
+from shedjoin.predicates import lists
+from shedjoin.predicates import state as mem
+from shedjoin.predicates.codes import BAND, FIRST_OF_SETS, INNER, LISTS, OVERLAP, SAME, SUBSET
+from shedjoin.predicates.compare import numbers_hold, sets_hold
+from shedjoin.predicates.state import EMPTIES, NO_LIST, NOBODY
+
+#: Before every arrival, and after every one of the same time.
+FIRST_SEQ = -1
+LAST_SEQ = 2**62
+#: A band that spans more buckets than this (numbers beyond the precision of a float) is scanned for.
+MOST_BUCKETS = 8
+_LARGEST_BUCKET = 2.0**62
+
+
+@inlined
+def bucket(number, width):
+    """The bucket of a number; never falls while the number rises."""
+    place = math.floor(number / (width if width > 0.0 else 1.0))
+    return np.int64(min(max(place, -_LARGEST_BUCKET), _LARGEST_BUCKET))
+
+
+@kernel
+def _scan(st, code, bound, stream, a, b, number, items, weights, at, size, n):
+    """Compare with entries a .. b of the list of all tuples."""
+    slots, hits = mem.entry_slot_of(st), mem.hit_of(st)
+    row_is_left = stream == 1
+    if code < FIRST_OF_SETS:
+        numbers = mem.number_of(st)
+        for p in range(a, b):
+            slot = slots[p]
+            if slot != NOBODY:
+                other = numbers[slot]
+                holds = (
+                    numbers_hold(code, bound, number, other)
+                    if row_is_left
+                    else numbers_hold(code, bound, other, number)
+                )
+                if holds:
+                    hits[n] = slot
+                    n += 1
+        return n
+    others, other_weights = mem.items_of(st), mem.weights_of(st)
+    item_at, item_len = mem.item_at_of(st), mem.item_len_of(st)
+    for p in range(a, b):
+        slot = slots[p]
+        if slot != NOBODY:
+            if sets_hold(
+                code, bound, items, weights, at, size, others, other_weights, item_at[slot], item_len[slot], row_is_left
+            ):
+                hits[n] = slot
+                n += 1
+    return n
+
+
+@kernel
+def _band(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, number, low, high, n, effort):
+    """Look into the buckets that the band touches."""
+    slots, hits, numbers = mem.entry_slot_of(st), mem.hit_of(st), mem.number_of(st)
+    for place in range(low, high + 1):
+        effort[1] += 1
+        which = lists.find(st, stream, place)
+        if which == NO_LIST:
+            continue
+        lists.trim(st, which, st["floor"][stream])
+        a, b = lists.lower(st, which, lo_ts, lo_seq), lists.lower(st, which, hi_ts, hi_seq)
+        effort[0] += max(b - a, 0)
+        for p in range(a, b):
+            slot = slots[p]
+            if slot != NOBODY and abs(number - numbers[slot]) <= bound:
+                hits[n] = slot
+                n += 1
+    return n
+
+
+@kernel
+def _shortest(st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, weights, at, size, n, effort):
+    """Partners must have all of the row's items: those in its shortest list are compared."""
+    best, best_a, best_b = 2**62, 0, 0
+    for k in range(at, at + size):
+        effort[1] += 1
+        which = lists.find(st, stream, items[k])
+        if which == NO_LIST:
+            return n
+        lists.trim(st, which, st["floor"][stream])
+        a, b = lists.lower(st, which, lo_ts, lo_seq), lists.lower(st, which, hi_ts, hi_seq)
+        if b - a < best:
+            best, best_a, best_b = b - a, a, b
+    effort[0] += max(best_b - best_a, 0)
+    return _scan(st, code, bound, stream, best_a, best_b, 0.0, items, weights, at, size, n)
+
+
+@kernel
+def _count(st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, effort):
+    """Count common items tuple by tuple along the row's lists; one that has enough is a partner."""
+    slots, hits, counts, lengths = mem.entry_slot_of(st), mem.hit_of(st), mem.count_of(st), mem.item_len_of(st)
+    walked = 0
+    need = np.int64(bound)
+    for k in range(at, at + size):
+        effort[1] += 1
+        which = lists.find(st, stream, items[k])
+        if which == NO_LIST:
+            continue
+        lists.trim(st, which, st["floor"][stream])
+        a, b = lists.lower(st, which, lo_ts, lo_seq), lists.lower(st, which, hi_ts, hi_seq)
+        walked += max(b - a, 0)
+        if code == OVERLAP:
+            for p in range(a, b):
+                slot = slots[p]
+                common = np.int64(counts[slot]) + 1
+                counts[slot] = common
+                if common == need and slot != NOBODY:
+                    hits[n] = slot
+                    n += 1
+        else:  # all items of the partner must be the row's
+            for p in range(a, b):
+                slot = slots[p]
+                common = np.int64(counts[slot]) + 1
+                counts[slot] = common
+                if common == lengths[slot] and slot != NOBODY:
+                    hits[n] = slot
+                    n += 1
+    effort[0] += walked
+    if 8 * walked > counts.size:
+        counts[:] = 0
+        return n
+    for k in range(at, at + size):
+        which = lists.find(st, stream, items[k])
+        if which != NO_LIST:
+            for p in range(lists.lower(st, which, lo_ts, lo_seq), lists.lower(st, which, hi_ts, hi_seq)):
+                counts[slots[p]] = 0
+    return n
+
+
+@kernel
+def _multiply(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, weights, at, size, n, effort):
+    """Sum products along the row's lists, then look at each tuple once. Weights may be negative: nothing is decided early."""
+    slots, hits, counts, sums = mem.entry_slot_of(st), mem.hit_of(st), mem.count_of(st), mem.acc_of(st)
+    others, item_at, item_len = mem.items_of(st), mem.item_at_of(st), mem.item_len_of(st)
+    other_weights = mem.weights_of(st)
+    for k in range(at, at + size):
+        effort[1] += 1
+        which = lists.find(st, stream, items[k])
+        if which == NO_LIST:
+            continue
+        lists.trim(st, which, st["floor"][stream])
+        a, b = lists.lower(st, which, lo_ts, lo_seq), lists.lower(st, which, hi_ts, hi_seq)
+        effort[0] += max(b - a, 0)
+        for p in range(a, b):
+            slot = slots[p]
+            if slot == NOBODY:
+                continue
+            low, high = item_at[slot], item_at[slot] + item_len[slot] - 1
+            while low < high:  # the item is there: by halves
+                middle = (low + high) >> 1
+                if others[middle] < items[k]:
+                    low = middle + 1
+                else:
+                    high = middle
+            if counts[slot] == 0:
+                sums[slot] = 0.0
+                counts[slot] = 1
+            sums[slot] += weights[k] * other_weights[low]
+    for k in range(at, at + size):
+        which = lists.find(st, stream, items[k])
+        if which == NO_LIST:
+            continue
+        for p in range(lists.lower(st, which, lo_ts, lo_seq), lists.lower(st, which, hi_ts, hi_seq)):
+            slot = slots[p]
+            if counts[slot] != 0:
+                counts[slot] = 0
+                if sums[slot] >= bound:
+                    hits[n] = slot
+                    n += 1
+    return n
+
+
+@kernel
+def search(st, code, bound, index, stream, lo_ts, lo_seq, hi_ts, hi_seq, number, items, weights, at, size, n, effort):
+    """Partners among tuples of `stream` from (lo_ts, lo_seq) up to (hi_ts, hi_seq), written behind the first n hits.
+
+    Returns how many hits there are now. `effort` counts tuples or entries looked at, and lists looked up.
+    """
+    row_is_left = stream == 1
+    if index == LISTS:
+        if code == BAND:
+            slack = 4e-16 * (abs(number) + bound)  # what rounding may add to a difference
+            low, high = bucket(number - bound - slack, bound), bucket(number + bound + slack, bound)
+            if high - low < MOST_BUCKETS:
+                return _band(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, number, low, high, n, effort)
+        elif code == OVERLAP:
+            return _count(st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, effort)
+        elif code == INNER:
+            return _multiply(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, weights, at, size, n, effort)
+        elif code >= FIRST_OF_SETS:
+            row_inside = code == SAME or row_is_left == (code == SUBSET)
+            if row_inside and size > 0:
+                return _shortest(
+                    st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, weights, at, size, n, effort
+                )
+            if code == SAME or not row_inside:  # empty sets are partners, and stand in a list of their own
+                which = EMPTIES + stream
+                lists.trim(st, which, st["floor"][stream])
+                a, b = lists.lower(st, which, lo_ts, lo_seq), lists.lower(st, which, hi_ts, hi_seq)
+                effort[0] += max(b - a, 0)
+                n = _scan(st, code, bound, stream, a, b, number, items, weights, at, size, n)
+                if code == SAME:
+                    return n
+                return _count(st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, effort)
+    a, b = lists.lower(st, stream, lo_ts, lo_seq), lists.lower(st, stream, hi_ts, hi_seq)
+    effort[0] += max(b - a, 0)
+    return _scan(st, code, bound, stream, a, b, number, items, weights, at, size, n)

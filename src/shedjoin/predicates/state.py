@@ -1,0 +1,82 @@
+"""What is stored of two streams, as arrays behind one handle: tuples, their items, and lists of tuples in time order.
+
+One pool holds the tuples of both streams; place 0 is nobody's, so that an entry of a list can be struck out by pointing it there.
+Lists 0 and 1 hold all tuples of a stream, 2 and 3 those with an empty set; every other list belongs to a stream and an item
+(or to a bucket of numbers), and stands at the item's place in a hash table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shedjoin.engine.handle import by_stream, flat, pointers
+
+#: Lists that every store has.
+FIXED_LISTS = 4
+EMPTIES = 2
+NOBODY = 0
+NO_LIST = -1
+
+#: The arrays by what their length depends on, with the type of an element.
+POOL = {
+    "ts": "i8",
+    "seq": "i8",  # number among all arrivals
+    "row": "i8",  # number in its stream
+    "side": "i8",  # its stream
+    "kind": "i8",  # its type, for utilities
+    "importance": "f8",
+    "number": "f8",
+    "item_at": "i8",
+    "item_len": "i8",
+    "prio": "f8",
+    "heap_at": "i8",  # its place in the heap of its group
+    "place": "i8",  # its place among the members of its stream; -1: not stored
+    "count": "u2",  # scratch of a search: common items so far
+    "acc": "f8",
+    "free": "i8",
+    "hit": "i8",  # scratch of a probe: the partners found
+}
+ITEMS = {"item": "i8", "weight": "f8"}
+LISTS = {"l_start": "i8", "l_cap": "i8", "l_head": "i8", "l_count": "i8"}
+TABLE = {"t_item": "i8", "t_tag": "i1"}  # tag 0: nobody; 1, 2: an item of stream 0, 1
+ENTRIES = {"e_ts": "i8", "e_seq": "i8", "e_slot": "i4"}
+BY_STREAM = {"members": "i8", "heap": "i8"}
+ARRAYS = {**POOL, **ITEMS, **LISTS, **TABLE, **ENTRIES, **BY_STREAM}
+
+_NUMBERS = ("free_count", "item_top", "item_live", "entry_top", "table_used", "dead")
+STORE_FIELDS = (
+    [(name, "i8") for name in _NUMBERS]
+    + [("resident", "i8", (2,)), ("floor", "i8", (2,))]  # times below the floor of a stream are over
+    + pointers(*ARRAYS)
+)
+STORE_RECORD = np.dtype(STORE_FIELDS)
+
+ts_of = flat("ts", "i8")
+seq_of = flat("seq", "i8")
+row_of = flat("row", "i8")
+side_of = flat("side", "i8")
+kind_of = flat("kind", "i8")
+importance_of = flat("importance", "f8")
+number_of = flat("number", "f8")
+item_at_of = flat("item_at", "i8")
+item_len_of = flat("item_len", "i8")
+prio_of = flat("prio", "f8")
+heap_at_of = flat("heap_at", "i8")
+place_of = flat("place", "i8")
+count_of = flat("count", "u2")
+acc_of = flat("acc", "f8")
+free_of = flat("free", "i8")
+hit_of = flat("hit", "i8")
+items_of = flat("item", "i8")
+weights_of = flat("weight", "f8")
+start_of = flat("l_start", "i8")
+cap_of = flat("l_cap", "i8")
+head_of = flat("l_head", "i8")
+length_of = flat("l_count", "i8")
+table_of = flat("t_item", "i8")
+tags_of = flat("t_tag", "i1")
+entry_ts_of = flat("e_ts", "i8")
+entry_seq_of = flat("e_seq", "i8")
+entry_slot_of = flat("e_slot", "i4")
+members_of = by_stream("members", "i8")
+heaps_of = by_stream("heap", "i8")

@@ -1,0 +1,235 @@
+"""Values of a column as kernels take them: a number a row, or offsets into sorted items (and weights)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from shedjoin.errors import InputError
+
+#: Counts of common items are kept in 16 bits.
+MOST_ITEMS = 2**15 - 1
+
+
+class Sets:
+    """A column of sets: row i holds `items[offsets[i] : offsets[i + 1]]`, with `weights` where they have any.
+
+    Items are whole numbers, in any order; a repeated item counts once.
+
+    Examples
+    --------
+    >>> len(Sets(offsets=[0, 2, 2], items=[5, 7]))
+    2
+    """
+
+    __slots__ = ("items", "offsets", "weights")
+
+    def __init__(self, offsets: ArrayLike, items: ArrayLike, weights: ArrayLike | None = None) -> None:
+        self.offsets = np.asarray(offsets, np.int64)
+        self.items = np.asarray(items)
+        self.weights = None if weights is None else np.asarray(weights, np.float64)
+        inside = self.offsets.ndim == 1 and self.offsets.size > 0 and self.offsets[0] == 0
+        if not inside or self.offsets[-1] != self.items.size or (np.diff(self.offsets) < 0).any():
+            raise InputError(
+                f"Sets.offsets must rise from 0 to the number of items ({self.items.size}), one more than there are rows"
+            )
+        if self.weights is not None and self.weights.size != self.items.size:
+            raise InputError(f"Sets.weights has {self.weights.size} numbers for {self.items.size} items")
+
+    def __len__(self) -> int:
+        return int(self.offsets.size - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of one stream's rows. What a predicate does not look at is empty."""
+
+    null: NDArray[np.bool_]
+    number: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    items: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return int(self.null.size)
+
+    @classmethod
+    def of(cls, name: str, column: Any, kind: str) -> Values:
+        """Read a column of a table; `name` is for messages."""
+        if kind == "number":
+            return _numbers(name, column)
+        if kind == "value":
+            return _single(name, column)
+        return _sets(name, column, kind == "weighted")
+
+    def take(self, rows: NDArray[np.int64]) -> Values:
+        """Some of the rows, in the order given."""
+        sizes = np.diff(self.offsets)[rows] if self.offsets.size > 1 else np.zeros(rows.size, np.int64)
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        starts = self.offsets[:-1][rows] if self.offsets.size > 1 else np.zeros(rows.size, np.int64)
+        places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Values(self.null[rows], self.number[rows], offsets, self.items[places], self.weights[places])
+
+    @classmethod
+    def joined(cls, first: Values, second: Values) -> Values:
+        """The rows of one after those of the other."""
+        offsets = np.concatenate((first.offsets, first.offsets[-1] + second.offsets[1:]))
+        both = [
+            np.concatenate((getattr(first, part), getattr(second, part)))
+            for part in ("null", "number", "items", "weights")
+        ]
+        return cls(both[0], both[1], offsets, both[2], both[3])
+
+    @classmethod
+    def none(cls) -> Values:
+        """No rows."""
+        nothing = np.empty(0, np.int64)
+        return cls(np.empty(0, np.bool_), np.empty(0), np.zeros(1, np.int64), nothing, np.empty(0))
+
+
+def hashed(texts: pa.Array) -> NDArray[np.int64]:
+    """A 64-bit number for each text, the same in every process. Two different texts agree with a chance of 2**-64."""
+    coded = texts.dictionary_encode()
+    numbers = np.array(
+        [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+         for text in coded.dictionary.to_pylist()],
+        dtype=np.int64,
+    )  # fmt: skip
+    if numbers.size == 0:
+        return np.zeros(len(texts), np.int64)
+    return numbers[pc.fill_null(coded.indices, 0).to_numpy(zero_copy_only=False)]
+
+
+def _arrow(name: str, column: Any) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return column.combine_chunks()
+    if isinstance(column, pa.Array):
+        return column
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as reason:
+        raise InputError(f"{name} is not a column that can be read: {reason}") from None
+
+
+def _empty_items(rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    return np.zeros(rows + 1, np.int64), np.empty(0, np.int64), np.empty(0)
+
+
+def _numbers(name: str, column: Any) -> Values:
+    array = _arrow(name, column)
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.float64())
+    if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
+        raise InputError(f"{name} must be a column of numbers, not {array.type}")
+    number = np.array(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+    null = np.isnan(number)
+    if np.isinf(number).any():
+        raise InputError(f"{name} must hold finite numbers, but row {int(np.argmax(np.isinf(number)))} is infinite")
+    return Values(null, np.where(null, 0.0, number), *_empty_items(number.size))
+
+
+def _codes(name: str, array: pa.Array) -> NDArray[np.int64]:
+    """Items as 64-bit numbers: whole numbers stay, text is hashed."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64)
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        return hashed(array)
+    if not pa.types.is_integer(array.type):
+        raise InputError(f"{name} must hold whole numbers or text, not {array.type}")
+    try:
+        return np.array(pc.fill_null(array, 0).cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
+    except pa.ArrowInvalid as reason:
+        raise InputError(f"{name} must fit into 64 bits: {reason}") from None
+
+
+def _single(name: str, column: Any) -> Values:
+    array = _arrow(name, column)
+    null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
+    items = _codes(name, array)
+    # A null row has its item too: it is never looked at.
+    return Values(null, np.zeros(null.size), np.arange(null.size + 1), items, np.ones(null.size))
+
+
+def _sets(name: str, column: Any, weighted: bool) -> Values:
+    null, sets = _read_sets(name, column, weighted)
+    rows = np.repeat(np.arange(len(sets)), np.diff(sets.offsets))
+    items = _codes(name, _arrow(name, sets.items)) if sets.items.dtype != np.int64 else sets.items
+    weights = np.ones(items.size) if sets.weights is None else sets.weights
+    if weighted and not np.isfinite(weights).all():
+        raise InputError(
+            f"{name} must have finite weights, but row {int(rows[np.argmin(np.isfinite(weights))])} has not"
+        )
+    order = np.lexsort((items, rows))
+    rows, items, weights = rows[order], items[order], weights[order]
+    again = np.zeros(items.size, np.bool_)
+    again[1:] = (rows[1:] == rows[:-1]) & (items[1:] == items[:-1])
+    if weighted and again.any():
+        raise InputError(f"{name} must have each item once, but row {int(rows[np.argmax(again)])} has one twice")
+    sizes = np.bincount(rows[~again], minlength=null.size).astype(np.int64)
+    if sizes.size and sizes.max() > MOST_ITEMS:
+        raise InputError(f"{name} may have {MOST_ITEMS} items a row, but row {int(np.argmax(sizes))} has {sizes.max()}")
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    return Values(null, np.zeros(null.size), offsets, items[~again], weights[~again])
+
+
+def _read_sets(name: str, column: Any, weighted: bool) -> tuple[NDArray[np.bool_], Sets]:
+    if isinstance(column, Sets):
+        if weighted and column.weights is None:
+            raise InputError(f"{name} must have weights for an inner product: give Sets(offsets, items, weights)")
+        return np.zeros(len(column), np.bool_), column
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.Array):
+        return _arrow_sets(name, column, weighted)
+    return _python_sets(name, column, weighted)
+
+
+def _arrow_sets(name: str, array: pa.Array, weighted: bool) -> tuple[NDArray[np.bool_], Sets]:
+    kind = array.type
+    null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
+    if pa.types.is_null(kind):
+        return null, Sets(np.zeros(null.size + 1), np.empty(0, np.int64), np.empty(0))
+    if pa.types.is_map(kind):
+        pairs = pa.list_(pa.struct([("item", kind.key_type), ("weight", kind.item_type)]))
+        array = array.cast(pairs)
+    elif not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        raise InputError(f"{name} must be a column of lists of items, not {kind}")
+    items, weights = array.flatten(), None
+    if pa.types.is_struct(items.type) and items.type.num_fields == 2:
+        items, second = items.flatten()
+        weights = np.array(second.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    if weighted and weights is None and len(items):
+        raise InputError(f"{name} must hold items with weights (a map, or a list of pairs) for an inner product")
+    if items.null_count:
+        raise InputError(f"{name} must have no null among the items of a set")
+    sizes = np.array(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False), np.int64)
+    return null, Sets(np.concatenate(([0], np.cumsum(sizes))), _codes(name, items), weights)
+
+
+def _python_sets(name: str, column: Any, weighted: bool) -> tuple[NDArray[np.bool_], Sets]:
+    """Sets, lists or dicts of Python, one by one: for small inputs."""
+    items: list[Any] = []
+    weights: list[float] = []
+    sizes, null = [], []
+    for row in column:
+        missing = row is None or (isinstance(row, float) and row != row)
+        try:
+            parts = [] if missing else list(dict(row).items() if weighted else row)
+        except (TypeError, ValueError):
+            what = "a dict of items and weights" if weighted else "a set or a list of items"
+            raise InputError(f"{name} must hold {what} in every row, not {row!r}") from None
+        null.append(missing)
+        sizes.append(len(parts))
+        items += [part[0] for part in parts] if weighted else parts
+        weights += [float(part[1]) for part in parts] if weighted else []
+    codes = _codes(name, _arrow(name, items))
+    offsets = np.concatenate(([0], np.cumsum(np.array(sizes, np.int64))))
+    return np.array(null, np.bool_), Sets(offsets, codes, np.array(weights) if weighted else None)

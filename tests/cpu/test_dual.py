@@ -1,0 +1,299 @@
+"""Dual windows: exact without shedding, the share shed is k_r, and the best speed is where the formula says."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shedjoin as sj
+from shedjoin.cpu.dual_speed import best_speed, output_at, partners, rear_share
+
+
+@st.composite
+def keyed(draw: st.DrawFn) -> list[dict[str, Any]]:
+    sides = []
+    for _ in range(2):
+        count = draw(st.integers(0, 25))
+        steps = draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
+        keys = draw(st.lists(st.one_of(st.integers(-1, 2), st.none()), min_size=count, max_size=count))
+        sides.append(
+            {
+                "key": np.array(keys, dtype=object) if count else np.empty(0, np.int64),
+                "ts": np.cumsum(steps, dtype=np.int64),
+            }
+        )
+    return sides
+
+
+def found(*outs: sj.Output) -> list[tuple[int, int]]:
+    return sorted(pair for out in outs for pair in zip(out.left.tolist(), out.right.tolist(), strict=True))
+
+
+@pytest.mark.small
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), sides=keyed())
+def test_exact_without_shedding_and_never_more(data: st.DataObject, sides: list[dict[str, Any]]) -> None:
+    kind = data.draw(st.sampled_from([sj.RowWindow, sj.TimeWindow]))
+    window = (kind(data.draw(st.integers(1, 6))), kind(data.draw(st.integers(1, 6))))
+    left, right = (
+        {"key": _without_null(side, kind)["key"].tolist(), "ts": _without_null(side, kind)["ts"]} for side in sides
+    )
+    exact = found(sj.JoinSpec(window=window).build().push(left=left, right=right))
+    rear = data.draw(st.sampled_from([False, 0.0, 0.5, 1.0]))
+    join = sj.DualJoin(window, rear=rear, front=False)
+    whole = join.build(seed=5)
+    out = whole.push(left=left, right=right, flush=True)
+    pairs = found(out)
+    assert Counter(pairs) <= Counter(exact)
+    assert len(out.shed) == whole.counters["unprobed"]
+    if not rear:
+        assert pairs == exact
+    if rear == 1.0:
+        assert pairs == []
+    # Cut in two and resumed: the same.
+    cut = data.draw(st.integers(0, 30))
+    engine = join.build(seed=5)
+    outs = []
+    for early in (True, False):
+        part = [{"key": [k for k, t in zip(s["key"], s["ts"], strict=True) if (t < cut) == early],
+                 "ts": [t for t in s["ts"] if (t < cut) == early]} for s in (left, right)]  # fmt: skip
+        outs.append(engine.push(left=part[0], right=part[1]))
+        engine = join.resume(engine.snapshot())
+    outs.append(engine.flush())
+    assert found(*outs) == pairs
+    assert engine.counters == whole.counters
+
+
+def _without_null(side: dict[str, Any], kind: type) -> dict[str, Any]:
+    """A null takes no room in a row window here: leave them out where that would tell."""
+    if kind is sj.TimeWindow:
+        return side
+    there = np.array([key is not None for key in side["key"]], np.bool_)
+    return {"key": side["key"][there], "ts": side["ts"][there]}
+
+
+def zipf_keys(rows: int, seed: int, skew: float = 1.0, domain: int = 50) -> tuple[list[Any], Any]:
+    rng = np.random.default_rng(seed)
+    chance = 1.0 / np.arange(1, domain + 1) ** skew
+    chance /= chance.sum()
+    return [rng.choice(domain, rows, p=chance) for _ in range(2)], chance
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
+@pytest.mark.parametrize("skew", [0.0, 1.0])
+def test_the_share_shed_is_k_r(share: float, skew: float) -> None:
+    (left, right), _ = zipf_keys(8000, 1, skew)
+    engine = sj.DualJoin(sj.RowWindow(200), rear=share, front=False).build(seed=2, emit=False)
+    engine.push(left={"key": left}, right={"key": right}, flush=True)
+    shed = engine.counters["unprobed"] / 16000
+    assert shed == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 16000) + 0.01)
+
+
+def test_the_papers_example_of_a_border() -> None:
+    """W = 100: 20 rows expect 0 partners, 50 expect 1, 30 expect 2; k_r = 0.6 sheds the 20 and 40 of the 50."""
+    from shedjoin.cpu import dual_loop
+
+    engine = sj.DualJoin(sj.RowWindow(100), rear=0.6).build(seed=3)
+    state = engine._state
+    tree = state.arrays["tree"][0]
+    for expected, rows in ((0, 20), (1, 50), (2, 30)):
+        dual_loop._tally(tree, expected, rows)
+    state["in_aux"][0] = 100
+    st_ = state.for_kernel()
+    shed = {expected: dual_loop.count_shed(st_, 0, expected, 4000) / 4000 for expected in (0, 1, 2)}
+    assert shed[0] == 1.0
+    assert shed[1] == pytest.approx(0.8, abs=0.03)
+    assert shed[2] == 0.0
+
+
+@pytest.mark.small
+def test_k_r_at_its_limits() -> None:
+    assert rear_share(rows=50.0, probes=100.0, updates=400.0) == 0.0
+    assert rear_share(rows=80.0, probes=100.0, updates=400.0) == 0.0  # 1/80 = 1/100 + 1/400: no shedding yet
+    assert rear_share(rows=400.0, probes=100.0, updates=400.0) == 1.0
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("timed", [False, True])
+def test_partner_numbers_are_those_of_a_simulation(timed: bool) -> None:
+    rng = np.random.default_rng(0)
+    own, other = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.2, 0.7])
+    chances = partners(own, other, 6, timed=timed)
+    assert chances.sum() == pytest.approx(1.0)
+    rows = 40_000
+    mine = rng.choice(3, rows, p=own)
+    counts = rng.poisson(6, rows) if timed else np.full(rows, 6)
+    met = rng.binomial(counts, other[mine])
+    seen = np.bincount(met, minlength=chances.size)[: chances.size] / rows
+    assert np.abs(seen - chances).max() < 0.01
+
+
+@pytest.mark.small
+@given(a=st.floats(0.01, 5.0), domain=st.integers(2, 60), rows=st.integers(1, 120))
+def test_no_speed_beats_the_best(a: float, domain: int, rows: int) -> None:
+    chances = partners(np.ones(domain), np.ones(domain), rows)
+    best = best_speed([chances, chances], probes=100.0, updates=100.0 / a)
+    for speed in np.linspace(1.0, 100.0 / a, 40):
+        assert output_at(float(speed), [chances, chances], 100.0, 100.0 / a) <= best.output * (1 + 1e-9)
+    assert output_at(best.rows, [chances, chances], 100.0, 100.0 / a) == pytest.approx(best.output, rel=1e-6)
+
+
+TICKS = 1000
+
+
+def output_rate(
+    speed: float, *, front: bool, skew: float, seed: int, rows: int = 12_000, **more: Any
+) -> tuple[float, sj.DualEngine]:
+    """Results in a time unit of 1000 ticks, at so many rows of both streams in a time unit."""
+    (left, right), chance = zipf_keys(rows, seed, skew)
+    ts = (np.arange(rows) * 2 * TICKS / speed).astype(np.int64)
+    cpu = sj.VirtualCpu(capacity=1.0, probe=TICKS / 100.0, update=TICKS / 400.0)
+    join = sj.DualJoin(
+        sj.RowWindow(200), cpu=cpu, front=front, queue=300, period=500, distribution=(chance, chance), **more
+    )
+    warmup = int(ts[rows // 3])
+    engine = join.build(seed=seed, warmup=warmup, emit=False)
+    engine.push(left={"key": left, "ts": ts}, right={"key": right, "ts": ts})
+    assert engine.reached is not None
+    return engine.counters["matches"] / ((engine.reached - warmup) / TICKS), engine
+
+
+@pytest.mark.parametrize("skew", [0.0, 1.0])
+def test_the_best_speed_measured_is_the_best_speed_computed(skew: float) -> None:
+    """Rear-shedding alone at speeds 3% apart: none is better than V_opt's neighbours."""
+    _, chance = zipf_keys(1, 0, skew)
+    cpu = sj.VirtualCpu(capacity=1.0, probe=TICKS / 100.0, update=TICKS / 400.0)
+    best = sj.DualJoin(sj.RowWindow(200), cpu=cpu).best_speed((chance, chance)).rows * TICKS
+    speeds = best * 1.03 ** np.arange(-6, 7)
+    rates = [
+        np.mean([output_rate(speed, front=False, skew=skew, seed=seed)[0] for seed in (1, 2, 3)]) for speed in speeds
+    ]
+    chances = partners(chance, chance, 200)
+    curve = [output_at(speed, [chances, chances], 100.0, 400.0) for speed in speeds]
+    # The measured curve is the computed one times a straight line: the line takes out what chance does to single speeds.
+    slope, level = np.polyfit(np.log(speeds / best), np.array(rates) / curve, 1)
+    assert level == pytest.approx(1.0, abs=0.05)
+    fine = best * np.exp(np.linspace(-0.2, 0.2, 401))
+    fitted = [
+        output_at(v, [chances, chances], 100.0, 400.0) * (level + slope * np.log(v / best)) for v in fine.tolist()
+    ]
+    assert fine[int(np.argmax(fitted))] == pytest.approx(best, rel=0.03)
+
+
+def test_dual_is_flat_where_rear_alone_falls_to_nothing() -> None:
+    dual = [output_rate(speed, front=True, skew=1.0, seed=4)[0] for speed in (200.0, 400.0, 800.0)]
+    rear = [output_rate(speed, front=False, skew=1.0, seed=4)[0] for speed in (200.0, 400.0, 800.0)]
+    assert min(dual) > 0.9 * max(dual)
+    assert rear[1] < 0.1 * dual[1]
+    assert rear[2] < 0.1 * dual[2]
+
+
+def test_streams_of_different_speeds() -> None:
+    """Three rows of one stream for each of the other, windows in proportion: the shares are kept and the CPU keeps up."""
+    (many, few), chance = zipf_keys(9000, 6)
+    few = few[:3000]
+    ts = np.arange(9000) * 5
+    cpu = sj.VirtualCpu(capacity=1.0, probe=10.0, update=2.5)  # 400 ticks bring 80 + 27 rows
+    join = sj.DualJoin(
+        (sj.RowWindow(300), sj.RowWindow(100)),
+        cpu=cpu,
+        front=True,
+        queue=500,
+        period=2000,
+        distribution=(chance, chance),
+    )
+    engine = join.build(seed=1, emit=False)
+    engine.push(left={"key": many, "ts": ts}, right={"key": few, "ts": ts[::3]})
+    rear, front = engine.shares
+    best = join.best_speed((chance, chance), rates=(3.0, 1.0))
+    assert front == pytest.approx(1.0 - best.rows / (4 / 15), abs=0.01)
+    assert rear == pytest.approx(best.shed, abs=0.01)
+    assert engine.counters["dropped"] / 12_000 == pytest.approx(front, abs=0.05)
+
+
+def test_learned_distribution_is_near_the_true_one() -> None:
+    (left, right), chance = zipf_keys(12_000, 7)
+    ts = (np.arange(12_000) * 2 * TICKS / 600.0).astype(np.int64)
+    cpu = sj.VirtualCpu(capacity=1.0, probe=10.0, update=2.5)
+    fronts = []
+    for distribution in (None, (chance, chance)):
+        engine = sj.DualJoin(sj.RowWindow(200), cpu=cpu, queue=300, period=500, distribution=distribution).build(
+            seed=1, emit=False
+        )
+        engine.push(left={"key": left, "ts": ts}, right={"key": right, "ts": ts})
+        fronts.append(engine.shares[1])
+    assert fronts[0] == pytest.approx(fronts[1], abs=0.05)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"window": (sj.RowWindow(1), sj.TimeWindow(1))}, ["window", "one kind"]),
+        ({"cpu": 5}, ["cpu", "VirtualCpu"]),
+        ({"cpu": sj.VirtualCpu(1.0)}, ["cpu", "probe", "update"]),
+        ({"rear": 1.5}, ["rear", "1.5"]),
+        ({"front": "yes"}, ["front", "yes"]),
+        ({"queue": 0}, ["queue", "0"]),
+        ({"drop": "oldest"}, ["drop", "random, semantic"]),
+        ({"period": 0}, ["period", "0"]),
+        ({"importance": "median"}, ["importance", "median"]),
+        ({"distribution": ([1.0], [1.0, 2.0])}, ["partners", "same values"]),
+    ],
+)
+def test_what_makes_no_sense_is_refused(more: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(sj.SpecError) as caught:
+        sj.DualJoin(**{"window": sj.RowWindow(3), **more})
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.small
+def test_plain_data_and_back() -> None:
+    cpu = sj.VirtualCpu(capacity=1.0, probe=2.0, update=3.0)
+    for join in (
+        sj.DualJoin(sj.RowWindow(4)),
+        sj.DualJoin((sj.TimeWindow(4), sj.TimeWindow(5)), cpu=cpu, rear=0.5, front=False, queue=9, drop="semantic"),
+    ):
+        assert sj.DualJoin.from_dict(json.loads(json.dumps(join.to_dict()))) == join
+    for data in (
+        {},
+        {"window": {"rows": 3}},
+        {"window": {"row": 3}, "speed": 1},
+        {"window": {"row": 3}, "cpu": {"x": 1}},
+    ):
+        with pytest.raises(sj.SpecError):
+            sj.DualJoin.from_dict(data)
+
+
+@pytest.mark.small
+def test_rows_out_of_order_are_refused() -> None:
+    with pytest.raises(sj.InputError, match="in order of ts"):
+        sj.DualJoin(sj.RowWindow(3)).build().push(left={"key": [1, 1], "ts": [3, 2]})
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda a, r: r.__setitem__("aux_to", 10**6),
+        lambda a, r: a["aux_stream"].__setitem__(slice(None), 7),
+        lambda a, r: a["aux_expected"].__setitem__(slice(None), 10**6),
+        lambda a, r: a["hist_tag"].__setitem__(slice(None), 1),
+        lambda a, r: r["ring_to"].__setitem__((0, 0), 10**6),
+        lambda a, r: r.__setitem__("rear", 3.0),
+        lambda a, r: a["e_slot"].__setitem__(slice(None), 10**6),
+    ],
+)
+def test_a_forged_state_is_refused(forge: Any) -> None:
+    join = sj.DualJoin(sj.RowWindow(4))
+    engine = join.build()
+    engine.push(left={"key": [1, 2, 1, 2] * 4}, right={"key": [1, 1, 2, 2] * 4})
+    forge(engine._state.arrays, engine._state.record)
+    with pytest.raises(sj.SnapshotError, match="hang together"):
+        join.resume(engine.snapshot())
