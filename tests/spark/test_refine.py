@@ -108,7 +108,7 @@ def test_one_key_with_half_of_all_rows_is_spread_over_time(spark: Any, capsys: p
                 "_sj_key": side["key"],
                 "_sj_ts": range(3000),
                 "_sj_imp": [1.0] * 3000,
-                "_sj_batch": [0] * 3000,
+                "sj_batch": [0] * 3000,
                 name: range(3000),
             }
         )
@@ -168,7 +168,7 @@ def test_a_query_is_completed_while_it_grows(spark: Any, tmp_path: Path, cache: 
 def test_what_cannot_be_refined_gets_one_sentence(small: Any, tmp_path: Path) -> None:
     with pytest.raises(sj.InputError, match=r"it has no job\.json"):
         refine(tmp_path)
-    job = {"format": 1, "spec": {"window": {"time": 5}}, "on": [["k", "k"]], "columns": [["k", "left", "k"]]}
+    job = {"format": 2, "checkpoint": None, "spec": {"window": {"time": 5}}, "on": [["k", "k"]], "columns": [["k", "left", "k"]]}
     (tmp_path / "job.json").write_text(json.dumps({**job, "archive": False}))
     with pytest.raises(sj.InputError, match="start it with archive=True"):
         refine(tmp_path)
