@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.errors import SpecError
+from shedjoin.errors import EnvironmentProblem, SpecError
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import INPUT, METRIC, RESULT, SHED
 from shedjoin.spark.join import JoinPlan, Layout, is_connect, plan_join, results_of, rows_of
@@ -200,7 +201,29 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
 
 def _overwrite(rows: DataFrame, folder: str, number: int, column: str) -> None:
     """One directory a micro-batch, named so that readers see its number as a column."""
-    rows.write.mode("overwrite").parquet(f"{folder}/{column}={number}")
+    try:
+        rows.write.mode("overwrite").parquet(f"{folder}/{column}={number}")
+    except Exception as problem:
+        if (reason := disk_trouble(problem)) is None:
+            raise
+        raise EnvironmentProblem(
+            f"batch {number} cannot be written to {folder}: {reason}. Nothing is lost: when that is mended, start the same query "
+            "again, and it goes on with this batch"
+        ) from problem
+
+
+#: What file systems say when they cannot write.
+_TROUBLE = re.compile(
+    r"(?:IOException|FileNotFoundException|FileSystemException|FSError)\b[^\n]*?:\s*([^\n]*"
+    r"(?:No space left on device|File too large|[Qq]uota exceeded|Read-only file system|Input/output error|"
+    r"Permission denied|Mkdirs failed|Not a directory|not a directory)[^\n]*)"
+)
+
+
+def disk_trouble(problem: BaseException) -> str | None:
+    """What the file system said, if that is what went wrong."""
+    found = _TROUBLE.search(str(problem))
+    return None if found is None else found[1].strip()
 
 
 def write_job(folder: str, plan: JoinPlan, archive: bool, checkpoint: str | os.PathLike[str] | None) -> None:
