@@ -51,14 +51,19 @@ def cache_root(option: str | bool | None) -> Path | None:
         A directory, False for none, None for the default: what the environment variable SHEDJOIN_CACHE says (a directory, or
         "off"), else a private directory in shared memory, or below the system's directory for temporary files.
     """
+    root = _place(option)
+    try:
+        return None if root is None else _private(root)
+    except OSError:
+        return None
+
+
+def _place(option: str | bool | None) -> Path | None:
     if option is None:
         option = os.environ.get(VARIABLE) or None
     if option is False or option == "off" or boot_mark() is None:
         return None
-    try:
-        return _private(Path(str(option)) if isinstance(option, str) else _default())
-    except OSError:
-        return None
+    return Path(str(option)) if isinstance(option, str) else _default()
 
 
 def check_option(option: Any) -> None:
@@ -215,7 +220,7 @@ def _owner_of(path: Path) -> dict[str, Any] | None:
 
 def forget(query: str, option: str | bool | None) -> None:
     """Remove the copies that a query has left on this host."""
-    root = cache_root(option)
+    root = _place(option)
     for path in root.glob("*") if root is not None else ():
         owner = _owner_of(path)
         if owner is not None and owner["query"] == query:

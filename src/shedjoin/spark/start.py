@@ -212,11 +212,11 @@ def _overwrite(rows: DataFrame, folder: str, number: int, column: str) -> None:
         ) from problem
 
 
-#: What file systems say when they cannot write.
+#: What file systems say when they cannot write, without the names of the exceptions that say it.
 _TROUBLE = re.compile(
-    r"(?:IOException|FileNotFoundException|FileSystemException|FSError)\b[^\n]*?:\s*([^\n]*"
+    r"(?:Exception|Error): (?![\w.]+(?:Exception|Error): )([^\n]*"
     r"(?:No space left on device|File too large|[Qq]uota exceeded|Read-only file system|Input/output error|"
-    r"Permission denied|Mkdirs failed|Not a directory|not a directory)[^\n]*)"
+    r"Permission denied|Mkdirs failed|[Nn]ot a directory)[^\n]*)"
 )
 
 
