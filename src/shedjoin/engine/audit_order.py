@@ -114,8 +114,8 @@ def _check_heap_of_keys(st: Handle, stock: Stock, stream: int, size: int) -> Non
 def _check_leaves(how: Any, st: Handle, stock: Stock, stream: int, size: int) -> None:
     """LIFE: every key with tuples has a leaf of its own; the matches above are played again."""
     place, dense = st.arrays["place"][stream], st.arrays["dense"][stream]
-    winner, line = st.arrays["winner"][stream], st.arrays["line"][stream]
-    leaves = line.size
+    leaf_of, match = st.arrays["leaf"][stream], st.arrays["match"][stream]
+    leaves = leaf_of.size
     slot = np.flatnonzero(stock.used[:, stream])
     require(size == slot.size, f"{size} keys of stream {stream} are in the tournament")
     # The free leaves are a stack that ends at the end of the array.
@@ -123,18 +123,21 @@ def _check_leaves(how: Any, st: Handle, stock: Stock, stream: int, size: int) ->
     require((place != NONE) == stock.used[:, stream], "a key without tuples is in the tournament, or one with is not")
     leaf = place[slot]
     require(within(leaf, 0, leaves), "a key has a leaf that there is not")
-    require(taken[leaf] & (line["slot"][leaf] == slot), "a key has the leaf of another")
-    require(winner[leaves:] == np.where(taken, np.arange(leaves), NONE), "a leaf of the tournament is not in it")
-    require(st.arrays["doubt"][stream][leaves:] == kinetic.SURE, "a leaf of the tournament is in doubt")
+    require(taken[leaf] & (leaf_of["slot"][leaf] == slot), "a key has the leaf of another")
+    require(
+        match["winner"][leaves:] == np.where(taken, np.arange(leaves), NONE), "a leaf of the tournament is not in it"
+    )
+    require(match["doubt"][leaves:] == kinetic.SURE, "a leaf of the tournament is in doubt")
 
     low = st.arrays["sides"]["low"][slot, stream]
     tuples = st.arrays["pool"][low]
     card = st.arrays["shelf"][tuples["place"]]
     span = int(how[f"size{stream}"])
     ends = card["seq"] + span + 1 if how[f"kind{stream}"] == ROW else card["ts"] + span
-    mine = line[leaf]
+    mine = match[leaves + leaf]
     require(
-        (mine["end"] == ends) & (mine["arrival"] == tuples["arrival"]), "a key's line is not that of its lowest tuple"
+        (mine["end"] == ends) & (leaf_of["arrival"][leaf] == tuples["arrival"]),
+        "a key's line is not that of its lowest tuple",
     )
     weights = st.arrays["sides"]["weight"][slot, 1 - stream]
     require(mine["weight"] == weights, "a key's line falls not as its weight says")

@@ -63,12 +63,12 @@ def pointers(*names: str) -> list[tuple[str, str]]:
 
 
 def records(name: str, dtype: DTypeLike) -> Callable[..., Any]:
-    """One record of an array of shape (room,), by its place, without the detour over the array.
+    """One record of an array, by its place in memory order, without the detour over the array.
 
     The array may be of another dtype of the same size: a place then holds either kind of record.
     """
     if numba.config.DISABLE_JIT:
-        return lambda handle, place: handle.arrays[name].view(dtype)[place]
+        return lambda handle, place: handle.arrays[name].view(dtype).reshape(-1)[place]
     record_type = from_dtype(np.dtype(dtype))
     size = np.dtype(dtype).itemsize
 

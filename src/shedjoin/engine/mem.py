@@ -9,7 +9,8 @@ from shedjoin.engine.state import (
     EXPIRY_RECORD,
     HEAP_RECORD,
     KEY_RECORD,
-    LINE_RECORD,
+    LEAF_RECORD,
+    MATCH_RECORD,
     MORE_RECORD,
     SEEN_RECORD,
     SHED_RECORD,
@@ -35,9 +36,8 @@ expiry = by_stream("expiry", EXPIRY_RECORD)  # tuples in the order in which they
 stray = by_stream("stray", HEAP_RECORD)  # tuples that came out of order, by time
 stray_place = flat("stray_place", np.int32)
 dense = by_stream("dense", np.int32)  # RAND's lists; LIFE's leaves, the free ones last
-winner = by_stream("winner", np.int32)  # LIFE's kinetic tournament
-doubt = by_stream("doubt", np.int64)
-line = by_stream("line", LINE_RECORD)
+match = records("match", MATCH_RECORD)  # LIFE's kinetic tournament: one stream's matches, then the other's
+leaf = by_stream("leaf", LEAF_RECORD)  # the keys that play in it
 seen = by_stream("seen", SEEN_RECORD)  # InWindow's memory of arrivals
 sketch = flat("sketch", np.int64)  # CountMin: stream, row, column
 touched = flat("touched", TOUCHED_RECORD)  # stored tuples that are part of an output of this instant

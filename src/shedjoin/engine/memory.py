@@ -16,7 +16,8 @@ from shedjoin.engine.state import (
     EXPIRY_RECORD,
     HEAP_RECORD,
     KEY_RECORD,
-    LINE_RECORD,
+    LEAF_RECORD,
+    MATCH_RECORD,
     MORE_RECORD,
     NEVER,
     NONE,
@@ -104,6 +105,14 @@ def _heaps(shape: tuple[int, ...]) -> NDArray[Any]:
     return _cache_lines(shape[0] * shape[1], HEAP_RECORD).reshape(shape)
 
 
+def _matches(shape: tuple[int, ...]) -> NDArray[Any]:
+    """A tournament for each stream that no key plays in."""
+    match = _cache_lines(shape[0] * shape[1], MATCH_RECORD).reshape(shape)
+    match["doubt"] = kinetic.SURE
+    match["winner"] = NONE
+    return match
+
+
 def _heap_shape(entries: int) -> tuple[int, int]:
     return STREAMS, entries + heap.TOP + 1  # a multiple of four for every power of two from four on
 
@@ -127,9 +136,8 @@ def _pool_shapes(how: NDArray[Any], size: int, strays: bool) -> Shapes:
         "dense": (STREAMS, size if organisation in (RANDOM, LIFE) else 1),
         "cumulated": (cumulative,),
         "touched": (cumulative,),
-        "winner": (STREAMS, 2 * leaves),
-        "doubt": (STREAMS, 2 * leaves),
-        "line": (STREAMS, leaves),
+        "match": (STREAMS, 2 * leaves),
+        "leaf": (STREAMS, leaves),
     }
 
 
@@ -164,9 +172,8 @@ def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
         "dense": np.tile(np.arange(shape["dense"][1], dtype=np.int32), (STREAMS, 1)),
         "cumulated": np.zeros(shape["cumulated"]),
         "touched": np.zeros(shape["touched"], TOUCHED_RECORD),
-        "winner": np.full(shape["winner"], NONE, np.int32),
-        "doubt": np.full(shape["doubt"], kinetic.SURE, np.int64),
-        "line": np.zeros(shape["line"], LINE_RECORD),
+        "match": _matches(shape["match"]),
+        "leaf": np.zeros(shape["leaf"], LEAF_RECORD),
     }
 
 
@@ -204,10 +211,10 @@ def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
     size = _power_of_two(max(2 * before, before - int(st["free_count"]) + room))
     strays = st.arrays["stray_place"].size > 1
     new = _pool_arrays(how, size, strays) | _heap_arrays(how, size, st.arrays["keys"].size)
-    old = _exchange(st, new, but=("free", "winner", "doubt"))
+    old = _exchange(st, new, but=("free", "match"))
     _stack_more(st, "free", "free_count", old["free"])
     if how[0]["organisation"] == LIFE:
-        st.arrays["winner"][:, size : size + before] = old["winner"][:, before:]
+        st.arrays["match"][:, size : size + before] = old["match"][:, before:]
         replay_tournaments(st)
 
 

@@ -98,15 +98,13 @@ def _reweigh_line(how, st, stream, slot, present, low):
             leaf = int(leaves[stream, st["heap_size"][stream]])
             st["heap_size"][stream] += 1
             place[stream, slot] = leaf
-        line = mem.line(st)[stream, leaf]
+        mem.leaf(st)[stream, leaf]["arrival"] = mem.pool(st, low)["arrival"]
+        mem.leaf(st)[stream, leaf]["slot"] = slot
         card = shelf.of(st, low)
-        line["weight"] = mem.sides(st, slot)["weight"][1 - stream]
-        line["end"] = end_of_life(how, stream, card["ts"], card["seq"])
-        line["arrival"] = mem.pool(st, low)["arrival"]
-        line["slot"] = slot
-        kinetic.enter(st, stream, leaf, True)
+        end = end_of_life(how, stream, card["ts"], card["seq"])
+        kinetic.enter(st, stream, leaf, mem.sides(st, slot)["weight"][1 - stream], end)
     elif leaf != NONE:
-        kinetic.enter(st, stream, leaf, False)
+        kinetic.leave(st, stream, leaf)
         place[stream, slot] = NONE
         st["heap_size"][stream] -= 1
         leaves[stream, st["heap_size"][stream]] = leaf
@@ -327,9 +325,10 @@ def lowest(how, st, stream):
     if st["resident"][stream] == 0:
         return NONE, 0.0, 0
     if how["organisation"] == LIFE:
-        line = mem.line(st)[stream, kinetic.lowest(st, stream)]
-        x = lowest_of_key(how, st, stream, line["slot"])
-        return x, line["weight"] * (line["end"] - st["base"][stream]), line["arrival"]
+        final = kinetic.lowest(st, stream)
+        leaf = mem.leaf(st)[stream, final["winner"]]
+        x = lowest_of_key(how, st, stream, leaf["slot"])
+        return x, final["weight"] * (final["end"] - st["base"][stream]), leaf["arrival"]
     if how["organisation"] == CUMULATIVE:
         _raise_to_date(st, stream)
     top = mem.heap(st)[stream, heap.TOP]
@@ -349,6 +348,5 @@ def rescale(how, st, factor):
         _multiply_heaps(st, factor)
     elif how["organisation"] == LIFE:
         for stream in range(2):
-            for leaf in range(st["line_room"]):
-                mem.line(st)[stream, leaf]["weight"] *= factor
+            kinetic.scale_all(st, stream, factor)
             kinetic.replay_all(st, stream)

@@ -57,7 +57,9 @@ SHELF_RECORD = np.dtype([("ts", "i8"), ("seq", "i8"), ("importance", "f8"), ("it
 #: Lists of empty shelves, one for each room that a power of two can be.
 SHELF_LISTS = 31
 HEAP_RECORD = np.dtype([("prio", "f8"), ("rank", "f8"), ("arrival", "i8"), ("item", "i8")])
-LINE_RECORD = np.dtype([("weight", "f8"), ("end", "i8"), ("arrival", "i8"), ("slot", "i8")])
+# A match of the tournament with the line that won it: the two below one share a cache line.
+MATCH_RECORD = np.dtype([("weight", "f8"), ("end", "i8"), ("doubt", "i8"), ("winner", "i8")])
+LEAF_RECORD = np.dtype([("arrival", "i8"), ("slot", "i8")])
 # A stamp is what a tuple expires by: its time, or its row number.
 EXPIRY_RECORD = np.dtype([("item", "i4"), ("slot", "i4"), ("stamp", "i8")])
 TOUCHED_RECORD = np.dtype([("item", "i4"), ("slot", "i4"), ("stream", "i8"), ("importance", "f8"), ("end", "i8")])
@@ -76,9 +78,8 @@ POOL_ARRAYS = (
     "dense",
     "cumulated",
     "touched",
-    "winner",
-    "doubt",
-    "line",
+    "match",
+    "leaf",
 )
 KEY_ARRAYS = ("keys", "sides", "mass", "buckets", "free_keys", "probed")
 HEAP_ARRAYS = ("heap", "place")
