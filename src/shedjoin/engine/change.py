@@ -24,6 +24,8 @@ def adopt(was: NDArray[Any], how: NDArray[Any], st: Handle) -> None:
         st.hold(more=np.zeros(size, MORE_RECORD))
         memory.measure(st)
     _reorder(how, st.for_kernel())
+    if how[0]["organisation"] == LIFE:  # matches were played while some weights were old and some were new
+        memory.replay_tournaments(st)
 
 
 @entry
