@@ -207,6 +207,12 @@ class Weights:
     def size(self, stream: int, key: int) -> float:
         return self.weight(stream, key)
 
+    def change(self, estimator: Estimator) -> None:
+        """The estimator gets other numbers."""
+
+    def read_all(self) -> None:
+        """Read the sizes of all keys as they are now."""
+
 
 class TableWeights(Weights):
     def __init__(self, twin: Twin, table: Table) -> None:
@@ -289,6 +295,19 @@ class DecayedWeights(Weights):
         """A weight that is next to nothing beside one row of now becomes nothing."""
         if self.sums[stream, key] < 2.0**-20 * math.exp2(self.exponent(self.twin.clock_of(stream))):
             self.sums[stream, key] = 0.0
+
+    def change(self, estimator: Estimator) -> None:
+        assert isinstance(estimator, Decayed)
+        if self.first is not None and estimator.half_life != self.half_life:
+            left = math.exp2(-self.exponent(self.twin.now))
+            self.sums = {of: value * left for of, value in self.sums.items()}
+            self.first, self.rescaled = self.twin.now, 0
+        self.half_life = estimator.half_life
+
+    def read_all(self) -> None:
+        if self.first is not None:
+            scale = math.exp2(-self.exponent(self.twin.now))
+            self.read = {of: value * scale for of, value in self.sums.items()}
 
     def weight(self, stream: int, key: int) -> float:
         return self.sums.get((stream, key), 0.0)
@@ -383,6 +402,23 @@ class Twin:
         self.budget = budget
         self.compete()
         return self.out
+
+    def set_policy(self, policy: Policy) -> None:
+        changed, self.policy = policy != self.policy, policy
+        if not changed:
+            return
+        if policy.estimator is not None:
+            self.weights.change(policy.estimator)
+        if isinstance(policy, Cumulative | Dgl):
+            if self.tick >= 0:
+                for x in (*self.stored[0], *self.stored[1]):
+                    x.priority = divide(x.priority, self.scale)
+                self.scale, self.scale_tick = 1.0, self.tick
+            return
+        if isinstance(policy, Simp | SimpProb) or getattr(policy, "update", None) == "arrival":
+            self.weights.read_all()
+        for x in (*self.stored[0], *self.stored[1]):
+            x.priority = self.at_arrival(x)
 
     # ------------------------------------------------------------------------------------------------ what is stored
 

@@ -274,13 +274,15 @@ def schedules(draw: Draw, rows: list[Row]) -> Replay:
 
 @dataclass(frozen=True)
 class Case:
-    """A join and its input. Pushes begin at `cuts`; a budget under `changes` is set before the push of that number."""
+    """A join and its input. Pushes begin at `cuts`; a budget under `changes` is set before the push of that number, and after
+    that a policy under `policies`."""
 
     spec: JoinSpec
     rows: list[Row]
     cuts: list[int] = field(default_factory=list)
     seed: int = 0
     changes: dict[int, Budget] = field(default_factory=dict)
+    policies: dict[int, Policy] = field(default_factory=dict)
 
     @property
     def pushes(self) -> list[list[Row]]:
@@ -291,10 +293,10 @@ class Case:
 
     def interleaved(self) -> Case:
         """The same tables in the order in which a simulation takes them, in one push."""
-        return replace(self, rows=interleave(self.side(0), self.side(1)), cuts=[], changes={})
+        return replace(self, rows=interleave(self.side(0), self.side(1)), cuts=[], changes={}, policies={})
 
     def cut_at_instants(self) -> Case:
-        return replace(self, cuts=instant_borders(self.rows), changes={})
+        return replace(self, cuts=instant_borders(self.rows), changes={}, policies={})
 
 
 SETTINGS = st.fixed_dictionaries(
@@ -342,6 +344,23 @@ def changing_cases(draw: Draw, chooser: Chooser) -> Case:
     return replace(
         case, changes=draw(st.dictionaries(st.integers(0, len(case.cuts)), anything, min_size=1, max_size=4))
     )
+
+
+@st.composite
+def learning_cases(draw: Draw, chooser: Chooser) -> Case:
+    """Cases whose policy and estimator get other numbers on the way, where they have any; now and then with a budget."""
+    case: Case = draw(changing_cases(chooser) if draw(st.booleans()) else cases_of(chooser))
+    others = draw(st.lists(policies(chooser), min_size=1, max_size=3))
+    assert case.spec.policy is not None
+    kept = [_with_sketch_of(policy, case.spec.policy) for policy in others]
+    at = draw(st.lists(st.integers(0, len(case.cuts)), min_size=len(kept), max_size=len(kept)))
+    return replace(case, policies=dict(zip(at, kept, strict=True)))
+
+
+def _with_sketch_of(policy: Policy, first: Policy) -> Policy:
+    """What cannot change stays as it was."""
+    fixed = isinstance(first.estimator, CountMin | Table)
+    return replace(policy, estimator=first.estimator) if fixed else policy  # type: ignore[type-var]
 
 
 def needed_lateness(rows: list[Row]) -> int:
@@ -477,6 +496,8 @@ def go_on(engine: sj.Engine, case: Case, first: int = 0, last: int | None = None
     for number, rows in list(enumerate(case.pushes))[first:last]:
         if number in case.changes:
             history.append(told(engine, engine.set_budget(case.changes[number])))
+        if number in case.policies:
+            engine.set_policy(case.policies[number])
         history.append(told(engine, engine.push(batch(rows))))
     return history
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from strategies import (
     changing_cases,
     for_all,
     go_on,
+    learning_cases,
     long_case,
     records,
     side_table,
@@ -58,6 +60,8 @@ def run_twin(twin: Twin, case: Case) -> list[Told]:
     for number, rows in enumerate(case.pushes):
         if number in case.changes:
             history.append(told_by(twin, twin.set_budget(case.changes[number])))
+        if number in case.policies:
+            twin.set_policy(case.policies[number])
         history.append(told_by(twin, twin.push(rows)))
     return history
 
@@ -129,6 +133,42 @@ def test_engine_agrees_with_twin_where_it_once_did_not(case: Case) -> None:
 @pytest.mark.parametrize("chooser", choosers())
 def test_engine_agrees_with_twin_when_the_budget_changes(chooser: Chooser) -> None:
     for_all(changing_cases(chooser), assert_agree, label=f"{chooser} changes", examples=8)
+
+
+#: Policies with numbers of their own, and whatever reads a count that decays.
+NUMBERED = (
+    "dgl",
+    "cumulative",
+    "additive_arrival",
+    "additive_always",
+    "multiplicative_arrival",
+    "multiplicative_always",
+)
+LEARNING = [chooser for chooser in CHOOSERS if chooser.policy in NUMBERED or chooser.estimator == "decayed"]
+
+
+@pytest.mark.parametrize("chooser", [small_if(chooser in REPRESENTATIVES, chooser) for chooser in LEARNING])
+def test_engine_agrees_with_twin_when_the_numbers_of_the_policy_change(chooser: Chooser) -> None:
+    for_all(learning_cases(chooser), assert_agree, label=f"{chooser} learns", examples=20)
+
+
+@pytest.mark.parametrize("chooser", [small_if(chooser in REPRESENTATIVES, chooser) for chooser in LEARNING])
+def test_a_snapshot_goes_on_by_other_numbers(chooser: Chooser) -> None:
+    """To resume with other numbers is to resume, then to change them; and what comes of it can be saved in turn."""
+
+    def check(case: Case) -> None:
+        for number, policy in case.policies.items():
+            case = replace(case, policies={}, changes={})
+            engine = case.spec.build(seed=case.seed)
+            go_on(engine, case, last=number)
+            saved = engine.snapshot()
+            engine.set_policy(policy)
+            other = replace(case.spec, policy=policy).resume(saved)
+            assert other.snapshot() == engine.snapshot()
+            again = replace(case.spec, policy=policy).resume(other.snapshot())
+            assert go_on(again, case, first=number) == go_on(engine, case, first=number)
+
+    for_all(learning_cases(chooser), check, label=f"{chooser} resumed", examples=6)
 
 
 @pytest.mark.parametrize("chooser", choosers())

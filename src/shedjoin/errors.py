@@ -24,4 +24,4 @@ class DataError(ShedjoinError, FileNotFoundError):
 
 
 class EnvironmentProblem(ShedjoinError, RuntimeError):
-    """Something outside shedjoin (Java, Spark) is missing or too old."""
+    """Something outside shedjoin (Java, Spark, a disk) is missing, too old or full."""

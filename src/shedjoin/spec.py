@@ -94,7 +94,7 @@ class JoinSpec:
         return Engine(self.plan(), seed)
 
     def resume(self, snapshot: bytes) -> Engine:
-        """Go on from `engine.snapshot()`. The budget may be another one; everything else must be as it was."""
+        """Go on from `engine.snapshot()`. Budget and the numbers of the policy may be others; all else must be as it was."""
         return Engine.resume(self.plan(), snapshot)
 
     def plan(self) -> Plan:

@@ -49,7 +49,7 @@ ROWS = [metric(batch, shard) for batch in range(3) for shard in range(2)]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "job.json").write_text(json.dumps({"format": 1, "spec": {"budget": BUDGET}}))
+    (tmp_path / "job.json").write_text(json.dumps({"format": 2, "spec": {"budget": BUDGET}}))
     for batch in range(3):
         write(tmp_path, batch)
     return tmp_path

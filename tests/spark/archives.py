@@ -103,7 +103,7 @@ ROW = {
     "_sj_key": pa.int64(),
     "_sj_ts": pa.int64(),
     "_sj_imp": pa.float64(),
-    "_sj_batch": pa.int64(),
+    "sj_batch": pa.int64(),
 }
 SHED = {name: pa.int64() for name in SHED_COLUMNS} | {"shard": pa.int32(), "stream": pa.int32(), "why": pa.string()}
 

@@ -29,6 +29,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
             .config("spark.sql.session.timeZone", "UTC")
+            # Short queries over few rows: a compiler that is quick to compile, and no more than that.
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+            .config("spark.sql.adaptive.enabled", "false")
+            .config("spark.sql.streaming.pollingDelay", "5ms")
         )
         made = session(builder)
         made.sparkContext.setLogLevel("OFF")

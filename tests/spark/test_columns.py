@@ -73,10 +73,9 @@ def test_keys_of_any_type_match_as_in_spark(spark: Any, kind: str) -> None:
         )
         for name in ("a", "b")
     ]
-    joined = shed_join(*sides, on="k", time="t", window=5, select=["a", "b"])
-    expected = sides[0].join(sides[1], "k").select("a", "b")
-    assert sorted(joined.collect()) == sorted(expected.collect())
-    assert joined.count() > 0
+    found = shed_join(*sides, on="k", time="t", window=5, select=["a", "b"]).collect()
+    assert sorted(found) == sorted(sides[0].join(sides[1], "k").select("a", "b").collect())
+    assert found
 
 
 def test_several_keys_of_other_names_and_types(spark: Any) -> None:
@@ -196,11 +195,8 @@ def test_rows_that_cannot_be_joined_stop_the_query(spark: Any, name: str) -> Non
         shed_join(left, right, on="k", time=("t", "u"), window=5).collect()
 
 
-@pytest.mark.parametrize("weight", ["NaN", "0", "-1", "Infinity", None])
-def test_an_importance_that_is_none_stops_the_query(spark: Any, weight: str | None) -> None:
-    left = spark.createDataFrame([(1, 5, weight)], "k int, t long, w string").selectExpr(
-        "k", "t", "cast(w as double) w"
-    )
+def test_an_importance_that_is_none_stops_the_query(spark: Any) -> None:
+    left = spark.createDataFrame([(1, 5, NAN)], "k int, t long, w double")
     right = spark.createDataFrame([(1, 5)], "k int, u long")
     with pytest.raises(Exception, match=r"importance: left.w must be finite and above 0, but a row has"):
         shed_join(left, right, on="k", time=("t", "u"), window=5, budget=10, importance=("w", None)).collect()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from shards import messages, table
+from shards import TRAVELS, messages, table
 
-from shedjoin.spark.exchange import partition_hash, shard_labels
+import shedjoin as sj
+from shedjoin.spark.exchange import Packing, pack, partition_hash, shard_labels
 
 
 def test_the_hash_is_sparks(spark: Any) -> None:
@@ -39,3 +41,11 @@ def test_every_task_tells_every_shard_how_far_it_is() -> None:
     assert {newest for (_, stream, task), newest in told.items() if (stream, task) == (0, 0)} == {9}
     assert {newest for (_, stream, _), newest in told.items() if stream == 1} == {3}
     assert sum(row["rows"] for row in sent) == 4
+
+
+@pytest.mark.parametrize("weight", [float("nan"), 0.0, -1.0, float("inf"), None])
+def test_an_importance_that_is_none_is_named(weight: float | None) -> None:
+    how = Packing(0, (7,), TRAVELS.serialize().to_pybytes(), True, False, "ts", "w")
+    row = {"key": [1], "ts": [5], "w": pa.array([weight], pa.float64()), "row": [1], "text": ["x"]}
+    with pytest.raises(sj.InputError, match=r"importance: left\.w must be finite and above 0, but a row has"):
+        list(pack(iter([pa.RecordBatch.from_pydict(row)]), how, 0))

@@ -5,51 +5,82 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+import spark_real
 from streams import SECOND, exact, pairs, read, run, side, write
 
 import shedjoin as sj
+from shedjoin.errors import DataError
 from shedjoin.spark import shed_join
 
 COLUMNS = ["k", "a", "b"]
+#: dns x ssl of network_wrccdc_2018 on the client, within a second: what its README says.
+CLIENTS = 220_341
 
 
-@pytest.mark.parametrize(("files", "each", "shards"), [(4, 1, 2), (4, 4, 1), (6, 2, 2)])
-def test_streams_are_joined_exactly(spark: Any, tmp_path: Path, cache: str, files: int, each: int, shards: int) -> None:
-    left, right = side(1, 2000, 40, "a", lag=SECOND), side(2, 1500, 40, "b", lag=SECOND)
-    write(tmp_path / "l", left, files)
-    write(tmp_path / "r", right, files)
-    joined = shed_join(
-        read(spark, tmp_path / "l", each),
-        read(spark, tmp_path / "r", each),
-        on="k",
-        time="ts",
-        window="2 seconds",
-        lateness="1 second",
-        shards=shards,
-        select=COLUMNS,
-        cache=cache,
-    )
-    assert joined.isStreaming
-    assert joined.columns == COLUMNS
-    run(joined, tmp_path / "c", tmp_path / "o")
-    assert pairs(spark, tmp_path / "o") == exact(left, right, 2 * SECOND)
+@pytest.fixture(scope="module")
+def logs() -> list[pa.Table]:
+    """Look-ups and handshakes of a real network; where that data is not, streams with a key that has half of all rows."""
+    try:
+        sides = spark_real.SOURCES["clients"](spark_real.data_set_folder("network_wrccdc_2018"))
+    except DataError:
+        return spark_real.half_in_one(3000, 0.5)
+    assert spark_real.exact_sums(*sides, SECOND)[0] == CLIENTS
+    return sides
 
 
-def test_one_stream_is_read_to_its_end_before_the_other_begins(spark: Any, tmp_path: Path, cache: str) -> None:
-    left, right = side(3, 1200, 30, "a"), side(4, 1200, 30, "b")
-    write(tmp_path / "l", left, 3)
-    write(tmp_path / "r", right.slice(0, 0), 1)
+def sums(spark: Any, output: Path) -> Any:
+    counted = spark_real.Counted()
+    counted.take(spark.read.parquet(str(output)), 0)
+    return counted.total()
+
+
+WAYS = [(4, 1, 2, "shuffled"), (3, 3, 1, "by time"), (2, 1, 2, "left first")]
+
+
+@pytest.mark.parametrize(("files", "each", "shards", "order"), WAYS)
+def test_streams_are_joined_exactly(
+    spark: Any, tmp_path: Path, cache: str, logs: list[pa.Table], files: int, each: int, shards: int, order: str
+) -> None:
+    lateness = 5 * SECOND if order == "shuffled" else 0
+    for seed, (name, table) in enumerate(zip(("l", "r"), logs, strict=True)):
+        rows = spark_real.shuffled(table, lateness, seed) if lateness else table
+        write(tmp_path / name, rows if (name, order) != ("r", "left first") else rows.slice(0, 0), files)
 
     def go_on() -> None:
-        streams = (read(spark, tmp_path / name, 2) for name in ("l", "r"))
-        joined = shed_join(*streams, on="k", time="ts", window="2 seconds", select=COLUMNS, cache=cache)
+        joined = shed_join(
+            read(spark, tmp_path / "l", each),
+            read(spark, tmp_path / "r", each),
+            on="k",
+            time="ts",
+            window="1 second",
+            lateness=lateness,
+            shards=shards,
+            select={"ln": "left.n", "rn": "right.n"},
+            cache=cache,
+        )
+        assert joined.isStreaming
+        assert joined.columns == ["ln", "rn"]
         run(joined, tmp_path / "c", tmp_path / "o")
 
     go_on()
-    write(tmp_path / "r", right, 3, first=1)
-    go_on()
-    assert pairs(spark, tmp_path / "o") == exact(left, right, 2 * SECOND)
+    if order == "left first":
+        write(tmp_path / "r", logs[1], files, first=files)
+        go_on()
+    assert sums(spark, tmp_path / "o") == spark_real.exact_sums(*logs, SECOND)
+
+
+def test_the_sums_are_those_of_all_pairs() -> None:
+    """What real streams are held against, against nested loops."""
+    left, right = spark_real.half_in_one(300, 0.5)
+    found = [(a, b) for a, b in exact(left, right, 40_000)]
+    first, second = spark_real.MODULI
+    wanted = [(1, a % first, b % second, (a % first) * (b % second)) for a, b in found]
+    assert spark_real.exact_sums(left, right, 40_000) == tuple(map(sum, zip(*wanted, strict=True)))
+    late = spark_real.shuffled(left, 9000, 1)["ts"].cast(pa.int64()).to_numpy()
+    behind = max(int(late[:place].max()) - int(late[place]) for place in range(1, 300))
+    assert 0 < behind < 9000
 
 
 def test_batch_dataframes_are_joined_by_the_same_call(spark: Any) -> None:

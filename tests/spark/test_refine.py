@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -17,6 +19,7 @@ import streams
 import shedjoin as sj
 from shedjoin.spark.archive import Archive, Layout
 from shedjoin.spark.ledger import Ledger
+from shedjoin.spark.lock import alone_in
 from shedjoin.spark.refine import Refinement, refine
 from shedjoin.spark.start import start
 
@@ -108,7 +111,7 @@ def test_one_key_with_half_of_all_rows_is_spread_over_time(spark: Any, capsys: p
                 "_sj_key": side["key"],
                 "_sj_ts": range(3000),
                 "_sj_imp": [1.0] * 3000,
-                "_sj_batch": [0] * 3000,
+                "sj_batch": [0] * 3000,
                 name: range(3000),
             }
         )
@@ -152,7 +155,14 @@ def test_a_query_is_completed_while_it_grows(spark: Any, tmp_path: Path, cache: 
             **settings,
         )
         query.awaitTermination()
+        if part == 0:
+            # Killed after the last batch was written and before Spark knew: that batch will be run again.
+            for path in (output / "checkpoint" / "commits").glob("*1*"):
+                path.unlink()
+        with alone_in(f"{output}/refined"), pytest.raises(sj.InputError, match=r"is being refined by process \d+ on "):
+            refine(output)
         outcomes.append(refine(output))
+        assert outcomes[-1].batches == (0, 3)[part]
     assert outcomes[0].count == outcomes[0].new > 0
     assert outcomes[1].count == outcomes[0].count + outcomes[1].new
     late = spark.read.parquet(str(output / "shed")).where("why = 'late'").count()
@@ -165,10 +175,28 @@ def test_a_query_is_completed_while_it_grows(spark: Any, tmp_path: Path, cache: 
     assert outcomes[1].rows.count() == outcomes[1].count == refined.count()
 
 
+def test_a_lock_lasts_as_long_as_its_holder(tmp_path: Path) -> None:
+    (tmp_path / "_lock").write_text("process 1 on a machine that was switched off\n")
+    with alone_in(str(tmp_path)):
+        with pytest.raises(sj.InputError, match="one refinement at a time"), alone_in(f"file://{tmp_path}"):
+            pass
+        holder = f"import sys; from shedjoin.spark.lock import alone_in\nwith alone_in({str(tmp_path)!r}): pass"
+        other = subprocess.run([sys.executable, "-c", holder], capture_output=True, text=True, check=False)
+        assert f"is being refined by process {os.getpid()} on " in other.stderr
+    with alone_in(str(tmp_path)), alone_in("s3://bucket/refined"):
+        pass
+
+
 def test_what_cannot_be_refined_gets_one_sentence(small: Any, tmp_path: Path) -> None:
     with pytest.raises(sj.InputError, match=r"it has no job\.json"):
         refine(tmp_path)
-    job = {"format": 1, "spec": {"window": {"time": 5}}, "on": [["k", "k"]], "columns": [["k", "left", "k"]]}
+    job = {
+        "format": 2,
+        "checkpoint": None,
+        "spec": {"window": {"time": 5}},
+        "on": [["k", "k"]],
+        "columns": [["k", "left", "k"]],
+    }
     (tmp_path / "job.json").write_text(json.dumps({**job, "archive": False}))
     with pytest.raises(sj.InputError, match="start it with archive=True"):
         refine(tmp_path)
@@ -176,6 +204,10 @@ def test_what_cannot_be_refined_gets_one_sentence(small: Any, tmp_path: Path) ->
     nothing = refine(tmp_path)
     assert (nothing.count, nothing.batches, nothing.arm) == (0, None, 0)
     assert nothing.rows.columns == ["k"]
+    for batch in (0, 1):
+        small.range(1).write.parquet(str(tmp_path / "metrics" / f"batch={batch}"))
+    with pytest.raises(sj.InputError, match="which batches are complete is not known"):
+        refine(tmp_path)
 
 
 def test_a_hash_collision_makes_no_row(small: Any) -> None:

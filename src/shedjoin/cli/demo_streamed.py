@@ -189,7 +189,7 @@ def summary(outcomes: list[Outcome], exact: Pairs, refined: Pairs, cap: int) -> 
         "results": [f"{len(outcome.pairs):,} of {len(exact):,}" for outcome in outcomes],
         "true recall": [f"{len(outcome.pairs) / max(len(exact), 1):.1%}" for outcome in outcomes],
         "recall told while running": [recall_words(outcome.whole) for outcome in outcomes],
-        "most stored at the end of a batch": [f"{outcome.whole.peak_tuples:,} tuples" for outcome in outcomes],
+        "most stored at once": [f"{outcome.whole.peak_tuples:,} tuples" for outcome in outcomes],
         "cap": [f"{cap:,} tuples"] * len(outcomes),
         "rows shed": [f"{outcome.whole.shed_share:.1%}" for outcome in outcomes],
         "refined": [f"{len(refined):,}", ""],

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST, Batch, Table
 from shedjoin.budget import Budget
-from shedjoin.engine import audit, loop, memory, snapshot
+from shedjoin.engine import audit, change, loop, memory, snapshot
 from shedjoin.engine.clocks import advance_clocks
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.output import Output, ShedLog
-from shedjoin.engine.plan import Plan
+from shedjoin.engine.plan import Plan, PolicyLike
 from shedjoin.engine.state import COUNTERS, IO_RECORD, NEVER, ROW_ARRAYS, SHED_RECORD
 from shedjoin.errors import InputError, SpecError
 
@@ -45,11 +45,13 @@ class Engine:
 
     @classmethod
     def resume(cls, plan: Plan, saved: bytes) -> Engine:
-        """An engine that goes on from a snapshot, within the plan's budget."""
-        engine = cls(plan)
-        extra = snapshot.decode(saved, engine._state, plan.signature())
-        audit.audit(plan, engine._how, engine._state)
+        """An engine that goes on from a snapshot, within the plan's budget and by the numbers of its policy."""
+        was = plan.before(snapshot.signature_of(saved))
+        engine = cls(was)
+        extra = snapshot.decode(saved, engine._state, was.signature())
+        audit.audit(was, engine._how, engine._state)
         engine._pending = [audit.checked_log(extra.get("pending"))]
+        engine._adopt(plan)
         engine._set_caps(plan.budget)
         engine._pending.append(engine._compete())
         return engine
@@ -146,6 +148,29 @@ class Engine:
         stats = {name: total - before[name] for name, total in self._totals().items()}
         nothing = np.empty(0, np.int64)
         return Output(nothing, nothing, np.empty(0), ShedLog(shed), stats)
+
+    def set_policy(self, policy: PolicyLike) -> None:
+        """Change the numbers of the policy, or Decayed's half-life, while running.
+
+        Estimates go on from what they are now. Priorities that were fixed on arrival are fixed anew, as if all arrived now;
+        what cumulative policies have gathered is kept. Another policy or estimator is refused.
+        """
+        self._check_idle()
+        plan = self._plan.with_policy(policy)
+        plan.check_change(self._plan)
+        self._adopt(plan)
+
+    def _adopt(self, plan: Plan) -> None:
+        """Go on by a plan that differs in the numbers of the policy."""
+        was, changed = self._how, (plan.order, plan.weigher) != (self._plan.order, self._plan.weigher)
+        self._plan = plan
+        if changed:
+            self._how = plan.settings(self._budget, **self._watch)
+            change.adopt(was, self._how, self._state)
+
+    def forget_peaks(self) -> None:
+        """From now on, peaks are those since here."""
+        self._state["peak_tuples"], self._state["peak_bytes"] = sum(self.residents), sum(self.stored_bytes)
 
     @property
     def budget(self) -> Budget | None:

@@ -54,7 +54,7 @@ def current_matches(how, st, stream, slot):
 
 
 @inlined
-def _rank(how, stream, importance, ts, seq):
+def rank_of(how, stream, importance, ts, seq):
     """The order of the tuples of one key, and the first tie-break between keys."""
     if how["organisation"] == LIFE:
         return float(end_of_life(how, stream, ts, seq))
@@ -139,7 +139,7 @@ def reweigh(how, st, stream, slot):
 
 
 @inlined
-def _push(st, stream, prio, rank, arrival, x):
+def push(st, stream, prio, rank, arrival, x):
     heap.push(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], prio, rank, arrival, x)
     st["heap_size"][stream] += 1
 
@@ -152,7 +152,7 @@ def enter(how, st, x):
     if how["organisation"] == KEY or how["organisation"] == LIFE:
         if not how["fifo"]:
             card = shelf.of(st, x)
-            mem.more(st, x)["rank"] = _rank(how, stream, card["importance"], card["ts"], card["seq"])
+            mem.more(st, x)["rank"] = rank_of(how, stream, card["importance"], card["ts"], card["seq"])
             mem.more(st, x)["arrival"] = t["arrival"]
             low = mem.sides(st, slot)["low"]
             low[stream] = pairing.insert(st, int(low[stream]), x)
@@ -165,7 +165,7 @@ def enter(how, st, x):
         st["heap_size"][stream] = last + 1
     elif how["organisation"] == SCHEDULE:
         until = mem.until0(st) if stream == 0 else mem.until1(st)
-        _push(st, stream, float(until[shelf.of(st, x)["seq"]]), 0.0, t["arrival"], x)
+        push(st, stream, float(until[shelf.of(st, x)["seq"]]), 0.0, t["arrival"], x)
 
 
 @inlined
@@ -189,7 +189,7 @@ def leave(how, st, x):
 
 
 @kernel
-def _fixed_priority(how, st, x):
+def fixed_priority(how, st, x):
     card = shelf.of(st, x)
     stream = int(mem.pool(st, x)["stream"])
     importance = card["importance"]
@@ -238,7 +238,7 @@ def _settle_fresh(how, st, x):
         value += _gain(how, st, stream, slot, card["importance"], end)
     value *= st["scale"]
     mem.cumulated(st)[x] = value
-    _push(st, stream, value, card["importance"], t["arrival"], x)
+    push(st, stream, value, card["importance"], t["arrival"], x)
 
 
 @kernel
@@ -314,7 +314,7 @@ def settle(how, st, fresh, size):
         for i in range(size):
             x = fresh[i]
             t = mem.pool(st, x)
-            _push(st, int(t["stream"]), _fixed_priority(how, st, x), shelf.of(st, x)["importance"], t["arrival"], x)
+            push(st, int(t["stream"]), fixed_priority(how, st, x), shelf.of(st, x)["importance"], t["arrival"], x)
     elif how["organisation"] == CUMULATIVE:
         _settle_cumulative(how, st, fresh, size)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,8 +12,22 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
-from shedjoin.engine.codes import IMPORTANCE, KEEP, KEY, LIFE, ROW, SETTINGS_RECORD, TABLE, TIME, Order, Weigher
-from shedjoin.errors import SpecError
+from shedjoin.engine.codes import (
+    CUMULATIVE,
+    IMPORTANCE,
+    KEEP,
+    KEY,
+    LIFE,
+    LOGSUM,
+    ROW,
+    SETTINGS_RECORD,
+    SUM,
+    TABLE,
+    TIME,
+    Order,
+    Weigher,
+)
+from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.window import Window
 
 STREAMS = 2
@@ -72,6 +87,49 @@ class Plan:
             lateness=lateness,
             max_skew=max_skew,
         )
+
+    def with_policy(self, policy: PolicyLike) -> Plan:
+        """The same join by another policy."""
+        return Plan.of(self.windows, self.budget, policy, self.importance, self.lateness, self.max_skew)
+
+    def before(self, signature: dict[str, Any]) -> Plan:
+        """The same join with the policy's numbers as a signature has them; itself where the signature makes no sense.
+
+        Signatures come from outside: what is wrong with them is found when they are compared.
+        """
+        order, weigher = _numbers(signature.get("policy")), _numbers(signature.get("estimator"))
+        if len(order) != len(Order._fields) or len(weigher) != len(Weigher._fields):
+            return self
+        made = replace(self, order=Order(*order), weigher=Weigher(*weigher))
+        sound = made.order.gain >= 0 and 0 < made.order.loss <= 1 and made.weigher.half_life > 0
+        return made if sound and self._refuses(made) is None else self
+
+    def check_change(self, was: Plan) -> None:
+        """See that a join that ran by one policy can go on by this one."""
+        reason = self._refuses(was)
+        if reason is not None:
+            raise SnapshotError(
+                f"the policy cannot change like this while the join runs: {reason}. The numbers of a policy and the half-life of "
+                "Decayed may change; for all else build the join anew"
+            )
+
+    def _refuses(self, was: Plan) -> str | None:
+        """Why what was learned and ordered under one policy is of no use to the other; None if it is."""
+        mine, theirs = self.order, was.order
+        free = mine.organisation == CUMULATIVE or mine.combine in (SUM, LOGSUM)
+        if mine[:2] != theirs[:2] or (mine != theirs and not free):
+            return "it is another policy, which orders what is stored in another way"
+        if self.weigher.code != was.weigher.code:
+            return "it has another estimator, which has not seen what came before"
+        if self.weigher[2:] != was.weigher[2:]:
+            return (
+                "CountMin's sketch cannot be made wider or deeper: which rows its counts were of is not known any more"
+            )
+        if self.signature()["estimator table"] != was.signature()["estimator table"]:
+            return "it has another Table of what will come"
+        if self.signature()["schedule"] != was.signature()["schedule"]:
+            return "it is another schedule"
+        return None
 
     def caps(self, budget: Budget | None) -> tuple[int, ...]:
         """The caps of a budget, in its unit; empty without one."""
@@ -137,6 +195,12 @@ class Plan:
             "lateness": self.lateness,
             "max_skew": self.max_skew,
         }
+
+
+def _numbers(values: Any) -> list[Any]:
+    """What is a list of finite numbers; else an empty one."""
+    fits = isinstance(values, list) and all(type(value) in (int, float) and math.isfinite(value) for value in values)
+    return values if fits else []
 
 
 def fingerprint(arrays: tuple[NDArray[Any], ...] | None) -> str | None:

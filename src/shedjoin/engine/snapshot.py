@@ -32,20 +32,30 @@ def encode(state: Handle, signature: dict[str, Any], extra: dict[str, Any]) -> b
     return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
 
+def signature_of(snapshot: bytes) -> dict[str, Any]:
+    """Which join a snapshot is of."""
+    header, _ = _checked_header(_plain(snapshot))
+    signature: dict[str, Any] = header["signature"]
+    return signature
+
+
+def _plain(snapshot: bytes) -> bytes:
+    return bytes(snapshot) if isinstance(snapshot, bytearray | memoryview) else snapshot
+
+
 def decode(snapshot: bytes, state: Handle, signature: dict[str, Any]) -> dict[str, Any]:
     """Put the state of a snapshot in place of a new one; returns what else was saved.
 
     The state is as the snapshot says: `audit` says whether it can be run.
     """
-    if isinstance(snapshot, bytearray | memoryview):
-        snapshot = bytes(snapshot)
+    snapshot = _plain(snapshot)
     header, start = _checked_header(snapshot)
     for name, mine in signature.items():
         theirs = header["signature"].get(name)
         if theirs != json.loads(json.dumps(mine)):
             raise SnapshotError(
                 f"the snapshot is of a join with another {name}: it has {theirs!r}, this join {mine!r}. "
-                "Only the budget may change between a snapshot and its resumption."
+                "Only the budget and the numbers of the policy may change between a snapshot and its resumption."
             )
     shapes = {name: _checked_shape(header["shapes"], name, array.ndim) for name, array in state.arrays.items()}
     needed = state.record.nbytes + sum(

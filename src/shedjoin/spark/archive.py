@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: What the join adds to each archived row.
-ROW_COLUMNS = ("_sj_shard", "_sj_seq", "_sj_key", "_sj_ts", "_sj_imp", "_sj_batch")
+ROW_COLUMNS = ("_sj_shard", "_sj_seq", "_sj_key", "_sj_ts", "_sj_imp", "sj_batch")
 #: What a record of the shed log has.
 SHED_COLUMNS = (
     "shard",
@@ -108,5 +108,5 @@ class Archive:
         """Without what came after a batch."""
         from pyspark.sql import functions as F
 
-        left, right = (frame.where(F.col("_sj_batch") <= batch) for frame in (self.left, self.right))
+        left, right = (frame.where(F.col("sj_batch") <= batch) for frame in (self.left, self.right))
         return replace(self, left=left, right=right, shed=self.shed.where(F.col("batch") <= batch))

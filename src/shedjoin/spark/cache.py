@@ -3,11 +3,16 @@
 A copy is a directory named by the token of the state it is a copy of; the token in the committed state decides whether it
 is the right one. Who uses a copy takes it by renaming the directory: two attempts never share one. A copy that was taken
 and not given back (a task failed) is lost, and the state store is read instead: nothing depends on copies but time.
+
+Copies go when their query ends, as far as its driver is told and is on this host; when Spark's processes that made them are no
+more; and after an hour in which nobody asked for them. The last two are seen to by whoever next leaves a copy here.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import json
 import os
 import shutil
 import stat
@@ -31,9 +36,10 @@ VARIABLE = "SHEDJOIN_CACHE"
 #: Shared memory is used if it has at least this much room.
 ROOM = 1 << 28
 #: Copies that nobody asked for in this many seconds go.
-OLD = 24 * 3600.0
+OLD = 3600.0
 #: How many copies of one shard are kept: attempts of which one is committed.
 KEPT = 2
+OWNER = "owner.json"
 
 
 def cache_root(option: str | bool | None) -> Path | None:
@@ -45,14 +51,19 @@ def cache_root(option: str | bool | None) -> Path | None:
         A directory, False for none, None for the default: what the environment variable SHEDJOIN_CACHE says (a directory, or
         "off"), else a private directory in shared memory, or below the system's directory for temporary files.
     """
+    root = _place(option)
+    try:
+        return None if root is None else _private(root)
+    except OSError:
+        return None
+
+
+def _place(option: str | bool | None) -> Path | None:
     if option is None:
         option = os.environ.get(VARIABLE) or None
     if option is False or option == "off" or boot_mark() is None:
         return None
-    try:
-        return _private(Path(str(option)) if isinstance(option, str) else _default())
-    except OSError:
-        return None
+    return Path(str(option)) if isinstance(option, str) else _default()
 
 
 def check_option(option: Any) -> None:
@@ -119,7 +130,7 @@ class Copy:
             raise SnapshotError(f"the copy in {self.path} cannot be read: {reason}") from None
         return engine, payloads, more
 
-    def give(self, token: str, engine: Engine, payloads: list[Payload], more: bytes) -> None:
+    def give(self, token: str, engine: Engine, payloads: list[Payload], more: bytes, query: str = "") -> None:
         """Leave it for the next micro-batch, as the copy of the state with this token. Should that fail, there is none."""
         try:
             wanted = set()
@@ -136,6 +147,7 @@ class Copy:
                 if old.name not in wanted:
                     old.unlink()
             (self.path / "more").write_bytes(more)
+            (self.path / OWNER).write_text(json.dumps({**_owner(), "query": query}))
             park(engine, self.path, payloads=notes)
             os.rename(self.path, self._root / f"{self._lineage}.{token}")
         except OSError:
@@ -163,7 +175,7 @@ def _sweep(root: Path, lineage: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
     oldest = time.time() - OLD
     for changed, path in _by_age(root, "*"):
-        if changed < oldest or (path.name.startswith("taken-") and not _is_alive(path)):
+        if changed < oldest or not _is_of_use(path):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -173,12 +185,48 @@ def _by_age(root: Path, pattern: str) -> Iterator[tuple[float, Path]]:
             yield path.stat().st_mtime, path
 
 
-def _is_alive(path: Path) -> bool:
-    """Whether the process that took a copy still runs."""
+# ------------------------------------------------------------------------------------------------------- who has it
+
+
+def _owner() -> dict[str, Any]:
+    """Names the process that Spark's Python workers are made by: it lives as long as the executor."""
+    parent = os.getppid()
+    return {"pid": parent, "began": _began(parent)}
+
+
+def _began(pid: int) -> str | None:
+    """When a process began, in the system's own count; None if there is no such process."""
     try:
-        os.kill(int(path.name.split("-")[1]), 0)
-    except (ProcessLookupError, ValueError, IndexError):
-        return False
-    except PermissionError:
-        return True
-    return True
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
+
+
+def _is_of_use(path: Path) -> bool:
+    """Whether the process that took a copy, or those that may take it, still run."""
+    if path.name.startswith("taken-"):
+        return path.name.split("-")[1].isdecimal() and _began(int(path.name.split("-")[1])) is not None
+    owner = _owner_of(path)
+    return owner is None or (owner["began"] is not None and _began(owner["pid"]) == owner["began"])
+
+
+def _owner_of(path: Path) -> dict[str, Any] | None:
+    try:
+        owner: dict[str, Any] = json.loads((path / OWNER).read_text())
+    except (OSError, ValueError):  # it is being taken
+        return None
+    return owner
+
+
+def forget(query: str, option: str | bool | None) -> None:
+    """Remove the copies that a query has left on this host."""
+    root = _place(option)
+    for path in root.glob("*") if root is not None else ():
+        owner = _owner_of(path)
+        if owner is not None and owner["query"] == query:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def forget_at_exit(query: str, option: str | bool | None) -> None:
+    """Remove them when this process ends, at the latest."""
+    atexit.register(forget, query, option)

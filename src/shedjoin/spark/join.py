@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from shedjoin.budget import Budget
 from shedjoin.errors import SpecError
 from shedjoin.policies import Policy, Prob, Replay
 from shedjoin.spark import keys as columns
-from shedjoin.spark.cache import check_option
+from shedjoin.spark.cache import check_option, forget_at_exit
 from shedjoin.spark.exchange import GIVEN, GIVEN_ARROW, INPUT, PACKED, RESULT, Packing, shard_labels
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted, sides_of
 from shedjoin.spark.operator import Job, Message, Shard
@@ -161,6 +162,7 @@ class JoinPlan:
     seed: int
     shares: str
     cache: str | bool | None
+    query: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
     def streaming(self) -> bool:
@@ -184,6 +186,8 @@ class JoinPlan:
             return grouped.applyInArrow(_batch_worker(job), GIVEN)
         from shedjoin.spark.processor import ShardProcessor
 
+        if not is_connect(self.sides[0].sparkSession):  # whose server has the copies
+            forget_at_exit(self.query, self.cache)
         return grouped.transformWithStateInPandas(ShardProcessor(job), GIVEN, outputMode="Append", timeMode="None")
 
     def results(self, blobs: DataFrame) -> DataFrame:
@@ -249,7 +253,15 @@ class JoinPlan:
                 [name, schema[name].dataType.simpleString()] for name in self.needed(side)
             ]
         return Job(
-            self.spec.to_dict(), self.labels, self.seed, (kept[0], kept[1]), signature, kinds, self.cache, self.shares
+            self.spec.to_dict(),
+            self.labels,
+            self.seed,
+            (kept[0], kept[1]),
+            signature,
+            kinds,
+            self.cache,
+            self.shares,
+            self.query,
         )
 
 
@@ -333,7 +345,7 @@ def _check_provider(spark: SparkSession) -> None:
 
 def _shards(spark: SparkSession, shards: int | None, partitions: int) -> int:
     if shards is None:
-        context = getattr(spark, "sparkContext", None) if not _is_connect(spark) else None
+        context = getattr(spark, "sparkContext", None) if not is_connect(spark) else None
         return max(1, min(partitions, int(context.defaultParallelism) if context is not None else partitions))
     if isinstance(shards, bool) or not isinstance(shards, int) or not 1 <= shards <= MOST_SHARDS:
         raise SpecError(f"shards must be a whole number from 1 to {MOST_SHARDS}, not {shards!r}")
@@ -344,7 +356,7 @@ def _shards(spark: SparkSession, shards: int | None, partitions: int) -> int:
     return shards
 
 
-def _is_connect(spark: SparkSession) -> bool:
+def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 

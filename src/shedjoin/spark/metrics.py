@@ -24,6 +24,7 @@ _COUNTS = (
     "expired",
 )
 _LEVELS = ("resident_left", "resident_right", "bytes_left", "bytes_right")
+_PEAKS = ("peak_tuples", "peak_bytes")
 _RECALLS = (
     "recall",
     "recall_low",
@@ -33,13 +34,14 @@ _RECALLS = (
     "importance_recall_high",
 )
 
-#: One row a shard and micro-batch. Counts are of this batch; residents, bytes, clocks and recall are as they stood at its end.
+#: One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they stood at
+#: its end. (Peaks are taken at the end of every instant, when the cap holds.)
 METRIC_SCHEMA = pa.schema(
     [
         pa.field("batch", pa.int64(), nullable=False),
         pa.field("shard", pa.int32(), nullable=False),
         pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
-        *(pa.field(name, pa.int64(), nullable=False) for name in (*_COUNTS, *_LEVELS)),
+        *(pa.field(name, pa.int64(), nullable=False) for name in (*_COUNTS, *_LEVELS, *_PEAKS)),
         pa.field("clock_left", pa.int64()),
         pa.field("clock_right", pa.int64()),
         pa.field("state_bytes", pa.int64(), nullable=False),
@@ -78,7 +80,7 @@ class Summary:
     resident_left, resident_right, bytes_left, bytes_right
         Stored now, in all shards.
     peak_tuples, peak_bytes
-        The most that was stored at the end of a batch.
+        The most that was stored at once: the peaks that the shards had in one batch, added up.
     recall
         Since the query's first batch. None without a budget: then nothing is shed.
     """
@@ -152,8 +154,7 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
         shards=len(last),
         since=min(row["at"] for row in known),
         at=max(row["at"] for row in known),
-        peak_tuples=max(_sum(some, "resident_left", "resident_right") for some in batches.values()),
-        peak_bytes=max(_sum(some, "bytes_left", "bytes_right") for some in batches.values()),
+        **{name: max(sum(row[name] for row in some) for some in batches.values()) for name in _PEAKS},
         seconds=sum(max(row["seconds"] for row in some) for some in batches.values()),
         recall=recall_of(last, level=level),
         **counts,
@@ -185,7 +186,3 @@ def recall_of(rows: Iterable[Row], *, level: float = 0.95, recent: bool = False)
     if not parts or any(row.get("live_results") is None for row in parts):
         return None
     return combine(parts, level, recent=recent)
-
-
-def _sum(rows: Iterable[Row], *names: str) -> int:
-    return sum(row[name] for row in rows for name in names)

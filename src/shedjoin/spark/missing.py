@@ -132,7 +132,7 @@ def _columns(rows: DataFrame, prefix: str, stream: int, counts: DataFrame | None
         arrived: list[Column] = []
     else:
         # Rows of batches that were done before have no count. They are older than any new row: 0 says that.
-        rows = rows.join(counts, ["_sj_shard", "_sj_batch", "_sj_ts"], "left")
+        rows = rows.join(counts, ["_sj_shard", "sj_batch", "_sj_ts"], "left")
         other = "left" if stream else "right"
         arrived = [F.coalesce(f"_{when}_{other}", F.lit(0)).alias(f"{prefix}_{when}") for when in ("before", "after")]
     return rows.select(
@@ -140,7 +140,7 @@ def _columns(rows: DataFrame, prefix: str, stream: int, counts: DataFrame | None
         F.col("_sj_key").alias("key"),
         F.col("_sj_seq").alias(f"{prefix}_seq"),
         F.col("_sj_ts").alias(f"{prefix}_ts"),
-        F.col("_sj_batch").alias(f"{prefix}_batch"),
+        F.col("sj_batch").alias(f"{prefix}_batch"),
         F.col("_sj_row").alias(f"{prefix}_row"),
         *arrived,
         *more,
@@ -155,7 +155,7 @@ def _arrivals(archive: Archive, span: Span) -> DataFrame:
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
-    keys = ["_sj_shard", "_sj_batch", "_sj_ts"]
+    keys = ["_sj_shard", "sj_batch", "_sj_ts"]
     sides = ("left", "right")
     rows = reduce(
         lambda one, two: one.unionByName(two, allowMissingColumns=True),
@@ -163,13 +163,13 @@ def _arrivals(archive: Archive, span: Span) -> DataFrame:
     )
     totals: dict[str, Any] = {name: F.lit(0) for name in sides}
     if span.after is not None:
-        rows = rows.where(F.col("_sj_batch") > span.after)
+        rows = rows.where(F.col("sj_batch") > span.after)
         for stream, name in enumerate(sides):
             known = [(shard, counts[stream]) for shard, counts in (span.arrived or {}).items()]
             flat = [F.lit(value) for pair in known for value in pair]
             totals[name] = F.coalesce(F.create_map(*flat)[F.col("_sj_shard")], F.lit(0)) if flat else F.lit(0)
     instants = rows.groupBy(*keys).agg(*[F.max(name).alias(name) for name in sides])
-    order = Over.partitionBy("_sj_shard").orderBy("_sj_batch", "_sj_ts")
+    order = Over.partitionBy("_sj_shard").orderBy("sj_batch", "_sj_ts")
     until = order.rowsBetween(Over.unboundedPreceding, Over.currentRow)
     earlier = order.rowsBetween(Over.unboundedPreceding, -1)
     return instants.select(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -33,11 +33,12 @@ from shedjoin.spark.state import (
     EngineLog,
     Redo,
     Store,
+    as_it_was,
+    changing,
     load_payload,
     read_head,
     redo_blob,
     save_payload,
-    within,
     write_head,
 )
 from shedjoin.spec import JoinSpec
@@ -72,6 +73,7 @@ class Job:
     kinds: tuple[str, ...]
     cache: str | bool | None
     shares: str = "adaptive"
+    query: str = ""  # names this run, so that its copies are known
 
     @property
     def shards(self) -> int:
@@ -173,12 +175,13 @@ class Shard:
         self.store = store
         self.blobs = Blobs(store) if store is not None else None
         self.head: dict[str, Any] | None = None
-        self.log = EngineLog(budget=self.spec.to_dict().get("budget"))
+        self.log = EngineLog.new(self.spec)
         self.picture: Picture | None = Picture.new(job.shards) if job.adaptive else None
         self.copy: Copy | None = None
         self.lineage = ""
         self.batches = 0
         self.restored = False
+        self.policy_changed = False
         self.engine: Engine
         self.live: LiveRecall | None = None
         self.payloads = [Payload(), Payload()]
@@ -192,6 +195,7 @@ class Shard:
             arrived = arrange(messages)
             was = self.engine.budget
             changed = self._change_budget(arrived)
+            self.engine.forget_peaks()
             seqs = self.engine.arrived
             yield from self._echo(arrived, seqs)
             self._store_payload(arrived, seqs)
@@ -218,7 +222,9 @@ class Shard:
         self.lineage = self.head["lineage"]
         self.batches = self.head["batches"]
         self.log = EngineLog(self.head["engine"])
-        was = within(self.spec, self.head["budget"])
+        was = as_it_was(self.spec, self.head["budget"], self.head["policy"])
+        if self.spec.budget is None:  # without a cap nobody is chosen: the order goes on as it is
+            self.spec = replace(self.spec, policy=was.policy)
         if self.picture is not None and self.head["picture"] is not None:
             self.picture = Picture.from_dict(self.head["picture"])
         # An estimate that did not see the beginning would be wrong: none is better.
@@ -227,6 +233,18 @@ class Shard:
             self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number), self.live)
             self.payloads = [load_payload(self.blobs, kept["segments"], kept["next"]) for kept in self.head["payloads"]]
             self.restored = True
+        self._change_policy(was)
+
+    def _change_policy(self, was: JoinSpec) -> None:
+        """Go on by the policy of now, if it differs from the one of before in numbers alone."""
+        if self.spec.policy == was.policy:
+            return
+        assert self.spec.policy is not None
+        try:
+            self.engine.set_policy(self.spec.policy)
+        except SnapshotError as reason:
+            raise SnapshotError(f"{_another('policy', was.policy, self.spec.policy)}. {reason}. {MAY_CHANGE}") from None
+        self.policy_changed = True
 
     def _change_budget(self, arrived: Arrived) -> ShedLog:
         """Fit what is stored into the budget of now; returns what had to go."""
@@ -258,8 +276,7 @@ class Shard:
         return True
 
     def _signature(self) -> dict[str, Any]:
-        spec = self.spec.to_dict()
-        spec.pop("budget", None)
+        spec = {name: value for name, value in self.spec.to_dict().items() if name not in ("budget", "policy")}
         # Its own number is part of it: no shard ever takes up the state of another.
         return {
             **spec,
@@ -272,12 +289,14 @@ class Shard:
     def _save(self, arrived: Arrived, moved: bool) -> None:
         if self.blobs is None or self.store is None:
             return
-        budget = self.spec.with_budget(self.engine.budget).to_dict().get("budget")
+        now = self.spec.with_budget(self.engine.budget)
+        budget, policy = changing(now)
         for stream, payload in enumerate(self.payloads):
             payload.tidy(self.engine.residents[stream], partial(self.engine.live, stream))
-        self.log.append(self.blobs, redo_blob(Redo(arrived.batch, arrived.clocks, budget if moved else None)))
+        new = (budget or {}) if moved else None, policy if self.policy_changed else None
+        self.log.append(self.blobs, redo_blob(Redo(arrived.batch, arrived.clocks, *new)))
         if self.log.is_long:
-            self.log.rebase(self.blobs, self.engine, self.live, budget)
+            self.log.rebase(self.blobs, self.engine, self.live, now)
         before = self.head["payloads"] if self.head is not None else [{"segments": []}] * STREAMS
         token = secrets.token_hex(16)
         head = {
@@ -286,6 +305,7 @@ class Shard:
             "lineage": self.lineage,
             "join": self._signature(),
             "budget": budget,
+            "policy": policy,
             "picture": self.picture.to_dict() if self.picture is not None else None,
             "batches": self.batches + 1,
             "live": self.live is not None,
@@ -310,7 +330,8 @@ class Shard:
                 self.copy = Copy.new(root, self.lineage)
             except OSError:
                 return
-        self.copy.give(token, self.engine, self.payloads, self.live.to_bytes() if self.live is not None else b"")
+        live = self.live.to_bytes() if self.live is not None else b""
+        self.copy.give(token, self.engine, self.payloads, live, self.job.query)
 
     # ------------------------------------------------------------------------------------------------------ the join
 
@@ -368,6 +389,7 @@ class Shard:
             "at": datetime.now(UTC),
             "nulls": done["null"],
             **{name: done[name] for name in ("late", "results", "evicted", "scheduled", "expired")},
+            **{name: engine.counters[name] for name in ("peak_tuples", "peak_bytes")},
             "state_bytes": self.blobs.written if self.blobs is not None else 0,
             "seconds": seconds,
             "restored": self.restored,
@@ -412,13 +434,19 @@ class Shard:
                 )
 
 
+MAY_CHANGE = (
+    "While a checkpoint lives the budget may change, its shares, and the numbers of the policy (Decayed's half-life too); "
+    "window, keys, time, policy, estimator, lateness, shards, seed and columns may not: put them back, or start from a new "
+    "checkpoint"
+)
+
+
 def check_same(was: dict[str, Any], now: dict[str, Any]) -> None:
     """A checkpoint goes on only with the join that made it."""
     for name in {**was, **now}:
         if was.get(name) != now.get(name):
-            raise SnapshotError(
-                f"this checkpoint belongs to a join with another {name}: it has {was.get(name)!r}, this query "
-                f"{now.get(name)!r}. "
-                "While a checkpoint lives the budget may change; window, keys, time, policy, lateness, shards, seed and columns "
-                "may not: put them back, or start from a new checkpoint"
-            )
+            raise SnapshotError(f"{_another(name, was.get(name), now.get(name))}. {MAY_CHANGE}")
+
+
+def _another(name: str, was: Any, now: Any) -> str:
+    return f"this checkpoint belongs to a join with another {name}: it has {was!r}, this query {now!r}"

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 from shedjoin.errors import InputError
 from shedjoin.spark.archive import SHED_DDL, Archive, Layout
 from shedjoin.spark.ledger import read_if_there
-from shedjoin.spark.start import read_job
+from shedjoin.spark.start import checkpoint_of, read_job
 from shedjoin.spec import JoinSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SIDES = ("left", "right")
-_NUMBERS = "_sj_shard int, _sj_seq bigint, _sj_key bigint, _sj_ts bigint, _sj_imp double, _sj_batch int"
+_NUMBERS = "_sj_shard int, _sj_seq bigint, _sj_key bigint, _sj_ts bigint, _sj_imp double, sj_batch int"
 
 
 def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archive, int]:
     """The archive of an output directory, and the last batch that is complete (-1: none)."""
     job = check_archive(folder)
     spark = spark or active_session()
-    last = last_complete(spark, folder)
+    last = last_complete(spark, folder, checkpoint_of(folder, job["checkpoint"]))
     layout = Layout(
         tuple((left, right) for left, right in job["on"]),
         tuple((name, SIDES.index(side), source) for name, side, source in job["columns"]),
@@ -43,12 +43,22 @@ def check_archive(folder: str) -> dict[str, Any]:
     return job
 
 
-def last_complete(spark: SparkSession, folder: str) -> int:
-    """The last batch of which everything is written: its metrics are the last thing that is."""
+def last_complete(spark: SparkSession, folder: str, checkpoint: str) -> int:
+    """The last batch that Spark has committed: it is written whole, and will not be repeated. -1: none yet."""
     from pyspark.sql import functions as F
 
-    told = table(spark, f"{folder}/metrics", "batch int").agg(F.max("batch")).first()
-    return -1 if told is None or told[0] is None else int(told[0])
+    # Each commit is a small file named by its number; what is being written has a name that Spark's readers pass over.
+    commits = read_if_there(spark, "text", f"{checkpoint}/commits")
+    names = F.col("_metadata.file_name")
+    found = None if commits is None else commits.select(F.max(names.cast("long"))).first()
+    if found is not None and found[0] is not None:
+        return int(found[0])
+    written = table(spark, f"{folder}/metrics", "batch int").agg(F.max("batch")).first()
+    if written is not None and written[0]:  # a second batch is begun when the first is committed
+        raise InputError(
+            f"the checkpoint of {folder} is not at {checkpoint}: which batches are complete is not known without it"
+        )
+    return -1
 
 
 def table(spark: SparkSession, path: str, otherwise: str) -> DataFrame:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from shedjoin.errors import InputError, SpecError
 from shedjoin.spark.archive import Archive
 from shedjoin.spark.ledger import Ledger, Step, read_if_there
+from shedjoin.spark.lock import alone_in
 from shedjoin.spark.missing import Span, missing_pairs
 from shedjoin.spark.output import open_archive
 from shedjoin.window import RowWindow, TimeWindow
@@ -79,7 +80,7 @@ def refine(
 
     Notes
     -----
-    One refinement of a directory at a time.
+    One refinement of a directory at a time: a second one is refused while the first runs.
     """
     archive, target, last = _opened(source, into, spark)
     if upto is not None and (isinstance(upto, bool) or not isinstance(upto, int) or upto < 0):
@@ -89,9 +90,10 @@ def refine(
         return _unstored(archive.upto(upto), upto)
     ledger = Ledger(archive.left.sparkSession, f"{target}/_ledger")
     new = 0
-    while (step := _next_step(ledger, upto)) is not None:
-        new += _refine_step(archive.upto(step.upto), step, ledger, target)
-    return _so_far(archive, ledger.done(), target, new)
+    with alone_in(target):
+        while (step := _next_step(ledger, upto)) is not None:
+            new += _refine_step(archive.upto(step.upto), step, ledger, target)
+        return _so_far(archive, ledger.done(), target, new)
 
 
 def _opened(
@@ -107,7 +109,7 @@ def _opened(
 def _last_batch(archive: Archive) -> int:
     from pyspark.sql import functions as F
 
-    parts = [archive.side(stream).select(F.col("_sj_batch").alias("batch")) for stream in (0, 1)]
+    parts = [archive.side(stream).select(F.col("sj_batch").alias("batch")) for stream in (0, 1)]
     last = parts[0].unionAll(parts[1]).agg(F.max("batch")).first()
     return -1 if last is None or last[0] is None else int(last[0])
 
@@ -220,7 +222,7 @@ class _New:
         for stream, name in enumerate(SIDES):
             rows = archive.side(stream)
             if step.after is not None:
-                rows = rows.where(F.col("_sj_batch") > step.after)
+                rows = rows.where(F.col("sj_batch") > step.after)
             found = rows.groupBy("_sj_shard").agg(
                 F.count("*").alias("rows"),
                 F.min("_sj_seq").alias("first"),
@@ -252,7 +254,7 @@ class _New:
         if self.after is None:
             return archive
         left, right = (
-            archive.side(stream).where(self._keeps(archive, stream, "_sj_batch", "_sj_ts", "_sj_seq"))
+            archive.side(stream).where(self._keeps(archive, stream, "sj_batch", "_sj_ts", "_sj_seq"))
             for stream in (0, 1)
         )
         shed = [(F.col("stream") == stream) & self._keeps(archive, stream, "batch", "ts", "seq") for stream in (0, 1)]

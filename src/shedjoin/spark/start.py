@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.errors import SpecError
+from shedjoin.errors import EnvironmentProblem, SpecError
+from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import INPUT, METRIC, RESULT, SHED
-from shedjoin.spark.join import JoinPlan, Layout, plan_join, results_of, rows_of
+from shedjoin.spark.join import JoinPlan, Layout, is_connect, plan_join, results_of, rows_of
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.metrics import METRIC_DDL
 
@@ -33,8 +36,11 @@ ARCHIVED = (
     ("_sj_ts", "long"),
     ("_sj_imp", "double"),
 )
+#: The number of the micro-batch, as readers of results and archive see it. (Most pass over directories whose names begin with
+#: an underscore, without a word.)
+BATCH = "sj_batch"
 JOB = "job.json"
-FORMAT = 1
+FORMAT = 2
 Sink = Callable[["DataFrame", int], None]
 
 
@@ -89,18 +95,58 @@ def start(
             f"archive was {before['archive']} when {folder} was begun and is {archive} now: an archive is whole or none, so "
             "start with another output directory"
         )
-    write_job(folder, plan, archive)
+    _check_names(plan, archive, sink)
+    _check_checkpoint(folder, before, checkpoint)
+    write_job(folder, plan, archive, checkpoint)
     kinds = (RESULT, SHED, METRIC, *(INPUT if archive else ()))
     writer = (
         plan.blobs(kinds)
         .writeStream.foreachBatch(_writer(_Outputs.of(plan, folder, archive), sink))
-        .option("checkpointLocation", str(checkpoint or f"{folder}/checkpoint"))
+        .option("checkpointLocation", checkpoint_of(folder, checkpoint))
     )
     if name is not None:
         writer = writer.queryName(name)
     if trigger is not None:
         writer = writer.trigger(**trigger)
-    return writer.start()
+    query = writer.start()
+    if not is_connect(left.sparkSession):
+        from shedjoin.spark.listener import AtEnd
+
+        left.sparkSession.streams.addListener(AtEnd(str(query.runId), partial(forget, plan.query, plan.cache)))
+    return query
+
+
+def checkpoint_of(folder: str, given: str | os.PathLike[str] | None) -> str:
+    """Where the checkpoint of an output directory is."""
+    return f"{folder}/checkpoint" if given is None else str(given)
+
+
+def _check_names(plan: JoinPlan, archive: bool, sink: Sink | None) -> None:
+    """Names that are written beside the user's."""
+    taken = [BATCH, *(name for name, _ in ARCHIVED)]
+    written = {f"the column {one.name!r} of the result": one.name for one in plan.out} if sink is None else {}
+    if archive:
+        for side, frame in enumerate(plan.sides):
+            written |= {f"{SIDES[side]}.{name}": name for name in frame.columns}
+    for what, name in written.items():
+        if name in taken:
+            raise SpecError(f"{what} needs another name: {', '.join(taken)} are written beside the columns of the join")
+
+
+def _check_checkpoint(folder: str, before: dict[str, Any] | None, given: str | os.PathLike[str] | None) -> None:
+    """An output directory belongs to one checkpoint: the batches of two would overwrite one another."""
+    if before is None:
+        return
+    was, now = (checkpoint_of(folder, path) for path in (before["checkpoint"], given))
+    if was != now:
+        raise SpecError(
+            f"checkpoint was {was} when {folder} was begun and is {now} now: start with another output directory, or put it back"
+        )
+    if "://" not in now and not Path(now).exists() and any(Path(folder, "metrics").glob("batch=*")):
+        raise SpecError(
+            f"{folder} has results, but its checkpoint {now} is gone: a query that begins anew would mix its batches with the "
+            "old ones, so start with another output directory"
+        )
 
 
 @dataclass(frozen=True)
@@ -134,8 +180,7 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
             if RESULT in kinds:
                 results = results_of(blobs, outputs.layout)
                 if sink is None:
-                    # Most readers pass over names that begin with an underscore, without a word.
-                    _overwrite(results, f"{outputs.folder}/results", number, "sj_batch")
+                    _overwrite(results, f"{outputs.folder}/results", number, BATCH)
                 else:
                     sink(results, number)
             if SHED in kinds:
@@ -144,7 +189,7 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
             for side, kind in enumerate(INPUT):
                 if kind in kinds and outputs.archived is not None:
                     rows = rows_of(blobs, kind, outputs.archived[side])
-                    _overwrite(rows, f"{outputs.folder}/archive/{SIDES[side]}", number, "_sj_batch")
+                    _overwrite(rows, f"{outputs.folder}/archive/{SIDES[side]}", number, BATCH)
             if METRIC in kinds:
                 told = rows_of(blobs, METRIC, METRIC_DDL).drop("batch")
                 _overwrite(told, f"{outputs.folder}/metrics", number, "batch")
@@ -156,10 +201,32 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
 
 def _overwrite(rows: DataFrame, folder: str, number: int, column: str) -> None:
     """One directory a micro-batch, named so that readers see its number as a column."""
-    rows.write.mode("overwrite").parquet(f"{folder}/{column}={number}")
+    try:
+        rows.write.mode("overwrite").parquet(f"{folder}/{column}={number}")
+    except Exception as problem:
+        if (reason := disk_trouble(problem)) is None:
+            raise
+        raise EnvironmentProblem(
+            f"batch {number} cannot be written to {folder}: {reason}. Nothing is lost: when that is mended, start the same query "
+            "again, and it goes on with this batch"
+        ) from problem
 
 
-def write_job(folder: str, plan: JoinPlan, archive: bool) -> None:
+#: What file systems say when they cannot write, without the names of the exceptions that say it.
+_TROUBLE = re.compile(
+    r"(?:Exception|Error): (?![\w.]+(?:Exception|Error): )([^\n]*"
+    r"(?:No space left on device|File too large|[Qq]uota exceeded|Read-only file system|Input/output error|"
+    r"Permission denied|Mkdirs failed|[Nn]ot a directory)[^\n]*)"
+)
+
+
+def disk_trouble(problem: BaseException) -> str | None:
+    """What the file system said, if that is what went wrong."""
+    found = _TROUBLE.search(str(problem))
+    return None if found is None else found[1].strip()
+
+
+def write_job(folder: str, plan: JoinPlan, archive: bool, checkpoint: str | os.PathLike[str] | None) -> None:
     """Say what is run, as data."""
     data = {
         "format": FORMAT,
@@ -171,6 +238,7 @@ def write_job(folder: str, plan: JoinPlan, archive: bool) -> None:
         "importance": list(plan.importances),
         "columns": [[one.name, SIDES[one.side], one.source] for one in plan.out],
         "archive": archive,
+        "checkpoint": None if checkpoint is None else str(checkpoint),
     }
     Path(folder).mkdir(parents=True, exist_ok=True)
     part = Path(folder, f".{JOB}.{os.getpid()}")

@@ -22,9 +22,9 @@ from shedjoin.errors import SnapshotError
 from shedjoin.quality.live import LiveRecall
 from shedjoin.spark.exchange import from_blob, to_blob
 from shedjoin.spark.payload import Payload, Segment
-from shedjoin.spec import JoinSpec
+from shedjoin.spec import JoinSpec, make_policy
 
-FORMAT = 2
+FORMAT = 3
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
 CODEC = "lz4"
@@ -168,11 +168,16 @@ def load_payload(blobs: Blobs, entries: list[Any], next_number: int) -> Payload:
 
 
 class Redo(NamedTuple):
-    """What one micro-batch did to the engine: a new budget, if it got one, then rows, then clocks."""
+    """What one micro-batch did to the engine: a new policy and a new budget ({}: no limit any more), if it got one, then
+    rows, then clocks."""
 
     batch: Batch
     clocks: tuple[int | None, int | None]
     budget: dict[str, Any] | None = None
+    policy: dict[str, Any] | None = None
+
+
+_TOLD = ("clocks", "budget", "policy")
 
 
 def redo_blob(redo: Redo) -> bytes:
@@ -189,14 +194,14 @@ def redo_blob(redo: Redo) -> bytes:
     if (batch.bytes != ROW_BYTES).any():
         columns["bytes"] = pa.array(batch.bytes.astype(np.int32))
     made = pa.RecordBatch.from_pydict(columns)
-    told = {"clocks": json.dumps(redo.clocks), "budget": json.dumps(redo.budget)}
+    told = {name: json.dumps(getattr(redo, name)) for name in _TOLD}
     return to_blob(made.replace_schema_metadata(told), codec=CODEC)
 
 
 def read_redo(blob: bytes) -> Redo:
     """What `redo_blob` wrote."""
     (made,) = from_blob(blob)
-    clocks, budget = (json.loads(made.schema.metadata[name]) for name in (b"clocks", b"budget"))
+    clocks, budget, policy = (json.loads(made.schema.metadata[name.encode()]) for name in _TOLD)
     key = made.column("key")
     rows = made.num_rows
 
@@ -212,27 +217,47 @@ def read_redo(blob: bytes) -> Redo:
         importance=column("importance", 1.0, np.float64),
         bytes=column("bytes", ROW_BYTES, np.int64),
     )
-    return Redo(batch, (clocks[0], clocks[1]), budget)
+    return Redo(batch, (clocks[0], clocks[1]), budget, policy)
 
 
-def within(spec: JoinSpec, budget: dict[str, Any] | None) -> JoinSpec:
-    """The same join within a budget that is given as plain data."""
-    return JoinSpec.from_dict({**spec.to_dict(), "budget": budget})
+def as_it_was(spec: JoinSpec, budget: dict[str, Any] | None, policy: dict[str, Any]) -> JoinSpec:
+    """The same join with what may change as it was: budget and policy as plain data."""
+    return JoinSpec.from_dict({**spec.to_dict(), "budget": budget, "policy": policy})
+
+
+def changing(spec: JoinSpec) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """What may change of a join, as plain data: its budget and its policy."""
+    data = spec.to_dict()
+    return data.get("budget"), data["policy"]
+
+
+def _entry(
+    base: list[Any] | None, changing: tuple[dict[str, Any] | None, dict[str, Any]], size: int, following: int
+) -> dict[str, Any]:
+    """What the head says of a log that begins with the batch of this number."""
+    budget, policy = changing
+    return {
+        "base": base,
+        "budget": budget,
+        "policy": policy,
+        "base_bytes": size,
+        "first": following,
+        "next": following,
+        "bytes": 0,
+        "chain": "",
+    }
 
 
 class EngineLog:
-    """The engine in the store: a base, the budget it had, and the batches since."""
+    """The engine in the store: a base, the budget and the policy it had, and the batches since."""
 
-    def __init__(self, entry: dict[str, Any] | None = None, budget: dict[str, Any] | None = None) -> None:
-        self.entry: dict[str, Any] = entry or {
-            "base": None,
-            "budget": budget,
-            "base_bytes": 0,
-            "first": 0,
-            "next": 0,
-            "bytes": 0,
-            "chain": "",
-        }
+    def __init__(self, entry: dict[str, Any]) -> None:
+        self.entry = entry
+
+    @classmethod
+    def new(cls, spec: JoinSpec) -> EngineLog:
+        """Of an engine that is not begun."""
+        return cls(_entry(None, changing(spec), 0, 0))
 
     def append(self, blobs: Blobs, blob: bytes) -> None:
         """One more batch."""
@@ -250,8 +275,8 @@ class EngineLog:
         count = self.entry["next"] - self.entry["first"]
         return bool(count >= MOST_REDO or self.entry["bytes"] >= max(LEAST_REDO, self.entry["base_bytes"]))
 
-    def rebase(self, blobs: Blobs, engine: Engine, live: LiveRecall | None, budget: dict[str, Any] | None) -> None:
-        """The engine (and the estimate of its recall) as it is now, with its budget, and nothing to do again."""
+    def rebase(self, blobs: Blobs, engine: Engine, live: LiveRecall | None, spec: JoinSpec) -> None:
+        """The engine (and the estimate of its recall) as it is now, with its budget and policy, and nothing to do again."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
         if self.entry["base"] is not None:
@@ -261,20 +286,12 @@ class EngineLog:
         packed = pa.compress(plain, codec=CODEC, asbytes=True)
         following = self.entry["next"]
         receipt = blobs.put(f"base-{following}", packed)
-        self.entry = {
-            "base": [*receipt, len(plain)],
-            "budget": budget,
-            "live": blobs.put(f"live-{following}", live.to_bytes() if live is not None else b""),
-            "base_bytes": len(packed),
-            "first": following,
-            "next": following,
-            "bytes": 0,
-            "chain": "",
-        }
+        self.entry = _entry([*receipt, len(plain)], changing(spec), len(packed), following)
+        self.entry["live"] = blobs.put(f"live-{following}", live.to_bytes() if live is not None else b"")
 
     def recover(self, blobs: Blobs, spec: JoinSpec, seed: int, live: LiveRecall | None) -> Engine:
         """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""
-        spec = within(spec, self.entry["budget"])
+        spec = as_it_was(spec, self.entry["budget"], self.entry["policy"])
         if self.entry["base"] is None:
             engine = spec.build(seed=seed)
         else:
@@ -282,9 +299,11 @@ class EngineLog:
             engine = spec.resume(pa.decompress(blobs.get(receipt), size, codec=CODEC, asbytes=True))
             if live is not None:
                 live._load(blobs.get(self.entry["live"]))
-        for batch, clocks, budget in self._redo(blobs):
+        for batch, clocks, budget, policy in self._redo(blobs):
+            if policy is not None:
+                engine.set_policy(make_policy(policy))
             if budget is not None:
-                shed = engine.set_budget(within(spec, budget).budget)
+                shed = engine.set_budget(as_it_was(spec, budget or None, self.entry["policy"]).budget)
                 if live is not None:
                     live.follow(Batch.of(), shed)
             logs, late = [], 0

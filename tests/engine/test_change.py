@@ -1,0 +1,70 @@
+"""What of a policy may change while a join runs, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import shedjoin as sj
+
+pytestmark = pytest.mark.small
+
+WINDOW, BUDGET = sj.TimeWindow(9), sj.Budget(tuples=4)
+REFUSED: dict[str, tuple[Any, Any, str]] = {
+    "policy": (sj.Prob(), sj.Life(), "another policy"),
+    "order inside a key": (sj.Prob(sj.InMemory()), sj.DimpProb(sj.InMemory()), "another policy"),
+    "update": (sj.Additive(update="always"), sj.Additive(update="arrival"), "another policy"),
+    "estimator": (sj.Prob(sj.History()), sj.Prob(sj.InWindow()), "another estimator"),
+    "sketch": (sj.Prob(sj.CountMin(8, 2)), sj.Prob(sj.CountMin(8, 3)), "sketch cannot be made wider or deeper"),
+    "table": (sj.Prob(sj.Table({1: 0.5}, {})), sj.Prob(sj.Table({}, {})), "another Table"),
+    "schedule": (sj.Replay([1], [1]), sj.Replay([2], [1]), "another schedule"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_may_not_change_is_refused(name: str) -> None:
+    before, after, reason = REFUSED[name]
+    spec = sj.JoinSpec(WINDOW, BUDGET, before)
+    engine = spec.build()
+    engine.push(left={"key": [1], "ts": [0]})
+    saved = engine.snapshot()
+    with pytest.raises(sj.SnapshotError, match=f"the policy cannot change like this while the join runs: .*{reason}"):
+        engine.set_policy(after)
+    assert engine.snapshot() == saved
+    with pytest.raises(sj.SnapshotError, match=r"a join with another .* and the numbers of the policy may change"):
+        replace(spec, policy=after).resume(saved)
+
+
+def test_half_lives_hold_from_the_change_on() -> None:
+    """Key 1 was twice as frequent, long ago. With a short memory from now on it still counts as it did at the change."""
+    spec = sj.JoinSpec(sj.TimeWindow(1000), sj.Budget(tuples=2), sj.Prob(sj.Decayed(1000.0)))
+    engine = spec.build()
+    engine.push(right={"key": [1, 1, 2], "ts": [0, 0, 0]})
+    engine.set_policy(sj.Prob(sj.Decayed(1.0)))
+    engine.push(left={"key": [1], "ts": [1]})
+    out = engine.push(left={"key": [2], "ts": [2]})  # room for one: both have decayed alike
+    assert [(key, ts) for key, ts in zip(out.shed.key, out.shed.ts, strict=True)] == [(2, 2)]
+    engine.push(right={"key": [2], "ts": [12]})  # one row of now is more than two of ten half-lives ago
+    out = engine.push(left={"key": [2], "ts": [12]})
+    assert out.shed.key.tolist() == [1]
+
+
+def test_a_policy_with_other_numbers_needs_an_idle_engine() -> None:
+    engine = sj.JoinSpec(WINDOW, BUDGET, sj.Dgl()).build()
+    pieces = engine.chunks(sj.Batch.of({"key": [1] * 3, "ts": [0, 1, 2]}, {"key": [1], "ts": [0]}), limit=1)
+    next(pieces)
+    with pytest.raises(sj.InputError, match="rows that are not run yet"):
+        engine.set_policy(sj.Dgl(gain=2.0))
+
+
+def test_peaks_can_be_forgotten() -> None:
+    engine = sj.JoinSpec(sj.TimeWindow(3)).build()
+    engine.push(left={"key": [1] * 9, "ts": [0] * 9}, right={"key": [1], "ts": [0]})
+    engine.push(left={"key": [2], "ts": [100]}, right={"key": [2], "ts": [100]})
+    assert engine.counters["peak_tuples"] == 10
+    engine.forget_peaks()
+    assert engine.counters["peak_tuples"] == sum(engine.residents) == 2
+    engine.push(left={"key": [2], "ts": [101]})
+    assert engine.counters["peak_tuples"] == 3
