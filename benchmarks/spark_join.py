@@ -32,8 +32,8 @@ GROWTH = [10_000, 100_000, 1_000_000]
 HEAD = """# Benchmarks on Spark
 
 Written by `make bench`; every table is from one run, all systems on the same files and with the same sink. Ratios, not times:
-machines differ. Memory is that of the whole process tree (JVM and Python workers), shared pages counted once. "Once warm": the median micro-batch after
-the first third of them, in which workers start and the JVM compiles.
+machines differ. Memory is that of the whole process tree (JVM and Python workers), shared pages counted once.
+"Once warm": the median micro-batch after the first third of them, in which workers start and the JVM compiles.
 """
 
 
