@@ -288,7 +288,7 @@ def simulate_multi(
     --------
     >>> spec = MultiJoinSpec(windows={"a": TimeWindow(3), "b": TimeWindow(3), "c": TimeWindow(3)}, on="key")
     >>> simulate_multi(spec, dict.fromkeys("abc", {"key": [1, 2, 1, 1]})).matches
-    20
+    16
     """
     if not isinstance(spec, MultiJoinSpec):
         raise SpecError(f"spec must be a MultiJoinSpec, not {type(spec).__name__}")

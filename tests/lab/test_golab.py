@@ -127,4 +127,4 @@ def test_plans_and_allocations() -> None:
     assert plans()["best"] == plans()["heuristic"] == "1,2,3,4"
     assert allocation("5 to slow", 12) == (5, 5, 5, 33)
     assert allocation("Equal", 12) == (12, 12, 12, 12)
-    assert sum(allocation("by size", 12)) == 48
+    assert sum(allocation("by size", 12)) == sum(allocation("by cost", 12)) == 48

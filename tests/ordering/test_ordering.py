@@ -15,6 +15,7 @@ from shedjoin.ordering import (
     along_the_graph,
     best_global,
     best_orders,
+    buckets_by_cost,
     buckets_by_size,
     by_selectivity,
     costs_of_all,
@@ -198,6 +199,19 @@ def test_explain_says_order_cost_and_why():
 )
 def test_buckets_by_size(sizes, total, least, expected):
     assert buckets_by_size(sizes, total, least=least) == expected
+
+
+def test_buckets_by_cost_cost_less_than_others():
+    fast = [StreamStats(1, 100, 50)] * 3 + [StreamStats(50, 100, 50)]
+
+    def best(buckets):
+        hashed = [StreamStats(s.rate, s.window, s.values, b) for s, b in zip(fast, buckets, strict=True)]
+        return best_orders(Model.of(hashed)).cost
+
+    ours = best(buckets_by_cost(Model.of(fast), 48))
+    assert all(ours < best(other) for other in [(12, 12, 12, 12), (5, 5, 5, 33), (10, 10, 10, 18), (1, 1, 1, 45)])
+    with pytest.raises(SpecError, match="total must be at least"):
+        buckets_by_cost(Model.of(fast), 3)
 
 
 def test_clear_words():

@@ -1,6 +1,6 @@
 """Join orders for n-way joins: a cost model, the paper's heuristics, and an exact search of our own."""
 
-from shedjoin.ordering.buckets import buckets_by_size
+from shedjoin.ordering.buckets import buckets_by_cost, buckets_by_size
 from shedjoin.ordering.heuristics import (
     along_the_graph,
     by_selectivity,
@@ -31,6 +31,7 @@ __all__ = [
     "best_for_origin",
     "best_global",
     "best_orders",
+    "buckets_by_cost",
     "buckets_by_size",
     "by_selectivity",
     "costs_of_all",

@@ -166,10 +166,14 @@ class Model:
         `order` has every stream; the new tuples stand at the place of `origin`, which is the first for EAGER and LAZY and
         any for NAIVE and GENERAL LAZY. Written as one reads the paper: step by step, v falling as streams join.
         """
+        return sum(self.cost_by_window(origin, order).values())
+
+    def cost_by_window(self, origin: int, order: Sequence[int]) -> dict[int, float]:
+        """The cost of `origin_cost`, by the window that is looked into."""
         passed = self.fresh(origin) if order[0] == origin else self.size(order[0])
         least = {number: one.values.get(order[0]) for number, one in enumerate(self.equalities)}
         bound = {order[0]}
-        total = 0.0
+        costs: dict[int, float] = {}
         for stream in order[1:]:
             size = self.fresh(origin) if stream == origin else self.size(stream)
             indexed = False
@@ -186,10 +190,10 @@ class Model:
                 if stream in (theta.left, theta.right) and bound & ({theta.left, theta.right} - {stream}):
                     step *= theta.selectivity
             looked_at = size / self.streams[stream].buckets if indexed else size
-            total += passed * looked_at * self.streams[stream].cost
+            costs[stream] = passed * looked_at * self.streams[stream].cost * self.rounds(origin)
             passed *= size * step
             bound.add(stream)
-        return total * self.rounds(origin)
+        return costs
 
     def cost(self, order: Sequence[int], *, naive: bool = False) -> float:
         """Comparisons per time unit of one global order.

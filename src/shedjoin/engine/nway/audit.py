@@ -84,6 +84,9 @@ def _check_numbers(plan: NPlan, st: Handle) -> None:
     for stream, window in enumerate(plan.windows):
         require(st["kind"][stream] == plan.kinds[stream], f"stream {stream} has another kind of window")
         require(st["window"][stream] == window.size, f"stream {stream} has another window")
+        mine = [number for number, index in enumerate(plan.indexes) if index.stream == stream]
+        indexed = (int(st["first_index"][stream]), int(st["end_index"][stream]))
+        require(indexed == (mine[0], mine[-1] + 1), f"stream {stream} has other indexes")
         require(st["factors"][stream] == plan.graph.factors(stream), f"stream {stream} has other factors")
     if plan.schedule is not None:
         known = [until.size for until in plan.schedule]
@@ -169,7 +172,8 @@ def _check_indexes(plan: NPlan, st: Handle) -> None:
 
 def _free_pieces(st: Handle, top: int) -> list[tuple[int, int]]:
     """The empty rings of all lists."""
-    ring, pieces = st.arrays["ring"], []
+    ring = st.arrays["ring"]
+    pieces: list[tuple[int, int]] = []
     for number, head in enumerate(st["free_ring"].tolist()):
         room = 2 << number
         while head != NONE:

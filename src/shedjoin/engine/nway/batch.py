@@ -118,7 +118,7 @@ def _check_size(name: str, came: int, size: int) -> None:
 
 
 def of_rows(table: Table, names: Sequence[str], columns: Columns, width: int) -> MultiBatch:
-    """Rows in the order given, with a column `stream` of names or numbers of streams.
+    """Rows in the order given, with a column `stream` of numbers of streams.
 
     A row needs the columns of its own stream only; what other streams' columns hold in it is not looked at.
     """

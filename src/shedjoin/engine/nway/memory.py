@@ -79,6 +79,8 @@ def allocate(plan: NPlan, how: NDArray[Any], seed: int) -> Handle:
     for stream, window in enumerate(plan.windows):
         st["kind"][stream] = plan.kinds[stream]
         st["window"][stream] = window.size
+        mine = [number for number, index in enumerate(plan.indexes) if index.stream == stream]
+        st["first_index"][stream], st["end_index"][stream] = mine[0], mine[-1] + 1
         st["factors"][stream] = plan.graph.factors(stream)
     if how[0]["weighed"]:
         for stream, table in enumerate(plan.tables):

@@ -180,7 +180,7 @@ def repack(settings, state, old):
     st["free_ring"][:] = NONE
     for number in range(st["indexes_room"]):
         index = mem.indexes(st, number)
-        which = number - _first_index(st, index["stream"])
+        which = number - st["first_index"][index["stream"]]
         for bucket in range(index["first"], index["first"] + index["many"]):
             b = mem.buckets(st, bucket)
             room = _fitting_room(b["count"]) if b["count"] > 0 else 0
@@ -194,15 +194,6 @@ def repack(settings, state, old):
             b["span"] = filled
 
 
-@inlined
-def _first_index(st, stream):
-    """The indexes of a stream stand side by side."""
-    number = 0
-    while mem.indexes(st, number)["stream"] != stream:
-        number += 1
-    return number
-
-
 @entry
 def redistribute(settings, state, old):
     """Put the tuples of the old buckets (those of `old`) into new ones, of which there are more. The arena has room."""
@@ -211,7 +202,7 @@ def redistribute(settings, state, old):
     st["free_ring"][:] = NONE
     for number in range(st["indexes_room"]):
         index, before = mem.indexes(st, number), mem.indexes(source, number)
-        which = number - _first_index(st, index["stream"])
+        which = number - st["first_index"][index["stream"]]
         for bucket in range(before["first"], before["first"] + before["many"]):
             b = mem.buckets(source, bucket)
             for k in range(b["span"]):

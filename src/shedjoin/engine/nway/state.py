@@ -119,6 +119,8 @@ _NUMBERS = (
 BY_STREAM = (
     "kind",
     "window",
+    "first_index",  # the indexes of a stream stand side by side
+    "end_index",
     "clock",
     "arrived",
     "before",  # rows that had arrived before this instant

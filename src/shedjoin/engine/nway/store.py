@@ -63,13 +63,12 @@ def set_bases(how, st):
 def lacks(how, st, io, i):
     """What the arena misses before a row can be stored; 0: nothing."""
     stream = mem.row_stream(io, i)
-    for number in range(st["indexes_room"]):
+    for number in range(st["first_index"][stream], st["end_index"][stream]):
         index = mem.indexes(st, number)
-        if index["stream"] == stream:
-            key = mem.row_attr(io, i * how["width"] + index["attr"]) if index["attr"] >= 0 else 0
-            need = rings.lacks(st, rings.bucket_of(index, key))
-            if need > 0:
-                return need
+        key = mem.row_attr(io, i * how["width"] + index["attr"]) if index["attr"] >= 0 else 0
+        need = rings.lacks(st, rings.bucket_of(index, key))
+        if need > 0:
+            return need
     return 0
 
 
@@ -91,13 +90,10 @@ def add(how, st, io, i, seq):
     card["tick"] = st["tick"]
     for a in range(how["width"]):
         mem.set_attr(st, x * how["width"] + a, mem.row_attr(io, i * how["width"] + a))
-    which = 0
-    for number in range(st["indexes_room"]):
-        index = mem.indexes(st, number)
-        if index["stream"] == stream:
-            key = mem.attr(st, x * how["width"] + index["attr"]) if index["attr"] >= 0 else 0
-            rings.append(st, rings.bucket_of(index, key), key, ts, seq, importance, x, how["spots"], which)
-            which += 1
+    for number in range(st["first_index"][stream], st["end_index"][stream]):
+        index, which = mem.indexes(st, number), number - st["first_index"][stream]
+        key = mem.attr(st, x * how["width"] + index["attr"]) if index["attr"] >= 0 else 0
+        rings.append(st, rings.bucket_of(index, key), key, ts, seq, importance, x, how["spots"], which)
     expiry.enter(st, x, stream, seq if st["kind"][stream] == ROW else ts)
     st["resident"][stream] += 1
     st["stored_bytes"][stream] += t["bytes"]
@@ -114,13 +110,10 @@ def discard(how, st, x):
     t = tuples.pool(st, x)
     stream = int(t["stream"])
     order.leave(how, st, x)
-    which = 0
-    for number in range(st["indexes_room"]):
-        index = mem.indexes(st, number)
-        if index["stream"] == stream:
-            key = mem.attr(st, x * how["width"] + index["attr"]) if index["attr"] >= 0 else 0
-            rings.remove(st, rings.bucket_of(index, key), x, how["spots"], which)
-            which += 1
+    for number in range(st["first_index"][stream], st["end_index"][stream]):
+        index, which = mem.indexes(st, number), number - st["first_index"][stream]
+        key = mem.attr(st, x * how["width"] + index["attr"]) if index["attr"] >= 0 else 0
+        rings.remove(st, rings.bucket_of(index, key), x, how["spots"], which)
     st["resident"][stream] -= 1
     expiry.leave(st, x, stream)
     st["stored_bytes"][stream] -= t["bytes"]

@@ -179,7 +179,7 @@ def _over_equal(rows: list[Row], *methods: str) -> dict[float, float]:
 
 def more_to_the_fast(rows: list[Row]) -> Finding:
     """Some allocation with more buckets for the larger window beats equal ones, whatever the number of buckets."""
-    ratios = _over_equal(rows, "5 to slow", "10 to slow", "by size")
+    ratios = _over_equal(rows, "5 to slow", "10 to slow", "by size", "by cost")
     told = ", ".join(f"{average:.0f}: {ratio:.2f}" for average, ratio in ratios.items())
     return Finding(f"times Equal, by average buckets: {told}", min(ratios.values()) > 1)
 

@@ -47,7 +47,7 @@ def parameters(scale: Scale) -> list[Params]:
             method=[plan],
             buckets=[1, 5],
             tau=[0, 5, 10],
-            rows=[3000 if scale.quick else 30_000],
+            rows=[12_000 if scale.quick else 30_000],
             seed=range(scale.seeds),
         )
     ]
