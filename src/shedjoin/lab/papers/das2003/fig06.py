@@ -33,7 +33,7 @@ def parameters(scale: Scale) -> list[Params]:
 FIGURE = Figure(
     paper="das2003",
     name="fig06",
-    title="Share of the output against skew, memory = window = 400",
+    title="Output as a share of OPT against skew, memory = window = 400",
     parameters=parameters,
     measure=measure,
     plot=Plot(

@@ -6,7 +6,7 @@ from shedjoin.lab.papers.das2003.synthetic import memory_sweep
 
 FIGURE = memory_sweep(
     "fig09",
-    "Share of the output against memory, domain 10",
+    "Output as a share of OPT against memory, domain 10",
     window=400,
     domain=10,
     skew=1.0,

@@ -6,7 +6,7 @@ from shedjoin.lab.papers.das2003.synthetic import memory_sweep
 
 FIGURE = memory_sweep(
     "fig10",
-    "Share of the output against memory, domain 50",
+    "Output as a share of OPT against memory, domain 50",
     window=400,
     domain=50,
     skew=1.0,

@@ -210,7 +210,7 @@ def odja_is_esja(rows: list[Row]) -> Finding:
     esja = {tuple(row[name] for name in same): number(row, "importance") for row in where(rows, method="ESJA")}
     odja = {tuple(row[name] for name in same): number(row, "importance") for row in where(rows, method="ODJA")}
     off = [abs(value / esja[place] - 1) for place, value in odja.items() if place in esja]
-    return Finding(f"{len(off)} runs, at most {max(off):.0e} apart", max(off) <= 1e-9)
+    return Finding(f"{len(off)} runs, at most {max(off):.1g} apart (relative)", max(off) <= 1e-9)
 
 
 class FasterThanEsja:
