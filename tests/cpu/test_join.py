@@ -139,7 +139,7 @@ def test_a_snapshot_of_another_join_is_refused() -> None:
         lambda a, _: a["age_rank"].__setitem__((0, 0), 99),
         lambda a, _: a["kind"].__setitem__(a["members"][0, 0], 99),
         lambda a, _: a["count"].__setitem__(1, 3),
-        lambda _, r: r.__setitem__("free_count", 0),
+        lambda _, r: r["free_count"].__setitem__((0, 0), 0),
         lambda _, r: r.__setitem__("entry_top", 10**9),
         lambda _, r: r.__setitem__("random", 0),
         lambda _, r: r.__setitem__("fraction", 7.0),

@@ -49,7 +49,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("figure", FIGURES, ids=by_name)
 def test_what_is_drawn_is_measured(figure: Figure, data: Path) -> None:
     params = figure.parameters(Scale(seeds=1, quick=True))
-    chosen = {str((one["method"], one.get("index"))): one for one in params}
+    names = ("method", "index", "shape", "window")
+    chosen = {str([one.get(name) for name in names]): one for one in params}
     rows = [row for one in chosen.values() for row in figure.measure(one, data)]
     drawn = figure.plot.derive(rows)
     assert drawn

@@ -45,7 +45,13 @@ def check_store(st: Handle) -> list[NDArray[np.int64]]:
     """The stored tuples of each stream, after making sure that every place that leads somewhere leads to something."""
     arrays = st.arrays
     pool = arrays["ts"].size
-    require(pool > 1 and all(arrays[name].size == pool for name in POOL), "the pool's columns differ in length")
+    require(
+        pool > 1
+        and pool % 2 == 0
+        and arrays["count"].size == pool // 2
+        and all(arrays[name].size == pool for name in POOL),
+        "the pool's columns differ in length",
+    )
     require(all(arrays[name].shape == (STREAMS, pool) for name in BY_STREAM), "members and heaps do not fit the pool")
     require(len({arrays[name].size for name in ITEMS}) == 1, "items and weights differ in length")
     require(len({arrays[name].size for name in ENTRIES}) == 1, "the entries' columns differ in length")
@@ -82,10 +88,12 @@ def _members(st: Handle, pool: int) -> list[NDArray[np.int64]]:
     counts = st["resident"]
     require(all(0 <= count < pool for count in counts), "more is stored than there is room for")
     members = [st.arrays["members"][stream, : counts[stream]] for stream in range(STREAMS)]
-    free = st.arrays["free"][: int(st["free_count"])] if 0 <= st["free_count"] < pool else np.empty(0, np.int64)
-    everyone = np.sort(np.concatenate((*members, free)))
-    require(np.array_equal(everyone, np.arange(1, pool)), "a place of the pool is neither free nor stored, or both")
     for stream, mine in enumerate(members):
+        spare = int(st["free_count"][stream])
+        require(0 <= spare < pool, "more is free than there is")
+        everyone = np.sort(np.concatenate((mine, st.arrays["free"][stream, :spare])))
+        fits = np.array_equal(everyone, np.arange(STREAMS + stream, pool, STREAMS))
+        require(fits, "a place of the pool is neither free nor stored, or both")
         require(np.array_equal(st.arrays["place"][mine], np.arange(mine.size)), "a tuple does not know its place")
         require((st.arrays["side"][mine] == stream).all(), "a tuple stands with the other stream")
     require((st.arrays["count"] == 0).all(), "a search was not finished")
@@ -156,7 +164,9 @@ def write_waiting(rows: Rows, places: NDArray[np.int64], prio: NDArray[np.float6
 def read_waiting(data: Any, st: Handle) -> tuple[Rows, NDArray[np.int64], NDArray[np.float64]]:
     """The rows in the queue from plain data, checked like any input."""
     try:
-        parts = {name: np.array(data[name], _TYPES.get(name, np.int64)) for name in (*_COLUMNS, *_VALUES)}
+        parts: dict[str, NDArray[Any]] = {
+            name: np.array(data[name], _TYPES.get(name, np.int64)) for name in (*_COLUMNS, *_VALUES)
+        }
         places = np.array(data["places"], np.int64).reshape(3, -1)
         prio = np.array(data["prio"], np.float64)
     except (KeyError, TypeError, ValueError, OverflowError) as reason:
@@ -176,5 +186,6 @@ def read_waiting(data: Any, st: Handle) -> tuple[Rows, NDArray[np.int64], NDArra
         mine = parts["stream"] == stream
         require(int(mine.sum()) == st["in_queue"][stream], "the queue's length is wrong")
         require(np.array_equal(np.sort(places[2][mine]), np.arange(mine.sum())), "the queue's bag is damaged")
-    rows = Rows(*(parts[name] for name in _COLUMNS), values=Values(*(parts[name] for name in _VALUES)))
+    values = Values(*(parts[name] for name in _VALUES))
+    rows = Rows(parts["stream"], parts["ts"], parts["importance"], parts["kind"], values)
     return rows, places, prio

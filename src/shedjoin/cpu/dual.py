@@ -213,6 +213,7 @@ class DualEngine:
         self._state = _allocate(join, seed)
         self._waiting = Batch.of()
         self._numbers = np.empty(0, np.int64)
+        self._known_speeds: dict[tuple[float, ...], float] = {}
 
     @classmethod
     def resume(cls, join: DualJoin, saved: bytes) -> DualEngine:
@@ -369,15 +370,25 @@ class DualEngine:
         probes, updates = join.speeds()
         entering = float(rates.sum())
         if join.front is True:
-            chances = join.distribution if join.distribution is not None else self._learned()
-            if chances is not None:
-                best = join.best_speed(chances, tuple(np.maximum(rates, 1e-9))).rows
+            best = self._best_speed(rates)
+            if best is not None:
                 st["front"] = max(0.0, 1.0 - best / entering)
                 entering = min(entering, best)
         elif join.front is not False:
             entering *= 1.0 - join.front
         if join.rear is True:
             st["rear"] = rear_share(entering, probes, updates)
+
+    def _best_speed(self, rates: NDArray[np.float64]) -> float | None:
+        """V_opt at these rates, computed once for rates that are about the same; None while nothing is known of the values."""
+        rounded = np.maximum(np.round(rates / (1.0 if self._join.timed else rates.sum()), 2), 1e-3)
+        if self._join.distribution is None:
+            chances = self._learned()
+            return None if chances is None else self._join.best_speed(chances, tuple(rounded)).rows
+        place = tuple(rounded.tolist())
+        if place not in self._known_speeds:
+            self._known_speeds[place] = self._join.best_speed(self._join.distribution, place).rows
+        return self._known_speeds[place]
 
     def _learned(self) -> Probabilities | None:
         """How often values are in the window-histograms; None while one of them is empty."""

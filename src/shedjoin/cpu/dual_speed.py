@@ -80,7 +80,7 @@ def partners(own: ArrayLike, other: ArrayLike, rows: float, *, timed: bool = Fal
     total = np.zeros(counts.size)
     for chance, share in zip(chances, weight, strict=True):
         total += share * (_poisson(counts, rows * chance) if timed else _binomial(counts, int(rows), chance))
-    return total / total.sum()
+    return np.asarray(total / total.sum())
 
 
 def best_speed(
@@ -134,10 +134,10 @@ def _binomial(counts: NDArray[np.int64], rows: int, chance: float) -> Numbers:
         return np.asarray(counts == (rows if chance >= 1.0 else 0), np.float64)
     logs = _log_factorials(rows)
     choose = logs[rows] - logs[counts] - logs[rows - counts]
-    return np.exp(choose + counts * np.log(chance) + (rows - counts) * np.log1p(-chance))
+    return np.asarray(np.exp(choose + counts * np.log(chance) + (rows - counts) * np.log1p(-chance)))
 
 
 def _poisson(counts: NDArray[np.int64], mean: float) -> Numbers:
     if mean <= 0.0:
         return np.asarray(counts == 0, np.float64)
-    return np.exp(counts * np.log(mean) - mean - _log_factorials(int(counts[-1]))[counts])
+    return np.asarray(np.exp(counts * np.log(mean) - mean - _log_factorials(int(counts[-1]))[counts]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,18 +57,18 @@ class Rows:
 
     def take(self, rows: NDArray[np.int64]) -> Rows:
         """Some of the rows, in the order given."""
-        parts = (self.stream, self.ts, self.importance, self.kind)
-        return Rows(*(part[rows] for part in parts), values=self.values.take(rows))  # type: ignore[arg-type]
+        return Rows(self.stream[rows], self.ts[rows], self.importance[rows], self.kind[rows], self.values.take(rows))
 
     @classmethod
     def joined(cls, first: Rows, second: Rows) -> Rows:
         """The rows of one after those of the other."""
-        parts = [
-            np.concatenate((getattr(first, field.name), getattr(second, field.name)))
-            for field in fields(cls)
-            if field.name != "values"
-        ]
-        return cls(*parts, values=Values.joined(first.values, second.values))
+        return cls(
+            np.concatenate((first.stream, second.stream)),
+            np.concatenate((first.ts, second.ts)),
+            np.concatenate((first.importance, second.importance)),
+            np.concatenate((first.kind, second.kind)),
+            Values.joined(first.values, second.values),
+        )
 
     @classmethod
     def none(cls) -> Rows:

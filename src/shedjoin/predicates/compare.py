@@ -7,7 +7,6 @@ from shedjoin.predicates.codes import (
     BAND,
     GREATER,
     GREATER_EQUAL,
-    INNER,
     LESS,
     LESS_EQUAL,
     OVERLAP,
@@ -34,33 +33,40 @@ def numbers_hold(code, bound, left, right):
 
 
 @kernel
-def sets_hold(code, bound, items, weights, at, size, others, other_weights, other_at, other_size, mine_is_left):
-    """A predicate on sets: mine are `items[at : at + size]`."""
+def inner_product(items, weights, at, size, others, other_weights, other_at, other_size):
+    """The weights of common items multiplied and summed, in the order of the items."""
+    product = 0.0
+    i, j = at, other_at
+    end, other_end = at + size, other_at + other_size
+    while i < end and j < other_end:
+        if items[i] == others[j]:
+            product += weights[i] * other_weights[j]
+            i += 1
+            j += 1
+        elif items[i] < others[j]:
+            i += 1
+        else:
+            j += 1
+    return product
+
+
+@kernel
+def sets_hold(code, bound, items, at, size, others, other_at, other_size, mine_is_left):
+    """A predicate on sets without weights: mine are `items[at : at + size]`."""
     if code == SAME and size != other_size:
         return False
     if code == OVERLAP and (size < bound or other_size < bound):
         return False
     common = 0
-    product = 0.0
     i, j = at, other_at
     end, other_end = at + size, other_at + other_size
     while i < end and j < other_end:
         mine, other = items[i], others[j]
-        if mine == other:
-            common += 1
-            product += weights[i] * other_weights[j]
-            i += 1
-            j += 1
-        elif mine < other:
-            i += 1
-        else:
-            j += 1
+        common += mine == other
+        i += mine <= other
+        j += other <= mine
     if code == OVERLAP:
         return common >= bound
-    if code == INNER:
-        return product >= bound
-    if code == SAME:
-        return common == size
-    if mine_is_left == (code == SUBSET):
+    if code == SAME or mine_is_left == (code == SUBSET):
         return common == size
     return common == other_size

@@ -10,7 +10,7 @@ from shedjoin.engine.jit import inlined, kernel
 from shedjoin.predicates import lists
 from shedjoin.predicates import state as mem
 from shedjoin.predicates.codes import BAND, FIRST_OF_SETS, INNER, LISTS, OVERLAP, SAME, SUBSET
-from shedjoin.predicates.compare import numbers_hold, sets_hold
+from shedjoin.predicates.compare import inner_product, numbers_hold, sets_hold
 from shedjoin.predicates.state import EMPTIES, NO_LIST, NOBODY
 
 #: Before every arrival, and after every one of the same time.
@@ -19,6 +19,8 @@ LAST_SEQ = 2**62
 #: A band that spans more buckets than this (numbers beyond the precision of a float) is scanned for.
 MOST_BUCKETS = 8
 _LARGEST_BUCKET = 2.0**62
+#: Common items are counted in a byte; the window is scanned for partners of a larger set.
+MOST_COUNTED = 254
 
 
 @inlined
@@ -53,9 +55,14 @@ def _scan(st, code, bound, stream, a, b, number, items, weights, at, size, n):
     for p in range(a, b):
         slot = slots[p]
         if slot != NOBODY:
-            if sets_hold(
-                code, bound, items, weights, at, size, others, other_weights, item_at[slot], item_len[slot], row_is_left
-            ):
+            if code == INNER:
+                holds = (
+                    inner_product(items, weights, at, size, others, other_weights, item_at[slot], item_len[slot])
+                    >= bound
+                )
+            else:
+                holds = sets_hold(code, bound, items, at, size, others, item_at[slot], item_len[slot], row_is_left)
+            if holds:
                 hits[n] = slot
                 n += 1
     return n
@@ -115,16 +122,16 @@ def _count(st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, siz
         if code == OVERLAP:
             for p in range(a, b):
                 slot = slots[p]
-                common = np.int64(counts[slot]) + 1
-                counts[slot] = common
+                common = np.int64(counts[slot >> 1]) + 1
+                counts[slot >> 1] = common
                 if common == need and slot != NOBODY:
                     hits[n] = slot
                     n += 1
         else:  # all items of the partner must be the row's
             for p in range(a, b):
                 slot = slots[p]
-                common = np.int64(counts[slot]) + 1
-                counts[slot] = common
+                common = np.int64(counts[slot >> 1]) + 1
+                counts[slot >> 1] = common
                 if common == lengths[slot] and slot != NOBODY:
                     hits[n] = slot
                     n += 1
@@ -136,7 +143,7 @@ def _count(st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, siz
         which = lists.find(st, stream, items[k])
         if which != NO_LIST:
             for p in range(lists.lower(st, which, lo_ts, lo_seq), lists.lower(st, which, hi_ts, hi_seq)):
-                counts[slots[p]] = 0
+                counts[slots[p] >> 1] = 0
     return n
 
 
@@ -165,9 +172,9 @@ def _multiply(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, weights, a
                     low = middle + 1
                 else:
                     high = middle
-            if counts[slot] == 0:
+            if counts[slot >> 1] == 0:
                 sums[slot] = 0.0
-                counts[slot] = 1
+                counts[slot >> 1] = 1
             sums[slot] += weights[k] * other_weights[low]
     for k in range(at, at + size):
         which = lists.find(st, stream, items[k])
@@ -175,8 +182,8 @@ def _multiply(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, weights, a
             continue
         for p in range(lists.lower(st, which, lo_ts, lo_seq), lists.lower(st, which, hi_ts, hi_seq)):
             slot = slots[p]
-            if counts[slot] != 0:
-                counts[slot] = 0
+            if counts[slot >> 1] != 0:
+                counts[slot >> 1] = 0
                 if sums[slot] >= bound:
                     hits[n] = slot
                     n += 1
@@ -196,11 +203,11 @@ def search(st, code, bound, index, stream, lo_ts, lo_seq, hi_ts, hi_seq, number,
             low, high = bucket(number - bound - slack, bound), bucket(number + bound + slack, bound)
             if high - low < MOST_BUCKETS:
                 return _band(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, number, low, high, n, effort)
-        elif code == OVERLAP:
+        elif code == OVERLAP and size <= MOST_COUNTED:
             return _count(st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, effort)
         elif code == INNER:
             return _multiply(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, weights, at, size, n, effort)
-        elif code >= FIRST_OF_SETS:
+        elif code >= FIRST_OF_SETS and (code == SAME or size <= MOST_COUNTED):
             row_inside = code == SAME or row_is_left == (code == SUBSET)
             if row_inside and size > 0:
                 return _shortest(

@@ -1,6 +1,7 @@
 """What is stored of two streams, as arrays behind one handle: tuples, their items, and lists of tuples in time order.
 
-One pool holds the tuples of both streams; place 0 is nobody's, so that an entry of a list can be struck out by pointing it there.
+One pool holds the tuples of both streams, the left one's at even places and the right one's at odd ones, so that half a place
+counts through one stream without gaps. Places 0 and 1 are nobody's: an entry of a list is struck out by pointing it to 0.
 Lists 0 and 1 hold all tuples of a stream, 2 and 3 those with an empty set; every other list belongs to a stream and an item
 (or to a bucket of numbers), and stands at the item's place in a hash table.
 """
@@ -31,22 +32,26 @@ POOL = {
     "prio": "f8",
     "heap_at": "i8",  # its place in the heap of its group
     "place": "i8",  # its place among the members of its stream; -1: not stored
-    "count": "u2",  # scratch of a search: common items so far
     "acc": "f8",
-    "free": "i8",
     "hit": "i8",  # scratch of a probe: the partners found
 }
+#: One for each two places: scratch of a search of one stream, common items so far. Small, to stay in the cache.
+COUNTS = {"count": "u1"}
 ITEMS = {"item": "i8", "weight": "f8"}
 LISTS = {"l_start": "i8", "l_cap": "i8", "l_head": "i8", "l_count": "i8"}
 TABLE = {"t_item": "i8", "t_tag": "i1"}  # tag 0: nobody; 1, 2: an item of stream 0, 1
 ENTRIES = {"e_ts": "i8", "e_seq": "i8", "e_slot": "i4"}
-BY_STREAM = {"members": "i8", "heap": "i8"}
-ARRAYS = {**POOL, **ITEMS, **LISTS, **TABLE, **ENTRIES, **BY_STREAM}
+BY_STREAM = {"members": "i8", "heap": "i8", "free": "i8"}
+ARRAYS = {**POOL, **COUNTS, **ITEMS, **LISTS, **TABLE, **ENTRIES, **BY_STREAM}
 
-_NUMBERS = ("free_count", "item_top", "item_live", "entry_top", "table_used", "dead")
+_NUMBERS = ("item_top", "item_live", "entry_top", "table_used", "dead")
 STORE_FIELDS = (
     [(name, "i8") for name in _NUMBERS]
-    + [("resident", "i8", (2,)), ("floor", "i8", (2,))]  # times below the floor of a stream are over
+    + [
+        ("resident", "i8", (2,)),
+        ("free_count", "i8", (2,)),
+        ("floor", "i8", (2,)),
+    ]  # times below the floor of a stream are over
     + pointers(*ARRAYS)
 )
 STORE_RECORD = np.dtype(STORE_FIELDS)
@@ -63,9 +68,9 @@ item_len_of = flat("item_len", "i8")
 prio_of = flat("prio", "f8")
 heap_at_of = flat("heap_at", "i8")
 place_of = flat("place", "i8")
-count_of = flat("count", "u2")
+count_of = flat("count", "u1")
 acc_of = flat("acc", "f8")
-free_of = flat("free", "i8")
+free_of = by_stream("free", "i8")
 hit_of = flat("hit", "i8")
 items_of = flat("item", "i8")
 weights_of = flat("weight", "f8")

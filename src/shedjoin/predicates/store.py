@@ -12,7 +12,7 @@ from shedjoin.predicates import lists
 from shedjoin.predicates import state as mem
 from shedjoin.predicates.codes import BAND, FIRST_OF_SETS, LISTS
 from shedjoin.predicates.search import bucket
-from shedjoin.predicates.state import EMPTIES, ENTRIES, FIXED_LISTS, ITEMS, NOBODY, POOL, TABLE
+from shedjoin.predicates.state import COUNTS, EMPTIES, ENTRIES, FIXED_LISTS, ITEMS, NOBODY, POOL, TABLE
 
 #: Arrays are never smaller.
 LEAST = 64
@@ -26,7 +26,7 @@ MORE_LISTS = 3
 @kernel
 def wanting(st, code, bound, index, stream, number, items, at, size):
     """What must grow before this row can be stored: ENOUGH if nothing."""
-    if st["free_count"] == 0:
+    if st["free_count"][stream] == 0:
         return MORE_POOL
     if code >= FIRST_OF_SETS and st["item_top"] + size > mem.items_of(st).size:
         return MORE_ITEMS
@@ -49,8 +49,8 @@ def wanting(st, code, bound, index, stream, number, items, at, size):
 @kernel
 def put(st, code, bound, index, stream, ts, seq, row, kind, importance, number, items, weights, at, size):
     """Store a row; there must be room. Returns its place in the pool."""
-    st["free_count"] -= 1
-    slot = mem.free_of(st)[st["free_count"]]
+    st["free_count"][stream] -= 1
+    slot = mem.free_of(st)[stream, st["free_count"][stream]]
     mem.ts_of(st)[slot] = ts
     mem.seq_of(st)[slot] = seq
     mem.row_of(st)[slot] = row
@@ -99,8 +99,8 @@ def release(st, stream, slot):
     place[slot] = -1
     st["resident"][stream] = last
     st["item_live"] -= mem.item_len_of(st)[slot]
-    mem.free_of(st)[st["free_count"]] = slot
-    st["free_count"] += 1
+    mem.free_of(st)[stream, st["free_count"][stream]] = slot
+    st["free_count"][stream] += 1
 
 
 @kernel
@@ -211,9 +211,9 @@ def allocate(st: Handle, never: int) -> None:
     st.hold(**{name: np.zeros(LEAST, kind) for name, kind in {**POOL, **ITEMS, **ENTRIES, **TABLE}.items()})
     st.hold(**{name: np.zeros(LEAST + FIXED_LISTS, kind) for name, kind in mem.LISTS.items()})
     st.hold(**{name: np.zeros((STREAMS, LEAST), kind) for name, kind in mem.BY_STREAM.items()})
+    st.hold(**{name: np.zeros(LEAST // 2, kind) for name, kind in COUNTS.items()})
     st.arrays["place"][:] = -1
-    st.arrays["free"][: LEAST - 1] = np.arange(LEAST - 1, 0, -1)
-    st["free_count"] = LEAST - 1
+    _add_free(st, STREAMS, LEAST)
     st["floor"] = never
     measure(st)
 
@@ -248,10 +248,18 @@ def _grow_pool(st: Handle) -> None:
         wide = np.zeros((STREAMS, new), kind)
         wide[:, :old] = st.arrays[name]
         st.hold(**{name: wide})
+    st.hold(**{name: np.zeros(new // 2, kind) for name, kind in COUNTS.items()})
     st.arrays["place"][old:] = -1
-    free = int(st["free_count"])
-    st.arrays["free"][free : free + old] = np.arange(new - 1, old - 1, -1)
-    st["free_count"] = free + old
+    _add_free(st, old, new)
+
+
+def _add_free(st: Handle, start: int, stop: int) -> None:
+    """Places from `start` to `stop` become free, the first of them to be taken first."""
+    for stream in range(STREAMS):
+        places = np.arange(start + stream, stop, STREAMS)[::-1]
+        free = int(st["free_count"][stream])
+        st.arrays["free"][stream, free : free + places.size] = places
+        st["free_count"][stream] = free + places.size
 
 
 def _repack(st: Handle, wanted: int) -> None:

@@ -103,7 +103,8 @@ def hashed(texts: pa.Array) -> NDArray[np.int64]:
     )  # fmt: skip
     if numbers.size == 0:
         return np.zeros(len(texts), np.int64)
-    return numbers[pc.fill_null(coded.indices, 0).to_numpy(zero_copy_only=False)]
+    places = np.asarray(pc.fill_null(coded.indices, 0).to_numpy(zero_copy_only=False), np.int64)
+    return np.asarray(numbers[places], np.int64)
 
 
 def _arrow(name: str, column: Any) -> pa.Array:

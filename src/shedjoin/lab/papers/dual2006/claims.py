@@ -22,7 +22,7 @@ def _speeds(rows: list[Row], *, beyond: float = 0.0) -> list[float]:
 def flat(rows: list[Row]) -> Finding:
     """DUAL's output beyond V_opt stays within 5% of its mean there."""
     levels = [mean(rows, "rate", method="DUAL", speed=speed).value for speed in _speeds(rows, beyond=1.0)]
-    off = max(abs(level / np.mean(levels) - 1.0) for level in levels)
+    off = max(abs(level * len(levels) / sum(levels) - 1.0) for level in levels)
     return Finding(f"within {100 * off:.1f}% of its mean", off <= 0.05)
 
 
