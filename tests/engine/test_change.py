@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +38,37 @@ def test_what_may_not_change_is_refused(name: str) -> None:
     assert engine.snapshot() == saved
     with pytest.raises(sj.SnapshotError, match=r"a join with another .* and the numbers of the policy may change"):
         replace(spec, policy=after).resume(saved)
+
+
+FORGED = (
+    [],
+    None,
+    "prob",
+    [3, 1, "x", 1, 0, 0, 1],
+    [3, 1, 10**400, 1, 0, 0, 1],
+    [3, 1, float("nan"), 1, 0, 0, 1],
+    [3, 1],
+)
+
+
+@pytest.mark.parametrize("numbers", FORGED, ids=str)
+def test_made_up_numbers_are_refused(numbers: Any) -> None:
+    spec = sj.JoinSpec(WINDOW, BUDGET, sj.Additive(1.0, 1.0, 1.0, "always", sj.Decayed(3.0)))
+    saved = spec.build().snapshot()
+    for name in ("policy", "estimator"):
+        with pytest.raises(sj.SnapshotError, match=f"the snapshot is of a join with another {name}"):
+            spec.resume(forged(saved, name, numbers))
+
+
+def forged(saved: bytes, name: str, value: Any) -> bytes:
+    """The snapshot with something else in its signature, and a checksum that fits."""
+    frame = struct.Struct("<8sIQ")
+    mark, version, length = frame.unpack_from(saved)
+    header = json.loads(saved[frame.size : frame.size + length])
+    header["signature"][name] = value
+    text = json.dumps(header).encode()
+    body = frame.pack(mark, version, len(text)) + text + saved[frame.size + length : -32]
+    return body + hashlib.blake2b(body, digest_size=32).digest()
 
 
 def test_half_lives_hold_from_the_change_on() -> None:

@@ -326,7 +326,7 @@ def test_on_spark_eight_shards_keep_to_the_cap_and_recall_what_one_does(spark: A
     batch = streams(4000, 400, "correlated", seed=6)
     for side, name in enumerate(("l", "r")):
         ts = pa.array(np.arange(4000), pa.timestamp("us", tz="UTC"))
-        write(tmp_path / name, pa.table({"k": batch.key[batch.stream == side], "ts": ts}), 3)
+        write(tmp_path / name, pa.table({"k": batch.key[batch.stream == side], "ts": ts}), 2)
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", "8")
     try:
@@ -346,7 +346,7 @@ def test_on_spark_eight_shards_keep_to_the_cap_and_recall_what_one_does(spark: A
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", partitions)
     found = spark.read.parquet(str(tmp_path / "out" / "metrics")).toArrow().to_pylist()
-    for number in range(3):
+    for number in range(2):
         rows = [row for row in found if row["batch"] == number]
         assert len(rows) == 8
         assert sum(row["resident_left"] for row in rows) <= 250

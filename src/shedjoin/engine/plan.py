@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -31,6 +30,7 @@ from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.window import Window
 
 STREAMS = 2
+FAR = 2.0**63
 Tables = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
@@ -198,8 +198,8 @@ class Plan:
 
 
 def _numbers(values: Any) -> list[Any]:
-    """What is a list of finite numbers; else an empty one."""
-    fits = isinstance(values, list) and all(type(value) in (int, float) and math.isfinite(value) for value in values)
+    """What is a list of numbers within reason; else an empty one."""
+    fits = isinstance(values, list) and all(type(one) in (int, float) and abs(one) < FAR for one in values)
     return values if fits else []
 
 

@@ -35,7 +35,7 @@ class Step:
 
 
 class Ledger:
-    """Steps in a directory.
+    """Steps in a directory, which nobody else writes to meanwhile: they are read once.
 
     Parameters
     ----------
@@ -48,6 +48,7 @@ class Ledger:
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
         self._path = path
+        self._known: dict[str, list[Step]] = {}
 
     def done(self) -> list[Step]:
         """The finished steps in order."""
@@ -76,10 +77,13 @@ class Ledger:
         text = json.dumps(asdict(step))
         frame = self._spark.createDataFrame([(text,)], "value string").coalesce(1)
         frame.write.mode("overwrite").text(f"{self._path}/{kind}/{step.name}")
+        self._known[kind] = [*(one for one in self._read(kind) if one.name != step.name), step]
 
     def _read(self, kind: str) -> list[Step]:
-        frame = read_if_there(self._spark, "text", f"{self._path}/{kind}")
-        return [] if frame is None else [_step(json.loads(row[0])) for row in frame.collect()]
+        if kind not in self._known:
+            frame = read_if_there(self._spark, "text", f"{self._path}/{kind}")
+            self._known[kind] = [] if frame is None else [_step(json.loads(row[0])) for row in frame.collect()]
+        return self._known[kind]
 
 
 def _step(data: dict[str, Any]) -> Step:

@@ -88,9 +88,9 @@ def refine(
     upto = last if upto is None else min(upto, last)
     if target is None:
         return _unstored(archive.upto(upto), upto)
-    ledger = Ledger(archive.left.sparkSession, f"{target}/_ledger")
     new = 0
     with alone_in(target):
+        ledger = Ledger(archive.left.sparkSession, f"{target}/_ledger")
         while (step := _next_step(ledger, upto)) is not None:
             new += _refine_step(archive.upto(step.upto), step, ledger, target)
         return _so_far(archive, ledger.done(), target, new)
