@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NamedTuple
 
 from shedjoin.batch import ROW_BYTES
@@ -553,7 +554,7 @@ class Twin:
             return []
         if self.budget.allocation == "variable":
             return [(STREAMS, self.budget.total)]
-        shares = self.budget.shares or (1.0, 1.0)
+        shares = [Fraction(str(share)) for share in self.budget.shares or (1, 1)]
         return [((i,), math.floor(self.budget.total * shares[i] / sum(shares))) for i in STREAMS]
 
     def shed(self, x: Stored, why: str) -> None:

@@ -53,10 +53,10 @@ ROWS = {"key": [1, 2, 1], "ts": [0, 1, 2]}
         (lambda: sj.Dgl(gain=0), ["Dgl.gain", "above 0"]),
         (lambda: sj.Additive(update="daily"), ["Additive.update", "arrival, always"]),
         (lambda: sj.Multiplicative(matches=math.nan), ["Multiplicative.matches", "nan"]),
-        (lambda: sj.Decayed(0), ["Decayed.half_life", "above 0"]),
+        (lambda: sj.Decayed(0), ["Decayed.half_life", "1e-06"]),
         (lambda: sj.CountMin(width=0), ["CountMin.width", "0"]),
         (lambda: sj.CountMin(depth=99), ["CountMin.depth", "99"]),
-        (lambda: sj.Table({1: -0.5}, {}), ["Table.left", "at least 0"]),
+        (lambda: sj.Table({1: -0.5}, {}), ["Table.left", "from 0", "-0.5"]),
         (lambda: sj.Table({}, {"a": 1}), ["Table.right", "whole-number keys"]),  # type: ignore[dict-item]
         (lambda: sj.Replay([0.5], [1]), ["Replay.left", "whole numbers"]),
         (lambda: sj.JoinSpec(TIME).build(seed=-1), ["seed", "-1"]),

@@ -18,6 +18,7 @@ LATEST = 2**53
 #: What a stored tuple takes in the engine's own arrays, rounded up; the default of the `bytes` column.
 ROW_BYTES = 192
 STREAMS = ("left", "right")
+_KINDS = (np.int64, np.int64, np.bool_, np.int64, np.float64, np.int64)
 
 Table = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names to arrays
 
@@ -35,6 +36,18 @@ class Batch:
     ts: NDArray[np.int64]
     importance: NDArray[np.float64]
     bytes: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name, kind in zip(self.__slots__, _KINDS, strict=True):
+            column = getattr(self, name)
+            if not isinstance(column, np.ndarray) or column.dtype != kind or column.ndim != 1:
+                raise InputError(
+                    f"Batch.{name} must be a flat array of {np.dtype(kind)}: make batches with Batch.of or Batch.rows"
+                )
+            if column.size != self.stream.size:
+                raise InputError(f"Batch.{name} has {column.size} rows where stream has {self.stream.size}")
+        if self.stream.size and not (self.stream.min() >= 0 and self.stream.max() < len(STREAMS)):
+            raise InputError("Batch.stream must be 0 (left) or 1 (right) in every row")
 
     def __len__(self) -> int:
         return int(self.stream.size)
@@ -82,6 +95,7 @@ class Batch:
         if null.any() or not np.isin(stream, (0, 1)).all():
             raise InputError("rows.stream must be 0 (left) or 1 (right) in every row")
         columns = _columns("rows", table, 0, 0)
+        _check_size("rows.stream", stream.size, len(columns))
         return Batch(stream, *columns.fields()[1:]).in_canonical_order()
 
     def fields(self) -> tuple[NDArray[Any], ...]:
@@ -122,10 +136,16 @@ def column_names(name: str, table: Table) -> list[str]:
     """The columns that a table has."""
     if isinstance(table, Mapping):
         return [str(column) for column in table]
+    names = None
     if isinstance(table, pa.Table | pa.RecordBatch):
-        return list(table.schema.names)
-    if hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        return [str(column) for column in table.columns]
+        names = list(table.schema.names)
+    elif hasattr(table, "columns") and hasattr(table, "__getitem__"):
+        names = [str(column) for column in table.columns]
+    if names is not None:
+        twice = next((column for column in names if names.count(column) > 1), None)
+        if twice is not None:
+            raise InputError(f"{name} has more than one column {twice!r}")
+        return names
     raise InputError(
         f"{name} must be an Arrow table, a DataFrame or a dict of arrays with a column 'key', not {type(table).__name__}"
     )
@@ -133,7 +153,9 @@ def column_names(name: str, table: Table) -> list[str]:
 
 def column_of(table: Table, column: str) -> Any:
     """One column of a table."""
-    return table.column(column) if isinstance(table, pa.Table | pa.RecordBatch) else table[column]
+    if isinstance(table, pa.Table | pa.RecordBatch):
+        return table.column(column)
+    return table[column]
 
 
 def _columns(name: str, table: Table, stream: int, first: int) -> Batch:
@@ -147,7 +169,7 @@ def _columns(name: str, table: Table, stream: int, first: int) -> Batch:
     row_bytes = np.full(size, ROW_BYTES, dtype=np.int64)
     if "ts" in names:
         ts = _without_null(f"{name}.ts", column_of(table, "ts"), size)
-        check_values(f"{name}.ts", ts, np.abs(ts) <= LATEST, "lie within +-2**53")
+        check_values(f"{name}.ts", ts, (ts >= -LATEST) & (ts <= LATEST), "lie within +-2**53")
     if "importance" in names:
         importance = floats(f"{name}.importance", column_of(table, "importance"), size)
         check_values(
@@ -173,7 +195,7 @@ def _arrow(name: str, values: Any) -> pa.Array:
         return values
     try:
         return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as reason:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as reason:
         raise InputError(f"{name} is not a column that can be read: {reason}") from None
 
 
@@ -187,11 +209,13 @@ def integers(name: str, values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool
     if pa.types.is_null(array.type):
         array = array.cast(pa.int64())
     if pa.types.is_timestamp(array.type):
-        array = array.cast(pa.timestamp("us")).cast(pa.int64())
+        try:
+            array = array.cast(pa.timestamp("us")).cast(pa.int64())
+        except pa.ArrowInvalid as reason:
+            raise InputError(f"{name} must be times in whole microseconds: {reason}") from None
     if not pa.types.is_integer(array.type):
-        raise InputError(
-            f"{name} must be a column of whole numbers, not {array.type}: hash or number other kinds of keys first"
-        )
+        other = ": hash or number other kinds of keys first" if name.endswith("key") else ""
+        raise InputError(f"{name} must be a column of whole numbers, not {array.type}{other}")
     null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
     try:
         filled = pc.fill_null(array, 0).cast(pa.int64())
@@ -216,7 +240,10 @@ def floats(name: str, values: Any, size: int) -> NDArray[np.float64]:
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
         raise InputError(f"{name} must be a column of numbers, not {array.type}")
     _check_size(name, len(array), size)
-    numbers = array.cast(pa.float64()).to_numpy(zero_copy_only=False)  # nulls become NaN
+    try:
+        numbers = array.cast(pa.float64()).to_numpy(zero_copy_only=False)  # nulls become NaN
+    except pa.ArrowInvalid as reason:
+        raise InputError(f"{name} must be numbers that a float can hold: {reason}") from None
     return np.array(numbers, dtype=np.float64)
 
 

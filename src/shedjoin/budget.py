@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
 
 from shedjoin.errors import SpecError
 
 ALLOCATIONS = ("fixed", "variable")
+
+#: Tuples are found by 32-bit numbers.
+BITS = {"tuples": 30, "bytes": 62}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,11 @@ class Budget:
             value = getattr(self, name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**62:
-                raise SpecError(f"Budget.{name} must be a whole number of at least 1, not {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2 ** BITS[name]:
+                raise SpecError(
+                    f"Budget.{name} must be a whole number of at least 1 and below 2**{BITS[name]}, not {value!r}"
+                )
+            object.__setattr__(self, name, int(value))
         if self.allocation not in ALLOCATIONS:
             raise SpecError(f"Budget.allocation must be one of {', '.join(ALLOCATIONS)}, not {self.allocation!r}")
         if self.shares is not None:
@@ -96,7 +105,9 @@ class Budget:
         shares = self.shares or (1.0,) * streams
         if len(shares) != streams:
             raise SpecError(f"Budget.shares has {len(shares)} numbers for {streams} streams: give one a stream")
-        caps = tuple(math.floor(self.total * share / sum(shares)) for share in shares)
+        # As they are written: a tenth is a tenth, not the float next to it.
+        parts = [Fraction(str(share)) for share in shares]
+        caps = tuple(math.floor(self.total * part / sum(parts)) for part in parts)
         for stream, cap in enumerate(caps):
             if cap < need:
                 raise SpecError(

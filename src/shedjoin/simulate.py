@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import STREAMS, Batch, Table
+from shedjoin.batch import LATEST, STREAMS, Batch, Table
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
 from shedjoin.engine.state import NEVER
@@ -102,8 +102,9 @@ def simulate(
     if late not in LATE:
         raise SpecError(f"late must be one of {', '.join(LATE)}, not {late!r}")
     for name, value in (("warmup", warmup), ("trace", trace)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
-            raise SpecError(f"{name} must be a whole number, not {value!r}")
+        unset = name == "warmup" and value is None
+        if not unset and (isinstance(value, bool) or not isinstance(value, int | np.integer) or abs(value) > LATEST):
+            raise SpecError(f"{name} must be a whole number within +-2**53, not {value!r}")
     if trace < 0:
         raise SpecError(f"trace must be 0 (never) or a number of instants, not {trace}")
     check_seed(seed)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.engine.codes import IMPORTANCE
@@ -75,7 +77,7 @@ class JoinSpec:
         tables = getattr(self.policy.estimator, "streams", None) or getattr(self.policy, "streams", None)
         if tables is not None and tables != STREAMS:
             raise SpecError(f"JoinSpec.policy {self.policy!r} is for {tables} streams, but this join has {STREAMS}")
-        if self.importance not in IMPORTANCE:
+        if not isinstance(self.importance, str) or self.importance not in IMPORTANCE:
             raise SpecError(f"JoinSpec.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
         _check_duration("lateness", self.lateness)
         if self.max_skew is not None:
@@ -91,7 +93,7 @@ class JoinSpec:
     def build(self, seed: int = 0) -> Engine:
         """A new engine. The same spec, seed and input give the same output."""
         check_seed(seed)
-        return Engine(self.plan(), seed)
+        return Engine(self.plan(), int(seed))
 
     def resume(self, snapshot: bytes) -> Engine:
         """Go on from `engine.snapshot()`. Budget and the numbers of the policy may be others; all else must be as it was."""
@@ -103,8 +105,9 @@ class JoinSpec:
         return Plan.of(self.windows, self.budget, self.policy, self.importance, self.lateness, self.max_skew)
 
     def with_budget(self, budget: Budget | None) -> JoinSpec:
-        """The same join within another budget."""
-        return replace(self, budget=budget)
+        """The same join within another budget. Where nothing was to be shed before, PROB decides."""
+        keeps = isinstance(self.policy, KeepAll) and budget is not None
+        return replace(self, budget=budget, policy=None if keeps else self.policy)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for TOML or JSON job files; `from_dict` reads it."""
@@ -139,7 +142,7 @@ class JoinSpec:
 
 def check_seed(seed: object) -> None:
     """A clear word when a seed is none."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
         raise SpecError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
 
 
@@ -171,6 +174,8 @@ def make_budget(data: Any) -> Budget:
         return Budget(tuples=data)
     only("budget", data, ["tuples", "bytes", "allocation", "shares"])
     shares = data.get("shares")
+    if shares is not None and not isinstance(shares, Sequence):
+        raise SpecError(f"budget.shares must be a list of numbers, one a stream, not {shares!r}")
     return Budget(**{**data, "shares": tuple(shares) if shares is not None else None})
 
 
@@ -195,7 +200,10 @@ def _estimator(data: Any) -> Estimator:
 
 
 def _with_whole_keys(table: Mapping[str, float]) -> dict[int, float]:
-    return {int(key): value for key, value in table.items()}
+    try:
+        return {int(key): value for key, value in table.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise SpecError(f"estimator: a table must give whole-number keys their weights, not {table!r}") from None
 
 
 def _named(what: str, data: Any, registry: Mapping[str, type[Any]]) -> tuple[type[Any], dict[str, Any]]:
@@ -203,7 +211,7 @@ def _named(what: str, data: Any, registry: Mapping[str, type[Any]]) -> tuple[typ
         raise SpecError(f"{what} must be a name or a table of settings with a name, not {data!r}")
     settings = {"name": data} if isinstance(data, str) else dict(data)
     name = settings.pop("name", None)
-    if name not in registry:
+    if not isinstance(name, str) or name not in registry:
         raise SpecError(f"{what} must be one of {', '.join(registry)}, not {name!r}")
     return registry[name], settings
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from shedjoin.errors import SpecError
 
 #: Beyond this, products of a lifetime and a weight could no longer be told apart in a float.
@@ -12,11 +14,12 @@ LONGEST = 2**50
 
 
 def _whole(name: str, value: object, why: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise SpecError(f"{name} must be a whole number, not {value!r} ({type(value).__name__})")
     if not 1 <= value < LONGEST:
-        raise SpecError(f"{name} must be at least 1 and below 2**50, not {value}: {why}")
-    return value
+        because = f": {why}" if value < 1 else ""
+        raise SpecError(f"{name} must be at least 1 and below 2**50, not {value}{because}")
+    return int(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class TimeWindow:
     kind: ClassVar[str] = "time"
 
     def __post_init__(self) -> None:
-        _whole("TimeWindow.length", self.length, "a window of no length holds no tuple")
+        length = _whole("TimeWindow.length", self.length, "a window of no length holds no tuple")
+        object.__setattr__(self, "length", length)
 
     @property
     def size(self) -> int:
@@ -61,7 +65,7 @@ class RowWindow:
     kind: ClassVar[str] = "row"
 
     def __post_init__(self) -> None:
-        _whole("RowWindow.rows", self.rows, "a window of no rows holds no tuple")
+        object.__setattr__(self, "rows", _whole("RowWindow.rows", self.rows, "a window of no rows holds no tuple"))
 
     @property
     def size(self) -> int:

@@ -31,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # as in `shedjoin lab list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it ends
         return 0
+    except (OSError, MemoryError) as problem:  # a path that cannot be written, a job that is too large
+        print(f"shedjoin: {problem or 'not enough memory'}", file=sys.stderr)
     except KeyboardInterrupt:
         print("shedjoin: interrupted", file=sys.stderr)
         return 130

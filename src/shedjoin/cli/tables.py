@@ -122,8 +122,6 @@ def join_spec(join: Table, importance: str = "min") -> JoinSpec:
     window = parse_window(join.sides("window"), argument=join.path("window"))
     budget = parse_budget(join.get("budget"), allocation=join.get("allocation"), argument=join.path("budget"))
     policy = parse_policy(join.get("policy"), argument=join.path("policy"))
-    if budget is None and policy is not None and policy.name != "keep_all":
-        policy = None  # nobody has to go
     lateness = parse_duration(join.get("lateness") or 0, argument=join.path("lateness"))
     skew = join.get("max_skew")
     max_skew = None if skew is None else parse_duration(skew, argument=join.path("max_skew"))

@@ -12,7 +12,7 @@ from shedjoin.batch import LATEST, Batch, Table
 from shedjoin.budget import Budget
 from shedjoin.engine import audit, change, loop, memory, snapshot
 from shedjoin.engine.clocks import advance_clocks
-from shedjoin.engine.handle import STREAMS, Handle
+from shedjoin.engine.handle import STREAMS, Handle, Unique
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.plan import Plan, PolicyLike
 from shedjoin.engine.state import COUNTERS, IO_RECORD, NEVER, ROW_ARRAYS, SHED_RECORD
@@ -23,7 +23,7 @@ CHUNK = 1 << 17
 Clocks = Sequence[int | None]
 
 
-class Engine:
+class Engine(Unique):
     """One running join. Made by `JoinSpec.build` or `JoinSpec.resume`.
 
     Everything between two pushes is in `snapshot()`; nothing depends on how the input was cut into pushes at instant
@@ -104,13 +104,16 @@ class Engine:
         """
         if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
             raise SpecError(f"limit must be a whole number of at least 1, not {limit!r}")
+        if not isinstance(batch, Batch):
+            raise InputError(
+                f"push takes a Batch (Batch.of, Batch.rows), or tables as left= and right=, not {type(batch).__name__}"
+            )
         told = _checked_clocks(clocks)
         self._check_idle()
         self._check_schedule(batch)
         return self._chunks(batch, int(limit), told, emit)
 
     def _chunks(self, batch: Batch, limit: int, clocks: tuple[int, int] | None, emit: bool) -> Iterator[Output]:
-        self._busy = True
         before = self._totals()
         for pairs, shed, last in self._run(batch, limit, emit):
             shed = self._pending + shed
@@ -262,7 +265,10 @@ class Engine:
 
     def _check_idle(self) -> None:
         if self._busy:
-            raise InputError("this engine has rows that are not run yet: take all pieces of the last `chunks` first")
+            raise InputError(
+                "this engine is in the middle of a push: take all pieces of the last `chunks` first; after an interruption go on "
+                "from the last snapshot"
+            )
 
     def _run(self, batch: Batch, limit: int, emit: bool) -> Iterator[tuple[Pairs, list[NDArray[Any]], bool]]:
         """Pairs and shed records as they come, and whether these are the last."""
@@ -271,6 +277,7 @@ class Engine:
             how = how.copy()
             how["emit"] = 0
         io = self._traffic(batch, pairs=limit if how[0]["emit"] else 1)
+        self._busy = True  # from here on rows are on their way
         shed: list[NDArray[Any]] = []
         need = -1
         while need != loop.DONE:
@@ -322,7 +329,7 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 def _checked_clocks(clocks: Clocks | None) -> tuple[int, int] | None:
     if clocks is None:
         return None
-    told = tuple(NEVER if clock is None else clock for clock in clocks)
+    told = tuple(NEVER if clock is None else clock for clock in clocks) if isinstance(clocks, Sequence) else ()
     whole = all(isinstance(clock, int | np.integer) and not isinstance(clock, bool) for clock in told)
     if len(told) != STREAMS or not whole or not all(clock == NEVER or abs(clock) <= LATEST for clock in told):
         raise InputError(

@@ -26,7 +26,14 @@ STREAMS = 2
 Accessor = Callable[[Any], Any]
 
 
-class Handle:
+class Unique:
+    """What holds addresses of arrays cannot be copied: the copy would work on the memory of the original."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:  # copy, deepcopy and pickle all come here
+        raise TypeError(f"{type(self).__name__} cannot be copied or pickled: take its snapshot() and resume that")
+
+
+class Handle(Unique):
     """Numbers and arrays that kernels work on."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:

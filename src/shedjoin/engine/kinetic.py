@@ -27,7 +27,8 @@ def _first_doubt(fall, at_low, at_high, time):
     # The guard covers every rounding between here and there, so that a float comparison never surprises.
     lead = (at_high - at_low) - 8.0 * EPSILON * abs(at_high)
     steps = lead / (fall if fall > 0.0 else 1.0) * (1.0 - 4.0 * EPSILON)
-    doubt = time + math.ceil(min(max(steps, 1.0), FAR))
+    # What is too large for a float gives no number (NaN): then look again at once.
+    doubt = time + math.ceil(min(steps if steps > 1.0 else 1.0, FAR))
     return doubt if fall > 0.0 else SURE
 
 

@@ -45,8 +45,6 @@ cumulated = flat("cumulated", np.float64)  # cumulative priorities, scaled
 until0 = flat("until0", np.int64)  # Replay's schedule
 until1 = flat("until1", np.int64)
 
-fetch_bucket = fetcher("buckets", np.int32)
-fetch_key = fetcher("keys", KEY_RECORD)
 fetch_sides = fetcher("sides", SIDES_RECORD)
 fetch_tuple = fetcher("pool", TUPLE_RECORD)
 fetch_cumulated = fetcher("cumulated", np.float64)

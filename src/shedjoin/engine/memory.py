@@ -33,13 +33,15 @@ Arrays = dict[str, NDArray[Any]]
 Shapes = dict[str, tuple[int, ...]]
 #: The pool, the table of keys and the ring of expiry are never smaller, and always a power of two.
 LEAST = 1024
+#: Room for this much of a budget is made at once, for more as it is needed: a cap is no forecast.
+AT_ONCE = 1 << 14
 
 
 def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
     """The empty memory of a new join."""
     known = sum(table[0].size for table in plan.tables if table is not None)
     capped = plan.budget.tuples or 0 if plan.budget is not None else 0
-    tuples, keys = power_of_two(LEAST + capped), power_of_two(LEAST + known)
+    tuples, keys = power_of_two(LEAST + min(capped, AT_ONCE)), power_of_two(LEAST + known)
     st = Handle(STATE_RECORD)
     st.hold(**_pool_arrays(how, tuples, plan.lateness > 0), **_key_arrays(how, keys), **_heap_arrays(how, tuples, keys))
     until = plan.schedule or (np.zeros(1, np.int64), np.zeros(1, np.int64))

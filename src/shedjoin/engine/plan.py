@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -18,7 +19,9 @@ from shedjoin.engine.codes import (
     KEY,
     LIFE,
     LOGSUM,
+    PRODUCT,
     ROW,
+    SCHEDULE,
     SETTINGS_RECORD,
     SUM,
     TABLE,
@@ -50,6 +53,27 @@ class PolicyLike(Protocol):
     def schedule(self) -> tuple[NDArray[np.int64], ...] | None: ...
 
 
+def check_order(order: Order, schedule: object) -> None:
+    """See that kernels know what to do with an order; they would not say."""
+    what = f"the policy's order {order!r}"
+    if order.organisation not in range(KEEP, SCHEDULE + 1) or order.combine not in (SUM, PRODUCT, LOGSUM):
+        raise SpecError(f"{what} has an organisation or a way to combine that there is not: see shedjoin.engine.codes")
+    if (order.organisation == SCHEDULE) != (schedule is not None):
+        raise SpecError(f"{what} and its schedule() do not fit: SCHEDULE needs one, and nothing else takes one")
+    if not all(math.isfinite(number) for number in order) or not (order.gain >= 0 and 0 < order.loss <= 1):
+        raise SpecError(f"{what} must have finite numbers, a gain of at least 0 and a loss above 0 and at most 1")
+    if (
+        order.organisation == KEY
+        and order.combine == PRODUCT
+        and (order.importance not in (0, 1) or order.matches != 1 or order.life != 0)
+    ):
+        raise SpecError(
+            f"{what}: KEY with PRODUCT is importance (0 or 1) x matches (1); for other exponents combine by LOGSUM"
+        )
+    if order.organisation == LIFE and order[1:5] != (PRODUCT, 0, 1, 1):
+        raise SpecError(f"{what}: LIFE is matches x life, and has no other numbers")
+
+
 @dataclass(frozen=True)
 class Plan:
     """The engine's own view of a join."""
@@ -75,14 +99,16 @@ class Plan:
         max_skew: int | None,
     ) -> Plan:
         estimator = policy.estimator
+        order, schedule = policy.order(), policy.schedule()
+        check_order(order, schedule)
         return cls(
             windows=windows,
             budget=budget,
-            order=policy.order(),
+            order=order,
             # Policies that ask no estimator still need weights to read: an empty table.
             weigher=estimator.weigher() if estimator is not None else Weigher(TABLE),
             tables=(estimator.table(0), estimator.table(1)) if estimator is not None else (None, None),
-            schedule=policy.schedule(),
+            schedule=schedule,
             importance=importance,
             lateness=lateness,
             max_skew=max_skew,

@@ -12,6 +12,9 @@ from shedjoin.engine.codes import TABLE, Weigher
 from shedjoin.errors import SpecError
 from shedjoin.estimators.base import Estimator
 
+#: A weight times a lifetime must still be a number.
+HEAVIEST = 1e250
+
 Weights = Mapping[int, float] | Sequence[float] | NDArray[np.float64] | NDArray[np.int64]
 
 
@@ -81,7 +84,11 @@ class Table(Estimator):
 
 def _side(name: str, weights: Weights) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     try:
+        if hasattr(weights, "to_dict"):  # a pandas Series: its index is the keys
+            weights = weights.to_dict()
         if isinstance(weights, Mapping):
+            if not all(isinstance(key, int | np.integer) for key in weights):
+                raise TypeError("a key is no whole number")
             keys = np.array(list(weights.keys()), dtype=np.int64)
             values = np.array(list(weights.values()), dtype=np.float64)
         else:
@@ -91,8 +98,9 @@ def _side(name: str, weights: Weights) -> tuple[NDArray[np.int64], NDArray[np.fl
         raise SpecError(f"Table.{name} must map whole-number keys to numbers: {reason}") from None
     if values.ndim != 1:
         raise SpecError(f"Table.{name} must be one-dimensional, not of shape {values.shape}")
-    if not np.all(np.isfinite(values) & (values >= 0)):
-        raise SpecError(f"Table.{name} must hold finite numbers of at least 0, not {values[~(values >= 0)][:1]}")
+    fits = (values >= 0) & (values <= HEAVIEST)
+    if not fits.all():
+        raise SpecError(f"Table.{name} must hold numbers from 0 to {HEAVIEST:g}, not {values[~fits][0]}")
     order = np.argsort(keys, kind="stable")
     return keys[order], values[order]
 

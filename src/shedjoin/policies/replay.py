@@ -74,11 +74,15 @@ class Replay(Policy):
 
 
 def _times(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    times = np.asarray(values)
+    try:
+        times = np.asarray(values)
+    except ValueError as reason:
+        raise SpecError(f"Replay.{name} must be whole numbers, one a row: {reason}") from None
     if times.size == 0:
         times = times.astype(np.int64)
     if times.ndim != 1 or times.dtype.kind not in "iu":
         raise SpecError(f"Replay.{name} must be whole numbers, one a row, not {times.dtype} of shape {times.shape}")
-    if times.size and np.abs(times).max() > 2**53:
-        raise SpecError(f"Replay.{name} must lie within +-2**53, not {times[np.abs(times).argmax()]}")
+    far = (times < -(2**53)) | (times > 2**53)
+    if far.any():
+        raise SpecError(f"Replay.{name} must lie within +-2**53, not {times[far][0]}")
     return times.astype(np.int64)
