@@ -47,9 +47,11 @@ test: $(READY) ## lint, types, import layers, doctests, tests; twice: compiled a
 	$(call say,all good)
 
 .PHONY: bench
-bench: $(READY) ## tuples/s of every policy, and joins on sets
+bench: $(READY) ## tuples/s of every policy; joins on sets; the join on Spark beside Spark's own
 	@$(BIN)/python benchmarks/policies.py
 	@$(BIN)/python benchmarks/predicates.py
+	@$(BIN)/shedjoin check
+	@$(BIN)/python benchmarks/spark_join.py --page docs/benchmarks-spark.md
 
 .PHONY: lab
 lab: $(READY) ## run the papers experiments, draw the figures, check the claims

@@ -3,7 +3,7 @@
 Each system runs in a process of its own (with its JVM and Python workers); ours keeps its state in RocksDB, Spark's own
 join runs once with the in-memory state store and once with RocksDB.
 
-    python benchmarks/spark_join.py --rows 1000000 --batches 2
+    python benchmarks/spark_join.py --cases large --rows 1000000 --batches 2
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,32 @@ import pyarrow.parquet as pq
 
 MILLISECOND = 1000
 SYSTEMS = ("shedjoin", "spark-memory", "spark-rocksdb")
+HEAP = "6g"
+#: Rows in the window (of both streams) with which the cost of a micro-batch is measured.
+GROWTH = [10_000, 100_000, 1_000_000]
+HEAD = """# Benchmarks on Spark
+
+Written by `make bench`; every table is from one run, all systems on the same files and with the same sink. Ratios, not times:
+machines differ. Memory is that of the whole process tree (JVM and Python workers), shared pages counted once.
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workload."""
+
+    name: str
+    title: str
+    rows: int  # a stream
+    batches: int
+    keys: int = 20_000
+    window: int = 10_000_000  # microseconds
+
+
+CASES = {
+    "large": Case("large", "Large micro-batches", 1_500_000, 3),
+    "small": Case("small", "Small micro-batches", 120_000, 12),
+}
 
 
 def make(folder: Path, rows: int, keys: int, batches: int) -> None:
@@ -35,22 +63,25 @@ def make(folder: Path, rows: int, keys: int, batches: int) -> None:
         ts = pa.array(np.arange(rows, dtype=np.int64) * MILLISECOND, pa.timestamp("us", tz="UTC"))
         table = pa.table({"k": key.astype(np.int64), f"ts_{name}": ts, name: np.arange(rows)})
         (folder / name).mkdir(parents=True)
-        edges = np.linspace(0, rows, batches + 1).astype(int).tolist()
-        for place in range(batches):
-            path = folder / name / f"{place:05}.parquet"
-            pq.write_table(table.slice(edges[place], edges[place + 1] - edges[place]), path)
-            os.utime(path, (1_600_000_000 + place,) * 2)
+        write_files(folder / name, table, np.linspace(0, rows, batches + 1).astype(int).tolist())
 
 
-def run(system: str, folder: Path, window: int) -> dict[str, Any]:
-    """One system, in this process."""
+def write_files(folder: Path, rows: pa.Table, edges: list[int]) -> None:
+    """One file a micro-batch, in an order that Spark keeps."""
+    for place, (start, end) in enumerate(pairwise(edges)):
+        path = folder / f"{place:05}.parquet"
+        pq.write_table(rows.slice(start, end - start), path)
+        os.utime(path, (1_600_000_000 + place,) * 2)
+
+
+def spark_session(system: str) -> Any:
+    """All systems have the same, but for their state stores."""
     import warnings
 
     warnings.simplefilter("ignore")
     from pyspark.sql import SparkSession
-    from pyspark.sql import functions as fn
 
-    from shedjoin.spark import session, shed_join
+    from shedjoin.spark import session
 
     cores = os.cpu_count() or 1
     builder = (
@@ -58,7 +89,7 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "8g")
+        .config("spark.driver.memory", HEAP)
         .config("spark.sql.shuffle.partitions", str(cores))
         .config("spark.sql.session.timeZone", "UTC")
     )
@@ -67,10 +98,23 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
         builder = builder.config("spark.sql.streaming.stateStore.providerClass", hdfs)
     spark = session(builder)
     spark.sparkContext.setLogLevel("OFF")
-    sides = []
-    for name in ("left", "right"):
-        schema = spark.read.parquet(str(folder / name)).schema
-        sides.append(spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / name)))
+    return spark
+
+
+def stream_of(spark: Any, folder: Path) -> Any:
+    """The files of a folder, one a micro-batch."""
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def run(system: str, folder: Path, window: int) -> dict[str, Any]:
+    """One system, in this process."""
+    from pyspark.sql import functions as fn
+
+    from shedjoin.spark import shed_join
+
+    spark = spark_session(system)
+    sides = [stream_of(spark, folder / name) for name in ("left", "right")]
     if system == "shedjoin":
         joined = shed_join(*sides, on="k", time=("ts_left", "ts_right"), window=window, cache=None)
     else:
@@ -128,43 +172,154 @@ def _memory(pid: int) -> int:
     return 0
 
 
+def measured(folder: Path, case: Case, systems: list[str]) -> list[dict[str, Any]]:
+    """One row a system, all on the same files."""
+    make(folder, case.rows, case.keys, case.batches)
+    rows = []
+    for system in systems:
+        print(f"{case.name}: {system}", flush=True)
+        command = [sys.executable, __file__, "--one", system, "--folder", str(folder), "--window", str(case.window)]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        peak = peak_of(process)
+        if process.returncode:
+            raise SystemExit(f"{system} failed; run it alone to see why: {' '.join(command)}")
+        found = json.loads((folder / f"{system}.json").read_text())
+        first = found["batches"][0]
+        each = 2 * case.rows / case.batches
+        rows.append(
+            {
+                "case": case.name,
+                "peak": peak,
+                **found,
+                "speed": 2 * case.rows / found["seconds"],
+                # The first micro-batch starts workers and warms the JVM up.
+                "steady": (2 * case.rows - each) / (found["seconds"] - first),
+            }
+        )
+    if len({(row["results"], row["hash"]) for row in rows}) > 1:
+        raise SystemExit(f"{case.name}: the outputs differ")
+    return rows
+
+
+def table(case: Case, rows: list[dict[str, Any]]) -> str:
+    """As Markdown."""
+    each = 2 * case.rows // case.batches
+    lines = [
+        f"## {case.title}",
+        "",
+        f"{2 * case.rows:,} rows in {case.batches} micro-batches of {each:,}, window {case.window / 1e6:g} s, {case.keys:,} keys "
+        f"({rows[0]['results']:,} results, the same of all systems).",
+        "",
+        "| system | rows/s, after the first micro-batch | rows/s, start included | shedjoin is | peak memory |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        times = "" if row is rows[0] else f"{rows[0]['steady'] / row['steady']:.1f} x as fast"
+        name = {"shedjoin": "shed_join"}.get(row["system"], f"Spark's join, {row['system'].partition('-')[2]} state")
+        lines.append(f"| {name} | {row['steady']:,.0f} | {row['speed']:,.0f} | {times} | {row['peak'] / 1e9:.2f} GB |")
+    return "\n".join(lines) + "\n"
+
+
+def growth(folder: Path, windows: list[int]) -> str:
+    """What a micro-batch costs and writes when the window is longer, as Markdown."""
+    lines = [
+        "## A longer window",
+        "",
+        "shed_join alone, 10,000 new rows a micro-batch (all with keys of their own among 200,000), once the window is full: the",
+        "median micro-batch, how long its shards worked, and what they wrote to the state store.",
+        "",
+        "| rows in the window | micro-batch | work of the shards | written to the state store |",
+        "| ---: | ---: | ---: | ---: |",
+    ]
+    for window in windows:
+        print(f"window of {window:,} rows", flush=True)
+        command = [sys.executable, __file__, "--one", "growth", "--folder", str(folder), "--window", str(window)]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        found = json.loads((folder / f"growth-{window}.json").read_text())
+        lines.append(
+            f"| {window:,} | {found['batch']:.2f} s | {found['seconds']:.3f} s | {found['written'] / 1e6:.2f} MB |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def run_growth(folder: Path, window: int) -> dict[str, float]:
+    """Fill a window, then push small micro-batches."""
+    from shedjoin.spark import start
+
+    spark = spark_session("shedjoin")
+    small, count = 5_000, 14
+    home = folder / f"growth-{window}"
+    fill = window // 2
+    frames = []
+    for number, name in enumerate(("left", "right")):
+        random = np.random.default_rng(number)
+        (home / name).mkdir(parents=True)
+        edges = [0, *(fill + small * np.arange(count + 1)).tolist()]
+        key = random.integers(0, 200_000, edges[-1])
+        ts = pa.array(np.arange(edges[-1], dtype=np.int64) * MILLISECOND, pa.timestamp("us", tz="UTC"))
+        rows = pa.table({"k": key, f"ts_{name}": ts, name: np.arange(edges[-1])})
+        write_files(home / name, rows, edges)
+        frames.append(stream_of(spark, home / name))
+    query = start(
+        *frames,
+        output=home / "out",
+        trigger={"availableNow": True},
+        on="k",
+        time=("ts_left", "ts_right"),
+        window=fill * MILLISECOND,
+    )
+    query.awaitTermination()
+    took = [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress if one["numInputRows"]]
+    metrics = spark.read.parquet(str(home / "out" / "metrics")).where("batch >= 4").groupBy("batch")
+    shards = metrics.agg({"seconds": "max", "state_bytes": "sum"}).toArrow().to_pydict()
+    spark.stop()
+    return {
+        "batch": float(np.median(took[4:])),
+        "seconds": float(np.median(shards["max(seconds)"])),
+        "written": float(np.mean(shards["sum(state_bytes)"])),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="rows a stream")
-    parser.add_argument("--keys", type=int, default=20_000)
-    parser.add_argument("--window", type=int, default=10_000_000, help="microseconds")
-    parser.add_argument("--batches", type=int, default=2)
+    parser.add_argument("--cases", nargs="+", default=[*CASES, "growth"], choices=[*CASES, "growth"])
+    parser.add_argument("--rows", type=int, help="rows a stream, in place of those of the case")
+    parser.add_argument("--batches", type=int, help="micro-batches, in place of those of the case")
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
+    parser.add_argument("--page", type=Path, help="where the page of results goes (default: it is only printed)")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--window", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.one == "growth":
+        (given.folder / f"growth-{given.window}.json").write_text(json.dumps(run_growth(given.folder, given.window)))
+        return
     if given.one:
         found = run(given.one, given.folder, given.window)
         (given.folder / f"{given.one}.json").write_text(json.dumps(found))
         return
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        make(folder, given.rows, given.keys, given.batches)
-        rows = []
-        for system in given.systems:
-            command = [sys.executable, __file__, "--one", system, "--folder", name, "--window", str(given.window)]
-            process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-            peak = peak_of(process)
-            if process.returncode:
-                raise SystemExit(f"{system} failed; run it alone to see why: {' '.join(command)}")
-            rows.append({**json.loads((folder / f"{system}.json").read_text()), "peak": peak})
-    print(f"{2 * given.rows:,} rows, {given.batches} micro-batches, window {given.window / 1e6:g} s")
-    print(f"{'system':<14} {'rows/s':>10} {'seconds':>8} {'peak GB':>8} {'results':>12}  last batches (s)")
-    for row in rows:
-        last = " ".join(f"{one:.1f}" for one in row["batches"][-3:])
-        speed = 2 * given.rows / row["seconds"]
-        print(
-            f"{row['system']:<14} {speed:>10,.0f} {row['seconds']:>8.1f} {row['peak'] / 1e9:>8.2f} {row['results']:>12,}  {last}"
-        )
-    if len({(row["results"], row["hash"]) for row in rows}) > 1:
-        raise SystemExit("the outputs differ")
-    for row in rows[1:]:
-        print(f"shedjoin is {row['seconds'] / rows[0]['seconds']:.1f} x as fast as {row['system']}")
+    warm_up()
+    parts = []
+    for name in given.cases:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            if name == "growth":
+                parts.append(growth(folder, GROWTH))
+            else:
+                case = replace(
+                    CASES[name], **{key: getattr(given, key) for key in ("rows", "batches") if getattr(given, key)}
+                )
+                parts.append(table(case, measured(folder, case, given.systems)))
+        print("\n" + parts[-1], flush=True)
+    if given.page is not None:
+        given.page.write_text("\n".join([HEAD, *parts]))
+        print(f"written: {given.page}")
+
+
+def warm_up() -> None:
+    """Kernels are compiled once in the life of a version; that is not what is measured."""
+    code = "import shedjoin as sj; sj.JoinSpec(window=sj.TimeWindow(2)).build().push(left={'key': [1]}, right={'key': [1]})"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 if __name__ == "__main__":

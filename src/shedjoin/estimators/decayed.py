@@ -10,6 +10,9 @@ from shedjoin.engine.codes import DECAYED, Weigher
 from shedjoin.errors import SpecError
 from shedjoin.estimators.base import Estimator
 
+#: Counts are scaled down every 512 half-lives: shorter ones would make that the main work of a pause.
+LEAST = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class Decayed(Estimator):
@@ -24,8 +27,8 @@ class Decayed(Estimator):
 
     def __post_init__(self) -> None:
         value = self.half_life
-        if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
-            raise SpecError(f"Decayed.half_life must be a number above 0, in the unit of ts, not {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not LEAST <= value < math.inf:
+            raise SpecError(f"Decayed.half_life must be a number from {LEAST:g} on, in the unit of ts, not {value!r}")
         object.__setattr__(self, "half_life", float(value))
 
     def weigher(self) -> Weigher:
