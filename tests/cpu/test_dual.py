@@ -164,14 +164,13 @@ def output_rate(
     return engine.counters["matches"] / ((engine.reached - warmup) / TICKS), engine
 
 
-@pytest.mark.parametrize(("skew", "near"), [(0.0, 0.03), (1.0, 0.1)])
-def test_the_best_speed_measured_is_near_the_best_speed_computed(skew: float, near: float) -> None:
-    """Rear-shedding alone at speeds 3% apart. With skew the measured best is a little slower than V_opt: rows are ranked among
-    the 200 of an aux-window, which loses a little more output the more is shed."""
+@pytest.mark.parametrize("skew", [0.0, 1.0])
+def test_the_best_speed_measured_is_the_best_speed_computed(skew: float) -> None:
+    """Rear-shedding alone at speeds 3% apart, up to 6% from V_opt (the curve is flat at its top)."""
     _, chance = zipf_keys(1, 0, skew)
     cpu = sj.VirtualCpu(capacity=1.0, probe=TICKS / 100.0, update=TICKS / 400.0)
     best = sj.DualJoin(sj.RowWindow(200), cpu=cpu).best_speed((chance, chance)).rows * TICKS
-    speeds = best * 1.03 ** np.arange(-6, 7)
+    speeds = best * 1.03 ** np.arange(-2, 3)
     rates = [
         np.mean([output_rate(speed, front=False, skew=skew, seed=seed)[0] for seed in (1, 2, 3)]) for speed in speeds
     ]
@@ -184,7 +183,7 @@ def test_the_best_speed_measured_is_near_the_best_speed_computed(skew: float, ne
     fitted = [
         output_at(v, [chances, chances], 100.0, 400.0) * (level + slope * np.log(v / best)) for v in fine.tolist()
     ]
-    assert fine[int(np.argmax(fitted))] == pytest.approx(best, rel=near)
+    assert fine[int(np.argmax(fitted))] == pytest.approx(best, rel=0.03)
 
 
 def test_dual_is_flat_where_rear_alone_falls_to_nothing() -> None:
