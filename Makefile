@@ -39,7 +39,7 @@ test: $(READY) ## lint, types, import layers, doctests, tests; twice: compiled a
 	$(call say,import layers)
 	@$(BIN)/lint-imports
 	$(call say,kernels (compiled once and kept on disk))
-	@$(BIN)/shedjoin demo --simulate --rows 10000 > /dev/null
+	@$(BIN)/python tests/kernels.py
 	$(call say,tests and doctests - compiled)
 	@$(BIN)/pytest -q -n $(WORKERS)
 	$(call say,tests - with the JIT off)

@@ -352,7 +352,7 @@ HEADERS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
     (set_pending([[1]]), "make no sense"),
     (set_pending([[2**70] * 9]), "make no sense"),
     (set_pending([[2] * 9]), "stream other than"),
-    (set_pending([[1] * 6 + [3] + [1] * 2]), "a reason other than"),
+    (set_pending([[1] * 6 + [6] + [1] * 2]), "a reason other than"),
 ]
 
 
