@@ -16,9 +16,7 @@ _LIFE = (
     "not explained. LIFE is t * p as in section 3.3.2 and agrees with the slow twin. It is near RAND only at low skew; with "
     "growing skew it takes over more and more of PROB's lead (fig06)"
 )
-_BOUND = (
-    "PROB keeps about all that a choice by key probabilities can keep (the bound beside each value): no room is left"
-)
+_BOUND = "PROB keeps about all that a choice by key probabilities can keep (the expectation beside each value): no room is left"
 _FAR_FROM_OPT = (
     "foreknowledge is worth more than the paper found: PROB keeps about all that key probabilities allow (see half-memory), "
     "and OPT also knows when the next partner comes"
@@ -30,7 +28,7 @@ MARGINAL = 1.1
 #: What "very close to OPT" is held to mean.
 NEAR = 0.95
 #: What "OPT meets EXACT" is held to mean.
-MEETS = 0.99
+MEETS = 0.995
 #: What "almost identical" shares of OPT are held to mean.
 ALIKE = 0.03
 #: Zipf parameters that count as moderate to high skew.
@@ -187,7 +185,7 @@ class HalfMemory:
         skews = sorted({number(row, "skew_left") for row in shared if number(row, "skew_left") >= SKEWED})
         found = {skew: mean(shared, "share", skew_left=skew) for skew in skews}
         text = ", ".join(
-            f"Zipf {skew:g}: {share.percent()} (bound {100 * self._bound(where(shared, skew_left=skew)):.1f}%)"
+            f"Zipf {skew:g}: {share.percent()} (expected {100 * self._bound(where(shared, skew_left=skew)):.1f}%)"
             for skew, share in found.items()
         )
         return Finding(text, bool(found) and all(share.value >= 0.9 for share in found.values()))
@@ -482,10 +480,11 @@ CLAIMS = (
     ),
     Claim(
         "domain-200-exact",
-        f"domain 200: OPT meets EXACT at M = w (held to mean: {MEETS:.0%} of it; ranks permuted at random)",
+        f"domain 200: OPT meets EXACT at M = w (held to mean: {MEETS:.1%} of it; ranks permuted at random)",
         "equal",
         ("fig11",),
         OptMeetsExact("uncorrelated"),
+        "nearly: keys that are popular in both streams by chance have more tuples with a partner to come than fit",
     ),
     Claim(
         "domain-200-exact-equal-ranks",
