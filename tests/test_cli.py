@@ -155,6 +155,23 @@ def test_a_bad_job_gets_one_sentence(folder: Path, capsys: pytest.CaptureFixture
     assert "Traceback" not in said
 
 
+FILES = {"left": "zero.csv", "right": "one.parquet"}
+
+
+def test_whether_keys_are_equal_does_not_depend_on_other_rows(folder: Path) -> None:
+    (folder / "zero.csv").write_text("ad,at\n01,1\n1,2\n,3\n")
+    pq.write_table(pa.table({"ad": [1, 1], "at": [1, 2]}), folder / "one.parquet")
+    sides = "".join(f"[{side}]\npath = '{file}'\nkey = 'ad'\nts = 'at'\n" for side, file in FILES.items())
+    text = "[join]\nwindow = 9\n" + sides
+    made = job.read_job(Path(write(folder, text)))
+    run = sj.simulate(made.spec, made.left, made.right)
+    assert (run.matches, run.counters["null"]) == (2, 1)
+    times = pa.array([1, 1], pa.timestamp("us"))
+    pq.write_table(pa.table({"ad": times, "at": [1, 2]}), folder / "one.parquet")
+    with pytest.raises(sj.InputError, match="keys must be of one type, or whole numbers and text"):
+        job.read_job(Path(write(folder, text)))
+
+
 def test_a_missing_job_file_gets_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "nowhere.toml"]) == 2
     assert capsys.readouterr().err == "shedjoin: the job file nowhere.toml cannot be read: No such file or directory\n"
@@ -162,6 +179,9 @@ def test_a_missing_job_file_gets_one_sentence(capsys: pytest.CaptureFixture[str]
 
 def test_demo_compares_the_policies(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_simulated, "WINDOW", 200)
+    monkeypatch.setattr(demo_simulated, "WARMUP", 400)
+    assert main(["demo", "--simulate", "--rows", "400"]) == 2
+    assert "--rows must be at least 401, not 400" in capsys.readouterr().err
     assert main(["demo", "--simulate", "--rows", "1000"]) == 0
     printed = capsys.readouterr().out
     assert "Exact needs 400 tuples; the policies get 100." in printed

@@ -26,8 +26,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def handle(args: argparse.Namespace) -> int:
     """Run the one demo or the other."""
     console = Console()
-    if args.rows is not None and args.rows < 1:
-        raise SpecError(f"--rows must be at least 1, not {args.rows}")
+    least = demo_simulated.WARMUP + 1 if args.simulate else 1
+    if args.rows is not None and args.rows < least:
+        why = ": results count once the windows are full" if args.simulate else ""
+        raise SpecError(f"--rows must be at least {least}, not {args.rows}{why}")
     if args.simulate:
         demo_simulated.simulated(args.rows or demo_simulated.ROWS, console)
     else:

@@ -19,6 +19,7 @@ from shedjoin.window import TimeWindow
 SEED = 7
 DOMAIN = 2_000
 WINDOW = 4_000
+WARMUP = 2 * WINDOW
 ROWS = 400_000
 POLICIES: tuple[Policy, ...] = (Rand(), Life(), Prob(), Simp(), SimpProb(), DimpProb(), Dgl())
 #: A first call that takes longer than this compiled the kernels.
@@ -66,7 +67,7 @@ def load_kernels(console: Console) -> None:
 
 
 def run_one(streams: Workload, spec: JoinSpec) -> Run:
-    return simulate(spec, streams.left, streams.right, seed=SEED, warmup=2 * WINDOW)
+    return simulate(spec, streams.left, streams.right, seed=SEED, warmup=WARMUP)
 
 
 def watch_one(streams: Workload) -> None:

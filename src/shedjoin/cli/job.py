@@ -29,8 +29,9 @@ Instead of `[left]` and `[right]`, a table `[workload]` makes streams with Zipf 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,9 @@ def _read(folder: Path, name: str, data: Any) -> pa.Table:
                 f"{name}.{needed} is missing: {name} needs a path and the name of the key column, such as path = 'clicks.csv', "
                 "key = 'ad_id'"
             )
-    table = load_file(name, folder / settings["path"])
+    if not isinstance(settings["path"], str | Path):
+        raise SpecError(f"{name}.path must be a text, not {settings['path']!r}")
+    table = load_file(name, folder / settings["path"], key=settings["key"])
     wanted = {column: settings[column] for column in COLUMNS if column in settings}
     for column, source in wanted.items():
         if source not in table.schema.names:
@@ -111,12 +114,16 @@ def _read(folder: Path, name: str, data: Any) -> pa.Table:
     return pa.table({column: table.column(source) for column, source in wanted.items()})
 
 
-def load_file(name: str, path: Path) -> pa.Table:
-    """A table from a .csv or .parquet file."""
+def load_file(name: str, path: Path, *, key: str) -> pa.Table:
+    """A table from a .csv or .parquet file. Keys of a .csv are text: whether 01 is 1 must not depend on the other rows."""
     import pyarrow.csv
     import pyarrow.parquet
 
-    readers = {".csv": pyarrow.csv.read_csv, ".parquet": pyarrow.parquet.read_table}
+    as_text = pyarrow.csv.ConvertOptions(column_types={key: pa.string()}, strings_can_be_null=True, null_values=[""])
+    readers = {
+        ".csv": partial(pyarrow.csv.read_csv, convert_options=as_text),
+        ".parquet": pyarrow.parquet.read_table,
+    }
     if path.suffix not in readers:
         raise InputError(f"{name}.path must end in {' or '.join(readers)}, not {path.name!r}")
     try:
@@ -125,12 +132,22 @@ def load_file(name: str, path: Path) -> pa.Table:
         raise InputError(f"{name}.path: {path} cannot be read: {reason}") from None
 
 
-def _numbered(left: pa.Table, right: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Keys of any kind as whole numbers that are equal iff the keys are."""
+def keys_as_text(tables: Sequence[pa.Table], key: str) -> list[pa.ChunkedArray]:
+    """The key columns, so that keys are equal iff their texts are."""
+    kinds = {table.schema.field(key).type for table in tables}
+    if len(kinds) > 1 and not all(pa.types.is_integer(kind) or pa.types.is_string(kind) for kind in kinds):
+        raise InputError(
+            f"{key} is {' and '.join(sorted(map(str, kinds)))}: keys must be of one type, or whole numbers and text"
+        )
     try:
-        texts = [table.column("key").cast(pa.string()) for table in (left, right)]
+        return [table.column(key).cast(pa.string()) for table in tables]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as reason:
         raise InputError(f"the key columns cannot be compared: {reason}") from None
+
+
+def _numbered(left: pa.Table, right: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Keys of any kind as whole numbers that are equal iff the keys are."""
+    texts = keys_as_text((left, right), "key")
     known = pc.unique(pa.chunked_array([chunk for text in texts for chunk in text.chunks], pa.string()).drop_null())
     numbered = [
         table.set_column(table.schema.get_field_index("key"), "key", pc.index_in(text, known).cast(pa.int64()))

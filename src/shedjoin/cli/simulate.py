@@ -10,6 +10,7 @@ from rich.table import Table
 
 from shedjoin.cli.job import read_job
 from shedjoin.engine.codes import WHY
+from shedjoin.errors import SpecError
 from shedjoin.quality import Comparison, from_run
 from shedjoin.simulate import Run, simulate
 
@@ -33,6 +34,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def handle(args: argparse.Namespace) -> int:
     """Run the job and show it."""
     job = read_job(args.job)
+    for name in ("pairs", "shed"):
+        path = getattr(args, name)
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            raise SpecError(f"--{name} must be a file in a directory that is there, not {path}")
     run = simulate(job.spec, job.left, job.right, **job.options)
     Console().print(summary(run, from_run(run)))
     _write(run, args.pairs, args.shed)
