@@ -155,13 +155,13 @@ def test_a_bad_job_gets_one_sentence(folder: Path, capsys: pytest.CaptureFixture
     assert "Traceback" not in said
 
 
-FILES = {"left": "zero.csv", "right": "one.parquet"}
+KEYED = {"left": "zero.csv", "right": "one.parquet"}
 
 
 def test_whether_keys_are_equal_does_not_depend_on_other_rows(folder: Path) -> None:
     (folder / "zero.csv").write_text("ad,at\n01,1\n1,2\n,3\n")
     pq.write_table(pa.table({"ad": [1, 1], "at": [1, 2]}), folder / "one.parquet")
-    sides = "".join(f"[{side}]\npath = '{file}'\nkey = 'ad'\nts = 'at'\n" for side, file in FILES.items())
+    sides = "".join(f"[{side}]\npath = '{file}'\nkey = 'ad'\nts = 'at'\n" for side, file in KEYED.items())
     text = "[join]\nwindow = 9\n" + sides
     made = job.read_job(Path(write(folder, text)))
     run = sj.simulate(made.spec, made.left, made.right)
