@@ -89,7 +89,7 @@ def test_a_policy_with_other_numbers_needs_an_idle_engine() -> None:
     engine = sj.JoinSpec(WINDOW, BUDGET, sj.Dgl()).build()
     pieces = engine.chunks(sj.Batch.of({"key": [1] * 3, "ts": [0, 1, 2]}, {"key": [1], "ts": [0]}), limit=1)
     next(pieces)
-    with pytest.raises(sj.InputError, match="rows that are not run yet"):
+    with pytest.raises(sj.InputError, match="in the middle of a push"):
         engine.set_policy(sj.Dgl(gain=2.0))
 
 
