@@ -318,7 +318,10 @@ def main() -> None:
 
 def warm_up() -> None:
     """Kernels are compiled once in the life of a version; that is not what is measured."""
-    code = "import shedjoin as sj; sj.JoinSpec(window=sj.TimeWindow(2)).build().push(left={'key': [1]}, right={'key': [1]})"
+    code = (
+        "import shedjoin as sj; s = sj.JoinSpec(window=sj.TimeWindow(2)); e = s.build(); r = {'key': [1]};"
+        "e.push(left=r, right=r, clocks=(5, 5)); s.resume(e.snapshot())"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
