@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from process_tree import memory, tree
 
 MILLISECOND = 1000
 SYSTEMS = ("shedjoin", "spark-memory", "spark-rocksdb")
@@ -146,31 +147,9 @@ def peak_of(process: subprocess.Popen[bytes]) -> int:
     """The most memory that a process and all below it held at once, in bytes, as seen five times a second."""
     peak = 0
     while process.poll() is None:
-        peak = max(peak, sum(_memory(pid) for pid in _tree(process.pid)))
+        peak = max(peak, sum(memory(pid) for pid in tree(process.pid)))
         time.sleep(0.2)
     return peak
-
-
-def _tree(root: int) -> list[int]:
-    found = [root]
-    for pid in found:
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
-                found += [int(child) for child in task.read_text().split()]
-            except OSError:
-                continue
-    return found
-
-
-def _memory(pid: int) -> int:
-    """Proportional, so that shared pages count once."""
-    try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return 0
 
 
 def measured(folder: Path, case: Case, systems: list[str]) -> list[dict[str, Any]]:

@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from process_tree import memory, tree
 
 from shedjoin.lab.data.folder import data_set_folder, read
 
@@ -290,7 +291,7 @@ def peaks_of(process: subprocess.Popen[bytes]) -> dict[str, int]:
     """The most memory that all processes, the JVM, and the largest Python worker held at once; seen five times a second."""
     most = {"tree": 0, "jvm": 0, "worker": 0}
     while process.poll() is None:
-        now = {pid: (_name(pid), _memory(pid)) for pid in _tree(process.pid)}
+        now = {pid: (_name(pid), memory(pid)) for pid in tree(process.pid)}
         most["tree"] = max(most["tree"], sum(size for _, size in now.values()))
         most["jvm"] = max([most["jvm"], *(size for name, size in now.values() if name == "java")])
         workers = [size for pid, (name, size) in now.items() if name.startswith("python") and pid != process.pid]
@@ -299,33 +300,11 @@ def peaks_of(process: subprocess.Popen[bytes]) -> dict[str, int]:
     return most
 
 
-def _tree(root: int) -> list[int]:
-    found = [root]
-    for pid in found:
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
-                found += [int(child) for child in task.read_text().split()]
-            except OSError:
-                continue
-    return found
-
-
 def _name(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
-
-
-def _memory(pid: int) -> int:
-    """Proportional, so that shared pages count once."""
-    try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return 0
 
 
 # ------------------------------------------------------------------------------------------------------------ the table

@@ -188,7 +188,8 @@ def check_values(name: str, values: NDArray[Any], fits: NDArray[np.bool_], must:
         raise InputError(f"{name} must {must}, but row {row} has {values[row]} ({int((~fits).sum())} such rows)")
 
 
-def _arrow(name: str, values: Any) -> pa.Array:
+def arrow_column(name: str, values: Any) -> pa.Array:
+    """A column of any kind as one Arrow array."""
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
     if isinstance(values, pa.Array):
@@ -205,7 +206,7 @@ def integers(name: str, values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool
         raise InputError(f"{name} must be one-dimensional, not of shape {values.shape}")
     if isinstance(values, np.ndarray) and values.dtype == np.int64 and not np.ma.isMaskedArray(values):
         return np.ascontiguousarray(values), np.zeros(values.size, dtype=np.bool_)
-    array = _arrow(name, values)
+    array = arrow_column(name, values)
     if pa.types.is_null(array.type):
         array = array.cast(pa.int64())
     if pa.types.is_timestamp(array.type):
@@ -234,7 +235,7 @@ def _without_null(name: str, values: Any, size: int) -> NDArray[np.int64]:
 
 def floats(name: str, values: Any, size: int) -> NDArray[np.float64]:
     """A column of numbers."""
-    array = _arrow(name, values)
+    array = arrow_column(name, values)
     if pa.types.is_null(array.type):
         array = array.cast(pa.float64())
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):

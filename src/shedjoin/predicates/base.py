@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from shedjoin.errors import SpecError
@@ -11,7 +12,7 @@ from shedjoin.errors import SpecError
 KINDS = ("number", "value", "set", "weighted")
 
 
-class Predicate:
+class Predicate(ABC):
     """A join condition on one column of each stream.
 
     `column` is the name of the column, or a pair where the two streams call it differently. A row without a value (null)
@@ -26,9 +27,13 @@ class Predicate:
     indexable: ClassVar[bool] = True
     column: str | tuple[str, str]
 
+    def __post_init__(self) -> None:
+        check_column(self)
+
     @property
+    @abstractmethod
     def code(self) -> int:
-        raise TypeError(f"{type(self).__name__} does not say its code")
+        """What kernels know it by."""
 
     @property
     def bound(self) -> float:

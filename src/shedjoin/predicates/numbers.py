@@ -34,14 +34,11 @@ class Band(Predicate):
     within: float
     name: ClassVar[str] = "band"
     kind: ClassVar[str] = "number"
+    code: ClassVar[int] = codes.BAND
 
     def __post_init__(self) -> None:
         check_column(self)
         check_bound(self, "within", least=0.0)
-
-    @property
-    def code(self) -> int:
-        return codes.BAND
 
     @property
     def bound(self) -> float:

@@ -23,13 +23,7 @@ class Equal(Predicate):
     column: str | tuple[str, str]
     name: ClassVar[str] = "equal"
     kind: ClassVar[str] = "value"
-
-    def __post_init__(self) -> None:
-        check_column(self)
-
-    @property
-    def code(self) -> int:
-        return codes.SAME
+    code: ClassVar[int] = codes.SAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +33,7 @@ class SameSet(Predicate):
     column: str | tuple[str, str]
     name: ClassVar[str] = "same_set"
     kind: ClassVar[str] = "set"
-
-    def __post_init__(self) -> None:
-        check_column(self)
-
-    @property
-    def code(self) -> int:
-        return codes.SAME
+    code: ClassVar[int] = codes.SAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +43,7 @@ class Subset(Predicate):
     column: str | tuple[str, str]
     name: ClassVar[str] = "subset"
     kind: ClassVar[str] = "set"
-
-    def __post_init__(self) -> None:
-        check_column(self)
-
-    @property
-    def code(self) -> int:
-        return codes.SUBSET
+    code: ClassVar[int] = codes.SUBSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +53,7 @@ class Superset(Predicate):
     column: str | tuple[str, str]
     name: ClassVar[str] = "superset"
     kind: ClassVar[str] = "set"
-
-    def __post_init__(self) -> None:
-        check_column(self)
-
-    @property
-    def code(self) -> int:
-        return codes.SUPERSET
+    code: ClassVar[int] = codes.SUPERSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +70,12 @@ class Overlap(Predicate):
     at_least: int = 1
     name: ClassVar[str] = "overlap"
     kind: ClassVar[str] = "set"
+    code: ClassVar[int] = codes.OVERLAP
 
     def __post_init__(self) -> None:
         check_column(self)
         if isinstance(self.at_least, bool) or not isinstance(self.at_least, int) or not 1 <= self.at_least < 2**15:
             raise SpecError(f"Overlap.at_least must be a whole number from 1 to {2**15 - 1}, not {self.at_least!r}")
-
-    @property
-    def code(self) -> int:
-        return codes.OVERLAP
 
     @property
     def bound(self) -> float:
@@ -125,14 +98,11 @@ class InnerProduct(Predicate):
     at_least: float
     name: ClassVar[str] = "inner_product"
     kind: ClassVar[str] = "weighted"
+    code: ClassVar[int] = codes.INNER
 
     def __post_init__(self) -> None:
         check_column(self)
         check_bound(self, "at_least", above=0.0)
-
-    @property
-    def code(self) -> int:
-        return codes.INNER
 
     @property
     def bound(self) -> float:

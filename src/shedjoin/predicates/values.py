@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from shedjoin.batch import arrow_column
 from shedjoin.errors import InputError
 
 #: Counts of common items are kept in 16 bits.
@@ -107,23 +108,12 @@ def hashed(texts: pa.Array) -> NDArray[np.int64]:
     return np.asarray(numbers[places], np.int64)
 
 
-def _arrow(name: str, column: Any) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        return column.combine_chunks()
-    if isinstance(column, pa.Array):
-        return column
-    try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as reason:
-        raise InputError(f"{name} is not a column that can be read: {reason}") from None
-
-
 def _empty_items(rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     return np.zeros(rows + 1, np.int64), np.empty(0, np.int64), np.empty(0)
 
 
 def _numbers(name: str, column: Any) -> Values:
-    array = _arrow(name, column)
+    array = arrow_column(name, column)
     if pa.types.is_null(array.type):
         array = array.cast(pa.float64())
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
@@ -152,7 +142,7 @@ def _codes(name: str, array: pa.Array) -> NDArray[np.int64]:
 
 
 def _single(name: str, column: Any) -> Values:
-    array = _arrow(name, column)
+    array = arrow_column(name, column)
     null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
     items = _codes(name, array)
     # A null row has its item too: it is never looked at.
@@ -162,7 +152,7 @@ def _single(name: str, column: Any) -> Values:
 def _sets(name: str, column: Any, weighted: bool) -> Values:
     null, sets = _read_sets(name, column, weighted)
     rows = np.repeat(np.arange(len(sets)), np.diff(sets.offsets))
-    items = _codes(name, _arrow(name, sets.items)) if sets.items.dtype != np.int64 else sets.items
+    items = _codes(name, arrow_column(name, sets.items)) if sets.items.dtype != np.int64 else sets.items
     weights = np.ones(items.size) if sets.weights is None else sets.weights
     if weighted and not np.isfinite(weights).all():
         raise InputError(
@@ -231,6 +221,6 @@ def _python_sets(name: str, column: Any, weighted: bool) -> tuple[NDArray[np.boo
         sizes.append(len(parts))
         items += [part[0] for part in parts] if weighted else parts
         weights += [float(part[1]) for part in parts] if weighted else []
-    codes = _codes(name, _arrow(name, items))
+    codes = _codes(name, arrow_column(name, items))
     offsets = np.concatenate(([0], np.cumsum(np.array(sizes, np.int64))))
     return np.array(null, np.bool_), Sets(offsets, codes, np.array(weights) if weighted else None)
