@@ -20,12 +20,29 @@ SPEC = sj.JoinSpec(window=sj.TimeWindow(10), budget=sj.Budget(tuples=6))
 ROWS = {"key": [1, 2, 1, 2, 1], "ts": [0, 1, 2, 3, 4]}
 
 
+CPU = sj.VirtualCpu(capacity=1.0, probe=1.0, update=1.0)
+JOINS = {
+    "two": SPEC,
+    "three": sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(9)), on="key"),
+    "predicate": sj.PredicateJoin(sj.TimeWindow(9), sj.Equal("key")),
+    "dual": sj.DualJoin(sj.RowWindow(2), cpu=CPU, queue=3, period=5),
+}
+
+
 @pytest.mark.parametrize("take", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_engines_are_not_copied_by_accident(take) -> None:  # type: ignore[no-untyped-def]
-    engine = SPEC.build()
+@pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
+def test_engines_are_not_copied_by_accident(join, take) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(TypeError, match="snapshot"):
-        take(engine)
-    assert len(engine.push(left=ROWS, right=ROWS)) > 0
+        take(join.build())
+
+
+@pytest.mark.parametrize("name", ["predicate", "dual"])
+def test_other_engines_refuse_what_is_no_batch_and_go_on(name: str) -> None:
+    engine = JOINS[name].build()
+    with pytest.raises(sj.InputError, match="left= and right=, not dict"):
+        engine.push({"key": [1]})  # type: ignore[arg-type]
+    engine.push(left=ROWS, right=ROWS)
+    assert len(engine.snapshot()) > 0
 
 
 def test_what_is_no_batch_is_refused_and_the_engine_goes_on() -> None:

@@ -282,7 +282,7 @@ def test_chunks_are_of_the_size_asked_for() -> None:
     assert sum(part.stats["results"] for part in counted) == 12**3
     pieces = engine.chunks(tables, limit=1)
     next(pieces)
-    with pytest.raises(InputError, match="not run yet"):
+    with pytest.raises(InputError, match="in the middle of a push"):
         engine.snapshot()
 
 

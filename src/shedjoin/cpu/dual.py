@@ -20,6 +20,7 @@ from shedjoin.engine import snapshot
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.output import Output, ShedLog
+from shedjoin.engine.running import Running
 from shedjoin.engine.state import SHED_RECORD
 from shedjoin.errors import InputError, SpecError
 from shedjoin.predicates import store
@@ -204,7 +205,7 @@ def _window(data: Any) -> RowWindow | TimeWindow:
     return RowWindow(data["row"]) if "row" in data else TimeWindow(data["time"])
 
 
-class DualEngine:
+class DualEngine(Running):
     """One running join with dual windows. Made by `DualJoin.build` or `DualJoin.resume`."""
 
     def __init__(self, join: DualJoin, seed: int = 0, *, warmup: int = NEVER, emit: bool = True) -> None:
@@ -238,6 +239,8 @@ class DualEngine:
             batch = Batch.of(left, right, start=self.arrived)
         elif left is not None or right is not None:
             raise InputError("push takes either a batch or tables for left and right, not both")
+        elif not isinstance(batch, Batch):
+            raise InputError(f"push takes a Batch, or tables as left= and right=, not {type(batch).__name__}")
         self._check_order(batch)
         before = self._totals()
         pairs, shed = self._run(batch, flush)

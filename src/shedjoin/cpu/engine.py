@@ -18,6 +18,7 @@ from shedjoin.cpu.rows import Rows
 from shedjoin.engine import snapshot
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.output import Output, ShedLog
+from shedjoin.engine.running import Running
 from shedjoin.engine.state import SHED_RECORD
 from shedjoin.errors import InputError, SpecError
 from shedjoin.predicates import store
@@ -29,7 +30,7 @@ PARTS = 16
 Clocks = Sequence[int | None]
 
 
-class PredicateEngine:
+class PredicateEngine(Running):
     """One running join on any predicate. Made by `PredicateJoin.build` or `PredicateJoin.resume`.
 
     Everything between two pushes is in `snapshot()`. Without a deadline nothing depends on how the input was cut into
@@ -44,7 +45,6 @@ class PredicateEngine:
         # Of rows that wait: number among all arrivals and in the stream, place in the queue's bag; and the priority.
         self._places: NDArray[np.int64] = np.empty((3, 0), np.int64)
         self._prio = np.empty(0)
-        self._busy = False
         self.set_budget(plan.budget)
 
     @classmethod
@@ -99,12 +99,13 @@ class PredicateEngine:
         """
         if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
             raise SpecError(f"limit must be a whole number of at least 1, not {limit!r}")
+        if not isinstance(rows, Rows):
+            raise InputError(f"push takes Rows, or tables as left= and right=, not {type(rows).__name__}")
         self._check_kinds(rows)
         self._check_idle()
         return self._chunks(rows, int(limit), _checked_clocks(clocks), flush)
 
     def _chunks(self, rows: Rows, limit: int, clocks: tuple[int, int] | None, flush: bool) -> Iterator[Output]:
-        self._busy = True
         before = self._totals()
         for pairs, shed, last in self._run(rows, flush, limit):
             if last and clocks is not None:
@@ -272,6 +273,7 @@ class PredicateEngine:
     def _run(self, rows: Rows, flush: bool, limit: int) -> Iterator[tuple[list[Any], list[NDArray[Any]], bool]]:
         """Pairs and shed records as they come, and whether these are the last."""
         io, rows = self._traffic(rows, limit)
+        self._busy = True  # from here on rows are on their way
         io["flush"] = int(flush)
         watch = _Watch(self, len(rows)) if self._plan.deadline is not None else None
         if watch is not None:
@@ -307,10 +309,6 @@ class PredicateEngine:
         if need in (loop.NEED_SHED, loop.DONE):
             shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(SHED_RECORD))
             io["shed"] = 0
-
-    def _check_idle(self) -> None:
-        if self._busy:
-            raise InputError("this engine has rows that are not run yet: take all pieces of the last `chunks` first")
 
     def _keep_waiting(self, io: Handle, rows: Rows, queue: Handle) -> None:
         """What is still in the queue waits for the next push."""

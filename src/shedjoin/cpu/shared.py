@@ -18,12 +18,13 @@ from shedjoin.cpu.rows import Rows
 from shedjoin.cpu.settings import Queue, VirtualCpu
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.output import Output, ShedLog
+from shedjoin.engine.running import Running
 from shedjoin.errors import SnapshotError, SpecError
 
 _LENGTH = struct.Struct("<Q")
 
 
-class SharedQueue:
+class SharedQueue(Running):
     """Joins of the same two streams that share a queue and a CPU. Every row that is processed is processed by all of them.
 
     Parameters

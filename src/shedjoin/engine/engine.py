@@ -12,9 +12,10 @@ from shedjoin.batch import LATEST, Batch, Table
 from shedjoin.budget import Budget
 from shedjoin.engine import audit, change, loop, memory, snapshot
 from shedjoin.engine.clocks import advance_clocks
-from shedjoin.engine.handle import STREAMS, Handle, Unique
+from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.plan import Plan, PolicyLike
+from shedjoin.engine.running import Running
 from shedjoin.engine.state import COUNTERS, IO_RECORD, NEVER, ROW_ARRAYS, SHED_RECORD
 from shedjoin.errors import InputError, SpecError
 
@@ -23,7 +24,7 @@ CHUNK = 1 << 17
 Clocks = Sequence[int | None]
 
 
-class Engine(Unique):
+class Engine(Running):
     """One running join. Made by `JoinSpec.build` or `JoinSpec.resume`.
 
     Everything between two pushes is in `snapshot()`; nothing depends on how the input was cut into pushes at instant
@@ -41,7 +42,6 @@ class Engine(Unique):
         self._set_caps(plan.budget)
         self._pending: list[NDArray[Any]] = []
         self._trace: list[NDArray[np.int64]] = []
-        self._busy = False
 
     @classmethod
     def resume(cls, plan: Plan, saved: bytes) -> Engine:
@@ -262,13 +262,6 @@ class Engine(Unique):
         )
         io.resize(**{name: len(array) for name, array in io.arrays.items()})
         return io
-
-    def _check_idle(self) -> None:
-        if self._busy:
-            raise InputError(
-                "this engine is in the middle of a push: take all pieces of the last `chunks` first; after an interruption go on "
-                "from the last snapshot"
-            )
 
     def _run(self, batch: Batch, limit: int, emit: bool) -> Iterator[tuple[Pairs, list[NDArray[Any]], bool]]:
         """Pairs and shed records as they come, and whether these are the last."""

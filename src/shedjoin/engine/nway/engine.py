@@ -21,6 +21,7 @@ from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
 from shedjoin.engine.nway.plan import NPlan, Orders
 from shedjoin.engine.nway.state import COUNTERS, IO_RECORD, MOST, NSHED_RECORD, ROW_ARRAYS
 from shedjoin.engine.nway.statistics import Reordering, Statistics
+from shedjoin.engine.running import Running
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.ordering import JoinOrder
@@ -30,7 +31,7 @@ CHUNK = 1 << 16
 Clocks = Mapping[str, int]
 
 
-class MultiEngine:
+class MultiEngine(Running):
     """One running n-way join. Made by `MultiJoinSpec.build` or `MultiJoinSpec.resume`.
 
     Everything between two pushes is in `snapshot()`; nothing depends on how the input was cut into pushes at instant
@@ -55,7 +56,6 @@ class MultiEngine:
         self._statistics = Statistics(plan, reordering)
         self._set_caps(plan.budget)
         self._pending: list[NDArray[Any]] = []
-        self._busy = False
 
     @classmethod
     def resume(cls, plan: NPlan, saved: bytes, *, reordering: Reordering | None = None) -> MultiEngine:
@@ -364,10 +364,6 @@ class MultiEngine:
                 )
             told[self.names.index(name)] = clock
         return told
-
-    def _check_idle(self) -> None:
-        if self._busy:
-            raise InputError("this engine has rows that are not run yet: take all pieces of the last `chunks` first")
 
     def _traffic(self, batch: MultiBatch, results: int, shed: int = 1024) -> Handle:
         """The rows of a push and the buffers for what comes of them."""
