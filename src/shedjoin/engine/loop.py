@@ -19,6 +19,7 @@ from shedjoin.engine.codes import (
     TIME,
 )
 from shedjoin.engine.handle import STREAMS
+from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import entry, inlined, kernel
 from shedjoin.engine.state import NONE
 
@@ -117,19 +118,6 @@ def _begin(how, st, io):
 
 
 @inlined
-def _output_importance(code, a, b):
-    if code == 0:
-        return min(a, b)
-    if code == 1:
-        return max(a, b)
-    if code == 2:
-        return a + b
-    if code == 3:
-        return a * b
-    return (a + b) / 2.0
-
-
-@inlined
 def _touch(how, st, stream, slot, card):
     """Note a stored tuple that is part of an output."""
     touched = mem.touched(st)[st["touched_count"]]
@@ -171,7 +159,7 @@ def _probe(how, st, io, i, slot):
             break  # later arrivals are at most the lateness older than this one: all too new (one stream runs ahead)
         if apart < back and -apart < ahead:
             found += 1
-            worth = _output_importance(how["output_importance"], importance, t["importance"])
+            worth = output_importance(how["output_importance"], importance, t["importance"])
             if max(ts, t["ts"]) >= how["warmup"]:
                 counted += 1
                 total += worth

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.codes import LATE, ROW, TIME
+from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import entry, inlined, kernel
 from shedjoin.engine.state import NONE
 
@@ -422,19 +423,6 @@ def _read(st, sample, notes, log, at, arrived):
     return at
 
 
-@inlined
-def _output_importance(code, a, b):
-    if code == 0:
-        return min(a, b)
-    if code == 1:
-        return max(a, b)
-    if code == 2:
-        return a + b
-    if code == 3:
-        return a * b
-    return (a + b) / 2.0
-
-
 @kernel
 def _meet(st, sample, stream, seq, key, ts, importance, arrived):
     """A row meets the witnesses of its key on the other stream: each such pair is missing from the output.
@@ -469,7 +457,7 @@ def _meet(st, sample, stream, seq, key, ts, importance, arrived):
             if fits and apart < back and -apart < ahead:
                 found += 1
                 pair = 1.0 / w["keep"]
-                worth = pair * _output_importance(code, importance, w["importance"])
+                worth = pair * output_importance(code, importance, w["importance"])
                 w["results"] += pair
                 w["worth"] += worth
                 w["recent"] += pair * fade
