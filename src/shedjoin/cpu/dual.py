@@ -23,7 +23,7 @@ from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.running import Running
 from shedjoin.engine.state import SHED_RECORD
 from shedjoin.errors import InputError, SpecError
-from shedjoin.predicates import store
+from shedjoin.predicates import bitmaps, store
 from shedjoin.window import RowWindow, TimeWindow
 
 Probabilities = tuple[Sequence[float], Sequence[float]]
@@ -223,6 +223,7 @@ class DualEngine(Running):
         extra = snapshot.decode(saved, engine._state, join.signature())
         _measure(engine._state)
         dual_audit.audit(engine._state)
+        bitmaps.renew(engine._state)
         engine._waiting, engine._numbers = dual_audit.read_waiting(extra.get("waiting"))
         return engine
 

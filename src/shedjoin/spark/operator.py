@@ -92,6 +92,9 @@ class Job:
     def seed_of(self, shard: int) -> int:
         return (self.seed + shard) % 2**64
 
+    def shard(self, number: int, store: Store | None = None) -> Shard:
+        return Shard(self, number, store)
+
     def live_of(self, shard: int, spec: JoinSpec) -> LiveRecall | None:
         """A new estimate of recall, if it is to be told: of a join with a budget."""
         if METRIC not in self.kinds or spec.budget is None:
@@ -266,7 +269,8 @@ class Shard:
         if self.copy is None:
             return False
         try:
-            self.engine, self.payloads, saved = self.copy.load(spec.plan())
+            self.engine = spec.build()
+            self.payloads, saved = self.copy.load(self.engine)
             if self.live is not None:
                 self.live._load(saved)
         except SnapshotError:

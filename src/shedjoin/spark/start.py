@@ -16,7 +16,6 @@ from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import INPUT, METRIC, RESULT, SHED
 from shedjoin.spark.join import JoinPlan, Layout, is_connect, plan_join, results_of, rows_of
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.metrics import METRIC_DDL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,6 +89,7 @@ def start(
     plan = plan_join(left, right, **join)
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
+    plan.check_archive(archive)
     if before is not None and before["archive"] != archive:
         raise SpecError(
             f"archive was {before['archive']} when {folder} was begun and is {archive} now: an archive is whole or none, so "
@@ -156,6 +156,7 @@ class _Outputs:
     folder: str
     layout: Layout
     archived: tuple[StructType, StructType] | None
+    metrics: str
 
     @classmethod
     def of(cls, plan: JoinPlan, folder: str, archive: bool) -> _Outputs:
@@ -169,7 +170,7 @@ class _Outputs:
             return made
 
         schemas = (nullable(plan.sides[0].schema), nullable(plan.sides[1].schema))
-        return cls(folder, plan.layout(), schemas if archive else None)
+        return cls(folder, plan.layout(), schemas if archive else None, plan.metrics)
 
 
 def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
@@ -191,7 +192,7 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
                     rows = rows_of(blobs, kind, outputs.archived[side])
                     _overwrite(rows, f"{outputs.folder}/archive/{SIDES[side]}", number, BATCH)
             if METRIC in kinds:
-                told = rows_of(blobs, METRIC, METRIC_DDL).drop("batch")
+                told = rows_of(blobs, METRIC, outputs.metrics).drop("batch")
                 _overwrite(told, f"{outputs.folder}/metrics", number, "batch")
         finally:
             blobs.unpersist()
