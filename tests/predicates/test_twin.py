@@ -125,7 +125,9 @@ def test_bitmaps_follow_what_comes_and_goes() -> None:
     sizes = rng.integers(0, 12, rows)
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     # Most items are frequent, some are rare: counted by bits, counted one by one.
-    items = np.where(rng.random(offsets[-1]) < 0.9, rng.integers(0, 20, offsets[-1]), rng.integers(20, 400, offsets[-1]))
+    items = np.where(
+        rng.random(offsets[-1]) < 0.9, rng.integers(0, 20, offsets[-1]), rng.integers(20, 400, offsets[-1])
+    )
     ts = np.arange(rows) // 2 - rng.integers(0, 4, rows)
     found = []
     for index in ("scan", "lists"):

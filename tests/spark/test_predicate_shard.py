@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from shards import DictStore
 
 import shedjoin as sj
 from naive_predicates import exact
@@ -18,7 +19,6 @@ from shedjoin.spark.operator import Message
 from shedjoin.spark.predicate_exchange import PredicatePacker, PredicatePacking
 from shedjoin.spark.predicate_shard import PredicateJob, PredicateShard
 from shedjoin.spark.predicate_values import TYPES
-from shards import DictStore
 
 Rows = Sequence[tuple[int, Any]]
 CASES = {
@@ -29,10 +29,14 @@ CASES = {
 
 
 def made(join: sj.PredicateJoin, shards: int = 2, **more: Any) -> PredicateJob:
-    given: dict[str, Any] = {"seed": 0, "kept": ((0,), (0,)), "signature": {}, "kinds": (RESULT, SHED, METRIC), "cache": False}
-    return PredicateJob(
-        spec=join.to_dict(), labels=shard_labels(shards, shards), spread=True, **{**given, **more}
-    )
+    given: dict[str, Any] = {
+        "seed": 0,
+        "kept": ((0,), (0,)),
+        "signature": {},
+        "kinds": (RESULT, SHED, METRIC),
+        "cache": False,
+    }
+    return PredicateJob(spec=join.to_dict(), labels=shard_labels(shards, shards), spread=True, **{**given, **more})
 
 
 def messages(job: PredicateJob, kind: str, sides: Sequence[Rows], firsts: Sequence[int]) -> dict[int, list[Message]]:
@@ -41,7 +45,16 @@ def messages(job: PredicateJob, kind: str, sides: Sequence[Rows], firsts: Sequen
     for stream, (rows, first) in enumerate(zip(sides, firsts, strict=True)):
         travels = pa.schema([("name", pa.int64()), ("x", TYPES[kind])])
         how = PredicatePacking(
-            stream, job.labels, travels.serialize().to_pybytes(), False, False, "ts", None, kind=kind, value="x", spread=True
+            stream,
+            job.labels,
+            travels.serialize().to_pybytes(),
+            False,
+            False,
+            "ts",
+            None,
+            kind=kind,
+            value="x",
+            spread=True,
         )
         values = [list(x.items()) if isinstance(x, dict) else None if x is None else x for _, x in rows]
         values = [sorted(x) if isinstance(x, set) else x for x in values]
@@ -101,6 +114,10 @@ def rows(kind: str, count: int, seed: int, start: int = 0, span: int = 30) -> li
     return list(zip(ts, values, strict=True))
 
 
+def flat(parts: list[list[tuple[int, Any]]]) -> list[tuple[int, Any]]:
+    return [row for part in parts for row in part]
+
+
 @pytest.mark.small
 @pytest.mark.parametrize("kind", CASES)
 def test_shards_together_give_the_exact_join(kind: str) -> None:
@@ -110,10 +127,12 @@ def test_shards_together_give_the_exact_join(kind: str) -> None:
             run = Run(made(sj.PredicateJoin(sj.TimeWindow(20), predicate), shards))
             for left, right in zip(*sides, strict=True):
                 run.push(left, right)
-            assert sorted(run.pairs) == exact(predicate, (20, 20), sum(sides[0], []), sum(sides[1], []))
+            assert sorted(run.pairs) == exact(predicate, (20, 20), flat(sides[0]), flat(sides[1]))
             told = run.rows[METRIC]
             assert sum(row["rows_left"] + row["rows_right"] for row in told) == 150
-            assert sum(row["nulls"] for row in told) == sum(x is None for side in sides for part in side for _, x in part)
+            assert sum(row["nulls"] for row in told) == sum(
+                x is None for side in sides for part in side for _, x in part
+            )
             assert sum(row["results"] for row in told) == len(run.pairs)
             assert {row["fraction"] for row in told} == {1.0}
 
@@ -135,7 +154,10 @@ def laps(shard: PredicateShard) -> Callable[[], float]:
 
 def with_deadline() -> sj.PredicateJoin:
     return sj.PredicateJoin(
-        sj.TimeWindow(40), sj.Band("x", within=1.0), index="scan", selective=sj.Selective(basic=4, rate=False, rank_period=20)
+        sj.TimeWindow(40),
+        sj.Band("x", within=1.0),
+        index="scan",
+        selective=sj.Selective(basic=4, rate=False, rank_period=20),
     )
 
 
@@ -211,7 +233,10 @@ def test_a_checkpoint_goes_on_with_its_own_join_only() -> None:
     for change, what in (
         ({"spec": replace(with_deadline(), predicate=sj.Band("x", within=2.0)).to_dict()}, "another predicate"),
         ({"spec": replace(with_deadline(), selective=None).to_dict()}, "another selective"),
-        ({"spec": replace(with_deadline(), budget=sj.Budget(tuples=8)).to_dict()}, "another policy|another budget or none"),
+        (
+            {"spec": replace(with_deadline(), budget=sj.Budget(tuples=8)).to_dict()},
+            "another policy|another budget or none",
+        ),
         ({"seed": 3}, "another seed"),
     ):
         with pytest.raises(sj.SnapshotError, match=what):
@@ -239,5 +264,5 @@ def test_a_long_log_becomes_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
     sides = [[rows("set", 12, seed + 10 * batch, 10 * batch, 10) for batch in range(7)] for seed in (1, 2)]
     for left, right in zip(*sides, strict=True):
         run.push(left, right)
-    assert sorted(run.pairs) == exact(sj.Overlap("x", at_least=2), (20, 20), sum(sides[0], []), sum(sides[1], []))
+    assert sorted(run.pairs) == exact(sj.Overlap("x", at_least=2), (20, 20), flat(sides[0]), flat(sides[1]))
     assert len([name for name, _ in run.stores[0].values if name.startswith(("base", "redo"))]) <= 2

@@ -163,7 +163,21 @@ OUT = {"out_left": "i8", "out_right": "i8", "out_worth": "f8"}
 IO_RECORD = np.dtype(
     [
         (name, "i8")
-        for name in ("at", "end", "first", "last", "flush", "pairs", "shed", "wanted", "part", "until", "since", "who", "done")
+        for name in (
+            "at",
+            "end",
+            "first",
+            "last",
+            "flush",
+            "pairs",
+            "shed",
+            "wanted",
+            "part",
+            "until",
+            "since",
+            "who",
+            "done",
+        )
     ]
     + [("work", "f8"), ("effort", "i8", (2,))]
     + pointers(*(f"row_{name}" for name in ROWS), *QUEUE, "q_heap", *OUT, "out_shed")

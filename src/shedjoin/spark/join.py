@@ -107,8 +107,8 @@ def shed_join(
     cache
         Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the default.
     deadline
-        How long a micro-batch may take: "2 seconds", a timedelta, or a number of seconds. When the rows are too many for that, each
-        is compared with the most profitable part of the window only. May change while a checkpoint lives.
+        How long a micro-batch may take: "2 seconds", a timedelta, or a number of seconds. When the rows are too many for that,
+        each is compared with the most profitable part of the window only. May change while a checkpoint lives.
     """
     plan = plan_join(
         left,
@@ -315,7 +315,9 @@ def plan_join(
     if predicate is not None or deadline is not None:
         from shedjoin.spark.predicate_join import plan_predicate
 
-        return plan_predicate(**{name: value for name, value in locals().items() if name not in ("unkeyed", "plan_predicate")})
+        return plan_predicate(
+            **{name: value for name, value in locals().items() if name not in ("unkeyed", "plan_predicate")}
+        )
     if on is None and not unkeyed:
         raise SpecError("on must name the key columns, or predicate say when two rows join: neither is given")
     for side, frame in enumerate((left, right)):

@@ -87,12 +87,8 @@ def arrange(messages: Iterable[Message], kind: str, spread: bool) -> Arrived:
         clocks.append(None if newest == NEVER else newest)
         parts = [rows for message in mine if message.rows for rows in from_blob(message.blob)]
         tables.append(_sorted_by_time(parts) if parts else None)
-    starts = [
-        json.loads(message.blob)["began"] for message in ordered if not message.rows and message.blob is not None
-    ]
-    return Arrived(
-        _interleaved(tables, kind, spread), (clocks[0], clocks[1]), tables, min(starts) if starts else None
-    )
+    starts = [json.loads(message.blob)["began"] for message in ordered if not message.rows and message.blob is not None]
+    return Arrived(_interleaved(tables, kind, spread), (clocks[0], clocks[1]), tables, min(starts) if starts else None)
 
 
 def _sorted_by_time(parts: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -69,8 +69,8 @@ def plan_predicate(
     """Check the arguments of `shed_join` and plan the join, if it has a predicate or a deadline."""
     if on is not None and predicate is not None:
         raise SpecError(
-            "on and predicate cannot both be given: join on the predicate and filter the result on equal keys, or join on the keys "
-            "and filter by the predicate"
+            "on and predicate cannot both be given: join on the predicate and filter the result on equal keys, or join on the "
+            "keys and filter by the predicate"
         )
     found = None if predicate is None else read_predicate(predicate)
     seconds = read_deadline(deadline)
@@ -83,7 +83,7 @@ def plan_predicate(
     types = [] if found is None else check_values(found, left, right)
     return PredicatePlan(
         **{name: getattr(plan, name) for name in JoinPlan.__dataclass_fields__ if name != "spec"},
-        spec=_join(plan, found or BY_KEY, seconds, policy),
+        spec=_join(plan, found or BY_KEY, seconds, policy),  # type: ignore[arg-type]
         predicate=found,
         value_types=types,
         deadline=seconds,
@@ -135,8 +135,8 @@ class PredicatePlan(JoinPlan):
     def check_archive(self, archive: bool) -> None:
         if archive:
             raise SpecError(
-                "archive=True is for joins on keys without a deadline: of a row that was compared with a part of the window only, "
-                "nobody wrote down with which part, so that refine could not tell what is missing"
+                "archive=True is for joins on keys without a deadline: of a row that was compared with a part of the window "
+                "only, nobody wrote down with which part, so that refine could not tell what is missing"
             )
 
     def _packed(self, side: int, kinds: tuple[str, ...]) -> DataFrame:

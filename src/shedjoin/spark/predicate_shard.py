@@ -1,7 +1,7 @@
 """One shard of a join on a predicate: blobs in, blobs out, state kept, and a deadline held.
 
-It does what `operator.Shard` does for joins on keys. Here a row may be sent to all shards: each stores some of the rows and compares
-all of them with what it has stored.
+It does what `operator.Shard` does for joins on keys. Here a row may be sent to all shards: each stores some of the rows and
+compares all of them with what it has stored.
 """
 
 from __future__ import annotations
@@ -35,10 +35,13 @@ from shedjoin.spark.predicate_state import Done, PredicateLog, done_blob, plain_
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.state import FORMAT, Blobs, Store, load_payload, read_head, save_payload, write_head
 
-#: This part of the deadline is for the join; the rest for what Spark does before and after it.
-AIM = 0.85
+#: Not all of the deadline is planned for: no two micro-batches are alike.
+AIM = 0.9
 #: However late a micro-batch is, the join gets this part of its deadline.
 LEAST_AIM = 0.1
+#: Between a shard's end and the next micro-batch Spark commits, writes results and plans. What that takes is the shortest such
+#: gap of the last few; more than this part of the deadline is idle time.
+GAPS, MOST_GAP = 3, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,7 @@ class PredicateShard:
         self.lineage = ""
         self.batches = 0
         self.saving = 0.0  # how long it took the last time
+        self.gaps: list[float] = []
         self.restored = False
         self.engine: PredicateEngine
         self.payloads = [Payload(), Payload()]
@@ -119,7 +123,7 @@ class PredicateShard:
             self._open()
             before = self.engine.counters
             arrived = arrange(messages, self.join.predicate.kind, self.job.spread)
-            waited = 0.0 if arrived.began is None else max(0.0, time.time() - arrived.began)
+            waited = self._waited(arrived)
             budget = self._change_budget()
             self.engine.forget_peaks()
             seqs = self.engine.arrived
@@ -135,12 +139,21 @@ class PredicateShard:
                 self.copy.discard()
             raise
 
+    def _waited(self, arrived: Arrived) -> float:
+        """How long ago the micro-batch began, as far as is known; and how long after the last one that was."""
+        if arrived.began is None:
+            return 0.0
+        if self.head is not None:
+            self.gaps = [*self.gaps, max(0.0, arrived.began - self.head["ended"])][-GAPS:]
+        return max(0.0, time.time() - arrived.began)
+
     def _watch(self, spent: float) -> Watch | None:
         """Holds the join to what is left of the deadline."""
         seconds = self.job.deadline
         if seconds is None or self.join.selective is None:
             return None
-        left = AIM * seconds - spent - self.saving
+        around = min(min(self.gaps, default=0.0), MOST_GAP * seconds)
+        left = AIM * seconds - spent - self.saving - around
         return Watch(max(left, LEAST_AIM * seconds), boost=self.join.selective.boost, clock=self.clock)
 
     # --------------------------------------------------------------------------------------------------- the state
@@ -153,7 +166,8 @@ class PredicateShard:
             self.lineage = secrets.token_hex(16)
             return
         check_same(self.head.get("join", {}), self._signature())
-        self.lineage, self.batches, self.saving = (self.head[name] for name in ("lineage", "batches", "saving"))
+        self.lineage, self.batches = self.head["lineage"], self.head["batches"]
+        self.saving, self.gaps = self.head["saving"], self.head["gaps"]
         self.log = PredicateLog(self.head["engine"])
         was = with_budget(self.join, self.head["budget"])
         if not self._open_copy(was):
@@ -218,6 +232,8 @@ class PredicateShard:
             "budget": plain_budget(self.join),
             "batches": self.batches + 1,
             "saving": self.clock() - began,
+            "gaps": self.gaps,
+            "ended": time.time(),
             "engine": self.log.entry,
             "payloads": payloads,
         }
@@ -320,8 +336,9 @@ class PredicateShard:
 
 
 MAY_CHANGE = (
-    "While a checkpoint lives the size of the budget may change, and that of the deadline; predicate, window, time, policy, lateness, "
-    "shards, seed and columns may not, nor whether there is a budget and a deadline: put them back, or start from a new checkpoint"
+    "While a checkpoint lives the size of the budget may change, and that of the deadline; predicate, window, time, policy, "
+    "lateness, shards, seed and columns may not, nor whether there is a budget and a deadline: put them back, or start from a new "
+    "checkpoint"
 )
 
 

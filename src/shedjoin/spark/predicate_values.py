@@ -1,5 +1,5 @@
-"""What a predicate looks at, on its way through Spark: a column of the engine's kind, read in the JVM, put in order by the packing
-task, and taken as it is by every shard."""
+"""What a predicate looks at, on its way through Spark: a column of the engine's kind, read in the JVM, put in order by the
+packing task, and taken as it is by every shard."""
 
 from __future__ import annotations
 
@@ -146,8 +146,6 @@ def as_column(values: Values, kind: str) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(values.offsets, pa.int32()), items, mask=pa.array(values.null))
 
 
-def rows_of(
-    stream: NDArray[np.int64], ts: NDArray[np.int64], importance: NDArray[np.float64], values: Values
-) -> Rows:
+def rows_of(stream: NDArray[np.int64], ts: NDArray[np.int64], importance: NDArray[np.float64], values: Values) -> Rows:
     """Rows that have no type of their own."""
     return Rows(stream, ts, importance, np.zeros(stream.size, np.int64), values)
