@@ -27,8 +27,8 @@ SPAN, WINDOW = 2, 20
 HEAD = """# A burst, with and without a deadline
 
 Written by `benchmarks/spark_deadline.py`. Two streams of weighted sets (5 of 100 items), `InnerProduct`, window {window} s; a
-micro-batch is {span} s of both streams. From batch {first} to {last} there are {times} times as many rows as otherwise. "time" is what
-Spark says of the whole micro-batch (`triggerExecution`), r what `metrics` say at its end (the lower of two shards).
+micro-batch is {span} s of both streams. From batch {first} to {last} there are {times} times as many rows as otherwise. "time" is
+what Spark says of the whole micro-batch (`triggerExecution`), r what `metrics` say at its end (the lower of two shards).
 """
 
 

@@ -337,8 +337,8 @@ class PredicateShard:
 
 MAY_CHANGE = (
     "While a checkpoint lives the size of the budget may change, and that of the deadline; predicate, window, time, policy, "
-    "lateness, shards, seed and columns may not, nor whether there is a budget and a deadline: put them back, or start from a new "
-    "checkpoint"
+    "lateness, shards, seed and columns may not, nor whether there is a budget and a deadline: put them back, or start from a "
+    "new checkpoint"
 )
 
 
