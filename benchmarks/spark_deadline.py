@@ -1,6 +1,6 @@
 """A burst on Spark, with and without a deadline: how long micro-batches take, and how much is compared.
 
-Two streams of weighted sets, a file a micro-batch. In the burst there are eight times as many rows.
+Two streams of weighted sets, a file a micro-batch. In the burst there are six times as many rows.
 
     python benchmarks/spark_deadline.py --deadline 4 --page docs/benchmarks-deadline.md
 """
@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 SECOND = 1_000_000
-ITEMS, DISTINCT, AT_LEAST = 5, 100, 3.2
+ITEMS, DISTINCT, AT_LEAST = 5, 20, 7.0
 #: Event time of a micro-batch, and the window, in seconds.
-SPAN, WINDOW = 2, 20
+SPAN, WINDOW = 2, 30
 HEAD = """# A burst, with and without a deadline
 
-Written by `benchmarks/spark_deadline.py`. Two streams of weighted sets (5 of 100 items), `InnerProduct`, window {window} s; a
+Written by `benchmarks/spark_deadline.py`. Two streams of weighted sets (5 of 20 items), `InnerProduct`, window {window} s; a
 micro-batch is {span} s of both streams. From batch {first} to {last} there are {times} times as many rows as otherwise. "time" is
 what Spark says of the whole micro-batch (`triggerExecution`), r what `metrics` say at its end (the lower of two shards).
 """
@@ -161,9 +161,9 @@ def draw(exact: list[dict[str, Any]], held: list[dict[str, Any]], deadline: floa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deadline", type=float)
-    parser.add_argument("--batches", type=int, default=24)
-    parser.add_argument("--rows", type=int, default=1500, help="of a stream in a micro-batch")
-    parser.add_argument("--times", type=int, default=8, help="as many in the burst")
+    parser.add_argument("--batches", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=1000, help="of a stream in a micro-batch")
+    parser.add_argument("--times", type=int, default=6, help="as many in the burst")
     parser.add_argument("--page", type=Path)
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
