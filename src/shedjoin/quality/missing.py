@@ -111,6 +111,8 @@ class Arrivals:
 def losses(shed: ShedLog, arrivals: Arrivals, windows: tuple[Window, Window], warmup: int | None = None) -> list[Loss]:
     """What each record cost: a pair is missing iff one of its rows was late, or its older row had left before the newer
     came. Each missing pair is in exactly one of these."""
+    if not isinstance(shed, ShedLog):
+        raise InputError(f"shed must be the ShedLog of a run, not {type(shed).__name__}")
     stream, seq = shed.stream, shed.seq
     for side in (0, 1):
         most = int(seq[stream == side].max(initial=-1))
