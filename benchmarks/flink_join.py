@@ -25,8 +25,8 @@ WITH ('connector' = 'filesystem', 'path' = 'file://{path}', 'format' = 'csv')
 """
 JOIN = """
 INSERT INTO joined SELECT l.k, l.ms, r.ms, left_row, right_row FROM left_rows AS l JOIN right_rows AS r ON l.k = r.k
-AND ts_left_rows > ts_right_rows - INTERVAL '{seconds}' SECOND(6, 3)
-AND ts_left_rows < ts_right_rows + INTERVAL '{seconds}' SECOND(6, 3)
+AND ts_left_rows > ts_right_rows - INTERVAL '{seconds}' SECOND
+AND ts_left_rows < ts_right_rows + INTERVAL '{seconds}' SECOND
 """
 
 
