@@ -11,8 +11,8 @@ from shedjoin.lab.summary import Mean, by_seed, mean, number, ratio
 
 _THICK_WINDOWS = (
     "PROB beats even EXACT here: a row window holds the last rows that were let in, as in the paper's formulas, and a queue that "
-    "keeps rows of popular keys fills the windows with their partners. Front-shedding by lot cannot do that. How the paper's PROB "
-    "avoided it is not said. RAND is beaten as claimed"
+    "keeps rows of popular keys fills the windows with their partners. Front-shedding by lot cannot do that. How the paper's "
+    "PROB avoided it is not said. RAND is beaten as claimed"
 )
 #: What "much better" is held to mean, at speeds beyond V_opt.
 MUCH = 1.25
