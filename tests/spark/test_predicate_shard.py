@@ -14,11 +14,12 @@ from shards import DictStore
 
 import shedjoin as sj
 from naive_predicates import exact
+from shedjoin.cpu.rows import Rows as RowsOfEngine
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, from_blob, pack_by, shard_labels
 from shedjoin.spark.operator import Message
-from shedjoin.spark.predicate_exchange import PredicatePacker, PredicatePacking
+from shedjoin.spark.predicate_exchange import Arrived, PredicatePacker, PredicatePacking
 from shedjoin.spark.predicate_shard import PredicateJob, PredicateShard
-from shedjoin.spark.predicate_values import TYPES
+from shedjoin.spark.predicate_values import TYPES, as_column, in_order, values_of
 
 Rows = Sequence[tuple[int, Any]]
 CASES = {
@@ -266,3 +267,39 @@ def test_a_long_log_becomes_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
         run.push(left, right)
     assert sorted(run.pairs) == exact(sj.Overlap("x", at_least=2), (20, 20), flat(sides[0]), flat(sides[1]))
     assert len([name for name, _ in run.stores[0].values if name.startswith(("base", "redo"))]) <= 2
+
+
+@pytest.mark.small
+def test_what_spark_needs_around_the_join_is_not_the_joins() -> None:
+    """Of 10 s: nine tenths, less what has passed, what saving took and the shortest of the last gaps between two batches."""
+    shard = PredicateShard(made(with_deadline(), deadline=10.0), 0)
+
+    def seconds(spent: float) -> float:
+        watch = shard._watch(spent)
+        assert watch is not None
+        return watch._seconds
+
+    assert seconds(0.0) == 9.0
+    shard.saving, shard.gaps = 0.5, [1.0, 3.0, 2.0]
+    assert seconds(1.5) == 6.0
+    shard.gaps = [3600.0]  # a quiet stream, or one that was stopped
+    assert seconds(1.5) == 2.0
+    assert seconds(100.0) == 1.0
+    for began in (105.0, 108.0, 109.0, 111.0):
+        shard.head = {"ended": 100.0}
+        shard._waited(Arrived(RowsOfEngine.none(), (None, None), [None, None], began))
+    assert shard.gaps == [8.0, 9.0, 11.0]
+
+
+@pytest.mark.small
+def test_values_are_checked_by_the_packing_task() -> None:
+    with pytest.raises(sj.InputError, match=r"left\.words must have no null among the items"):
+        in_order("left.words", pa.array([[1, None]]), "set")
+    with pytest.raises(sj.InputError, match=r"right\.size must hold finite numbers"):
+        in_order("right.size", pa.array([1.0, float("inf")]), "number")
+    assert in_order("x", pa.array([[3, 1, 3], None, []]), "set").to_pylist() == [[1, 3], None, []]
+    pairs = pa.array([[(5, 0.5), (2, 1.0)], None], TYPES["weighted"])
+    for kind, column in (("set", pa.array([[1, 3], None, []])), ("weighted", pairs)):
+        ordered = in_order("x", column, kind)
+        assert as_column(values_of(ordered, kind), kind).to_pylist() == ordered.to_pylist()
+    assert values_of(pa.array([4, None]), "value").null.tolist() == [False, True]
