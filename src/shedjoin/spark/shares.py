@@ -350,7 +350,7 @@ def _split(cap: int, wants: Wants, shards: int, least: int) -> tuple[int, ...]:
     return apportion(cap, _sums(wants.shard, stored, shards).tolist(), least)
 
 
-def share_of(budget: Budget, shard: int, shards: int) -> Budget:
+def share_of(budget: Budget, shard: int, shards: int, streams: int = STREAMS) -> Budget:
     """One shard's part of a budget when all are alike; all parts add up to the whole.
 
     Examples
@@ -360,8 +360,8 @@ def share_of(budget: Budget, shard: int, shards: int) -> Budget:
     """
     if shards == 1:
         return budget
-    least = least_of(budget, shards)
-    caps = budget.caps(STREAMS, ROW_BYTES)
+    least = least_of(budget, shards, streams)
+    caps = budget.caps(streams, ROW_BYTES)
     return _part(budget, [apportion(cap, [0] * shards, least)[shard] for cap in caps])
 
 
@@ -395,10 +395,10 @@ def moved(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> in
     return sum(max(new - old, 0) for old, new in pairs)
 
 
-def least_of(budget: Budget, shards: int) -> int:
+def least_of(budget: Budget, shards: int, streams: int = STREAMS) -> int:
     """The least that a shard has of each memory: room for a tuple of each stream that is stored there."""
-    caps = budget.caps(STREAMS, ROW_BYTES)
-    one = (1 if budget.unit == "tuples" else ROW_BYTES) * (STREAMS // len(caps))
+    caps = budget.caps(streams, ROW_BYTES)
+    one = (1 if budget.unit == "tuples" else ROW_BYTES) * (streams // len(caps))
     if min(caps) < one * shards:
         raise SpecError(
             f"budget: {budget.total} {budget.unit} are too few for {shards} shards, each of which needs some for each stream"

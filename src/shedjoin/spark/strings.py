@@ -162,8 +162,8 @@ def format_budget(budget: Budget) -> str:
     return f"{amount} {budget.unit}"
 
 
-def parse_window(value: object, *, argument: str = "window") -> Window | tuple[Window, Window]:
-    """A window from a duration ("10 minutes"), a number of rows ("1000 rows"), a table, an object; or a pair of such.
+def parse_window(value: object, *, argument: str = "window", streams: int = 2) -> Window | tuple[Window, ...]:
+    """A window from a duration ("10 minutes"), a number of rows ("1000 rows"), a table, an object; or one each.
 
     Examples
     --------
@@ -173,10 +173,11 @@ def parse_window(value: object, *, argument: str = "window") -> Window | tuple[W
     (TimeWindow(length=3600000000), RowWindow(rows=50000))
     """
     if isinstance(value, tuple | list):
-        if len(value) != 2:
-            raise SpecError(f"{argument} must be one window or a pair, for the left and the right, not {value!r}")
-        left, right = (_one_window(one, f"{argument}[{place}]") for place, one in enumerate(value))
-        return left if left == right else (left, right)
+        if len(value) != streams:
+            each = "a pair, for the left and the right" if streams == 2 else f"one for each of {streams} streams"
+            raise SpecError(f"{argument} must be one window or {each}, not {value!r}")
+        made = tuple(_one_window(one, f"{argument}[{place}]") for place, one in enumerate(value))
+        return made[0] if len(set(made)) == 1 else made
     return _one_window(value, argument)
 
 
