@@ -18,12 +18,12 @@ from shedjoin.spark import keys as columns
 from shedjoin.spark.cache import check_option, forget_at_exit
 from shedjoin.spark.exchange import GIVEN, GIVEN_ARROW, PACKED, RESULT, Packing, inputs_of, shard_labels
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted, sides_of
-from shedjoin.spark.many import Join, Many
 from shedjoin.spark.many import KEY as HASH
+from shedjoin.spark.many import Join, Many
 from shedjoin.spark.operator import Job, Message, Shard
 from shedjoin.spark.payload import column_name
 from shedjoin.spark.shares import SHARES, least_of
-from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_window
+from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_windows
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
 
@@ -194,7 +194,9 @@ class JoinPlan:
 
     def blobs(self, kinds: tuple[str, ...]) -> DataFrame:
         """What the shards give: rows of (kind, shard, blob)."""
-        packed = reduce(lambda one, two: one.unionAll(two), [self._packed(side, kinds) for side in range(len(self.sides))])
+        packed = reduce(
+            lambda one, two: one.unionAll(two), [self._packed(side, kinds) for side in range(len(self.sides))]
+        )
         grouped = packed.groupBy("label")
         job = self._job(kinds)
         if not self.streaming:
@@ -363,7 +365,9 @@ def _names(names: Any, count: int) -> tuple[str, ...]:
         raise SpecError(f"names must be one text for each of {count} streams, not {names!r}")
     lower = [name.lower() for name in made]
     if len(set(lower)) < count or not all(name.isidentifier() and name.isascii() for name in made):
-        raise SpecError(f"names must be simple words that differ, not {names!r}: columns and directories are named by them")
+        raise SpecError(
+            f"names must be simple words that differ, not {names!r}: columns and directories are named by them"
+        )
     return tuple(made)
 
 
@@ -376,8 +380,8 @@ def _check_frames(frames: tuple[DataFrame, ...], sides: tuple[str, ...]) -> None
         both = "both" if len(sides) == 2 else "all"
         verb = "is" if len(streaming) == 1 else "are"
         raise SpecError(
-            f"{' and '.join(sides)} must {both} be streaming or {both} be batch DataFrames; only {' and '.join(streaming)} {verb} "
-            "streaming"
+            f"{' and '.join(sides)} must {both} be streaming or {both} be batch DataFrames; only "
+            f"{' and '.join(streaming)} {verb} streaming"
         )
 
 
@@ -417,7 +421,7 @@ def _duration(value: Any, kind: str, argument: str) -> int:
 
 
 def _windows(value: Any, kind: str, shards: int, sides: tuple[str, ...]) -> tuple[Window, ...]:
-    made = sides_of("window", parse_window(value, streams=len(sides)), sides)
+    made = parse_windows(value, len(sides))
     for given, one in zip(sides_of("window", value, sides), made, strict=True):
         if isinstance(one, RowWindow) and shards != 1:
             raise SpecError(

@@ -76,9 +76,9 @@ def _no_graph(pairs: Sequence[tuple[str, ...]], frames: Sequence[DataFrame], sid
     for name in {name for pair in pairs for name in pair}:
         if _COMPARES.search(name) and not any(name in frame.columns for frame in frames):
             raise SpecError(
-                f"on: {name!r} looks like a predicate between two of {', '.join(sides)}: on Spark the rows of all streams are split by "
-                "a key that all of them have, so give its column (or one name a stream), and filter the result by what else must hold; "
-                "a join graph with other attributes for each pair runs in one process, with shedjoin.MultiJoinSpec"
+                f"on: {name!r} looks like a predicate between two of {', '.join(sides)}: on Spark the rows of all streams are "
+                "split by a key that all of them have, so give its column (or one name a stream), and filter the result by what "
+                "else must hold; a join graph with other attributes for each pair runs in one process: shedjoin.MultiJoinSpec"
             )
 
 
@@ -199,8 +199,9 @@ def out_columns(
         if clashes:
             name = clashes[0]
             endings = tuple(f"_{side}" for side in sides)
+            where = _qualified(name, everything, sides)
             raise SpecError(
-                f"{_several(name, everything, sides)} a column {name!r}: choose with select=[...] ({_qualified(name, everything, sides)}, "
+                f"{_several(name, everything, sides)} a column {name!r}: choose with select=[...] ({where}, "
                 f"or a dict from new names to these), or tell them apart with suffixes={endings}, or rename one"
             )
         return everything
@@ -271,8 +272,7 @@ def _resolve(
         if source.startswith(prefix) and frame.columns.count(source.removeprefix(prefix)) == 1:
             return OutColumn(name or source.removeprefix(prefix), side, source.removeprefix(prefix))
     if found:
-        raise SpecError(
-            f"select: {_several(source, everything, sides)} a column {source!r}: say {_qualified(source, everything, sides, ' or ')}"
-        )
+        where = _qualified(source, everything, sides, " or ")
+        raise SpecError(f"select: {_several(source, everything, sides)} a column {source!r}: say {where}")
     there = ", ".join(f"{side} has {', '.join(frame.columns)}" for side, frame in zip(sides, frames, strict=True))
     raise SpecError(f"select: there is no column {source!r}; {there}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from shedjoin.engine.output import Output, ShedLog
 from shedjoin.errors import SnapshotError
 from shedjoin.multi import MultiJoinSpec
 from shedjoin.policies import Policy
+from shedjoin.quality.live import RecallEstimate
 from shedjoin.spec import JoinSpec
 from shedjoin.window import Window
 
@@ -130,7 +131,43 @@ class ManyEngine:
 
 
 Join = JoinSpec | Many
-AnyEngine = Engine | ManyEngine
+
+
+class AnyEngine(Protocol):
+    """What a shard asks of its engine; `Rows`, `Out` and `Log` are those of the join."""
+
+    @property
+    def budget(self) -> Budget | None: ...
+    @property
+    def counters(self) -> dict[str, int]: ...
+    @property
+    def arrived(self) -> tuple[int, ...]: ...
+    @property
+    def residents(self) -> tuple[int, ...]: ...
+    @property
+    def stored_bytes(self) -> tuple[int, ...]: ...
+    @property
+    def clocks(self) -> tuple[int | None, ...]: ...
+    def live(self, stream: int) -> Integers: ...
+    def chunks(
+        self, batch: Any, *, limit: int, clocks: Sequence[int | None] | None = None, emit: bool = True
+    ) -> Iterator[Any]: ...
+    def set_budget(self, budget: Budget | None) -> Any: ...
+    def set_policy(self, policy: Any) -> None: ...
+    def forget_peaks(self) -> None: ...
+    def snapshot(self) -> bytes: ...
+
+
+class Recall(Protocol):
+    """What a shard asks of the estimate of its recall."""
+
+    def follow(self, batch: Any, out: Any) -> None: ...
+    def deliver(self, importance: NDArray[np.float64]) -> None: ...
+    def watch(self, batch: Any, shed: Any, late: int) -> None: ...
+    def estimate(self) -> RecallEstimate: ...
+    def sums(self) -> dict[str, float]: ...
+    def to_bytes(self) -> bytes: ...
+    def _load(self, data: bytes) -> None: ...
 
 
 def join_of(data: Mapping[str, Any]) -> Join:
@@ -140,7 +177,10 @@ def join_of(data: Mapping[str, Any]) -> Join:
 
 def bare(engine: AnyEngine) -> Engine | MultiEngine:
     """The engine itself."""
-    return engine.engine if isinstance(engine, ManyEngine) else engine
+    if isinstance(engine, ManyEngine):
+        return engine.engine
+    assert isinstance(engine, Engine)
+    return engine
 
 
 def rows_of(

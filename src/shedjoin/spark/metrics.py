@@ -162,10 +162,10 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
         batches.setdefault(row["batch"], []).append(row)
     last = latest(known)
     counts = {name: sum(row[name] for row in known) for name in (*_COUNTS, "state_bytes", "restored")}
-    by_stream = {
-        f"{what}_of": {name: sum(row[f"{what}_{name}"] for row in some) for name in streams_of(last[0])}
-        for what, some in (("rows", known), ("resident", last), ("bytes", last))
-    }
+
+    def by_stream(what: str, some: Iterable[Row]) -> dict[str, int]:
+        return {name: sum(row[f"{what}_{name}"] for row in some) for name in streams_of(last[0])}
+
     return Summary(
         batches=(min(batches), max(batches)),
         shards=len(last),
@@ -174,8 +174,10 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
         **{name: max(sum(row[name] for row in some) for some in batches.values()) for name in _PEAKS},
         seconds=sum(max(row["seconds"] for row in some) for some in batches.values()),
         recall=recall_of(last, level=level),
+        rows_of=by_stream("rows", known),
+        resident_of=by_stream("resident", last),
+        bytes_of=by_stream("bytes", last),
         **counts,
-        **by_stream,
     )
 
 

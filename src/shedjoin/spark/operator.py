@@ -22,7 +22,7 @@ from shedjoin.quality.live import LiveRecall
 from shedjoin.spark.cache import Copy, cache_root
 from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, to_blob
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.many import AnyEngine, Join, Log, Out, Rows, join_of, log_of, no_rows, numbers_of, rows_of
+from shedjoin.spark.many import AnyEngine, Join, Log, Recall, Rows, join_of, log_of, no_rows, numbers_of, rows_of
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.payload import Payload, assemble, gather
 from shedjoin.spark.shares import Counts, Picture, share_of
@@ -98,7 +98,7 @@ class Job:
     def seed_of(self, shard: int) -> int:
         return (self.seed + shard) % 2**64
 
-    def live_of(self, shard: int, spec: Join) -> LiveRecall | None:
+    def live_of(self, shard: int, spec: Join) -> Recall | None:
         """A new estimate of recall, if it is to be told: of a join with a budget."""
         if METRIC not in self.kinds or spec.budget is None or not isinstance(spec, JoinSpec):
             return None
@@ -187,7 +187,7 @@ class Shard:
         self.restored = False
         self.policy_changed = False
         self.engine: AnyEngine
-        self.live: LiveRecall | None = None
+        self.live: Recall | None = None
         self.payloads = [Payload() for _ in job.names]
 
     def run(self, messages: Iterable[Message]) -> Iterator[Given]:
@@ -349,8 +349,7 @@ class Shard:
     def _join(self, arrived: Arrived, changed: Log) -> Iterator[Given]:
         yield from self._shed(changed)
         logs, late = [], 0
-        pieces: Iterator[Any] = self.engine.chunks(arrived.batch, limit=self._limit(), clocks=arrived.clocks)  # type: ignore[arg-type]
-        for out in pieces:
+        for out in self.engine.chunks(arrived.batch, limit=self._limit(), clocks=arrived.clocks):
             if len(out):
                 yield RESULT, to_blob(*self._results(numbers_of(out)))
             if self.live is not None:

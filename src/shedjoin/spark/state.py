@@ -17,9 +17,8 @@ import pyarrow as pa
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.errors import SnapshotError
-from shedjoin.quality.live import LiveRecall
 from shedjoin.spark.exchange import from_blob, to_blob
-from shedjoin.spark.many import AnyEngine, Join, Rows, keys_of, log_of, no_rows, rows_of
+from shedjoin.spark.many import AnyEngine, Join, Recall, Rows, keys_of, log_of, no_rows, rows_of
 from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spec import make_policy
 
@@ -275,7 +274,7 @@ class EngineLog:
         count = self.entry["next"] - self.entry["first"]
         return bool(count >= MOST_REDO or self.entry["bytes"] >= max(LEAST_REDO, self.entry["base_bytes"]))
 
-    def rebase(self, blobs: Blobs, engine: AnyEngine, live: LiveRecall | None, spec: Join) -> None:
+    def rebase(self, blobs: Blobs, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
         """The engine (and the estimate of its recall) as it is now, with its budget and policy, and nothing to do again."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
@@ -289,7 +288,7 @@ class EngineLog:
         self.entry = _entry([*receipt, len(plain)], changing(spec), len(packed), following)
         self.entry["live"] = blobs.put(f"live-{following}", live.to_bytes() if live is not None else b"")
 
-    def recover(self, blobs: Blobs, spec: Join, seed: int, live: LiveRecall | None) -> AnyEngine:
+    def recover(self, blobs: Blobs, spec: Join, seed: int, live: Recall | None) -> AnyEngine:
         """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""
         spec = as_it_was(spec, self.entry["budget"], self.entry["policy"])
         if self.entry["base"] is None:

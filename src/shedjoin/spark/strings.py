@@ -162,8 +162,8 @@ def format_budget(budget: Budget) -> str:
     return f"{amount} {budget.unit}"
 
 
-def parse_window(value: object, *, argument: str = "window", streams: int = 2) -> Window | tuple[Window, ...]:
-    """A window from a duration ("10 minutes"), a number of rows ("1000 rows"), a table, an object; or one each.
+def parse_window(value: object, *, argument: str = "window") -> Window | tuple[Window, Window]:
+    """A window from a duration ("10 minutes"), a number of rows ("1000 rows"), a table, an object; or a pair of such.
 
     Examples
     --------
@@ -172,13 +172,24 @@ def parse_window(value: object, *, argument: str = "window", streams: int = 2) -
     >>> parse_window(("1 hour", "50k rows"))
     (TimeWindow(length=3600000000), RowWindow(rows=50000))
     """
-    if isinstance(value, tuple | list):
-        if len(value) != streams:
-            each = "a pair, for the left and the right" if streams == 2 else f"one for each of {streams} streams"
-            raise SpecError(f"{argument} must be one window or {each}, not {value!r}")
-        made = tuple(_one_window(one, f"{argument}[{place}]") for place, one in enumerate(value))
-        return made[0] if len(set(made)) == 1 else made
-    return _one_window(value, argument)
+    left, right = parse_windows(value, 2, argument=argument)
+    return left if left == right else (left, right)
+
+
+def parse_windows(value: object, streams: int, *, argument: str = "window") -> tuple[Window, ...]:
+    """The window of each of some streams, from one for all, or one each.
+
+    Examples
+    --------
+    >>> parse_windows("10 s", 3)
+    (TimeWindow(length=10000000), TimeWindow(length=10000000), TimeWindow(length=10000000))
+    """
+    if not isinstance(value, tuple | list):
+        return (_one_window(value, argument),) * streams
+    if len(value) != streams:
+        each = "a pair, for the left and the right" if streams == 2 else f"one for each of {streams} streams"
+        raise SpecError(f"{argument} must be one window or {each}, not {value!r}")
+    return tuple(_one_window(one, f"{argument}[{place}]") for place, one in enumerate(value))
 
 
 def format_window(window: Window) -> str:
