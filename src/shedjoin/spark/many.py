@@ -22,9 +22,10 @@ from shedjoin.engine.output import Output, ShedLog
 from shedjoin.errors import SnapshotError
 from shedjoin.multi import MultiJoinSpec
 from shedjoin.policies import Policy
-from shedjoin.quality.live import RecallEstimate
+from shedjoin.quality.live import LiveRecall, RecallEstimate
+from shedjoin.quality.live_many import MultiRecall
 from shedjoin.spec import JoinSpec
-from shedjoin.window import Window
+from shedjoin.window import TimeWindow, Window
 
 #: What the engine calls the hash of the key columns.
 KEY = "key"
@@ -162,12 +163,43 @@ class Recall(Protocol):
     """What a shard asks of the estimate of its recall."""
 
     def follow(self, batch: Any, out: Any) -> None: ...
-    def deliver(self, importance: NDArray[np.float64]) -> None: ...
     def watch(self, batch: Any, shed: Any, late: int) -> None: ...
     def estimate(self) -> RecallEstimate: ...
     def sums(self) -> dict[str, float]: ...
     def to_bytes(self) -> bytes: ...
     def _load(self, data: bytes) -> None: ...
+
+
+def recall_of(join: Join, seed: int) -> LiveRecall | MultiRecall | None:
+    """A new estimate of a join's recall; None where there is none: of three and more streams with a row window."""
+    if isinstance(join, JoinSpec):
+        return LiveRecall(join, seed=seed)
+    by_time = all(isinstance(window, TimeWindow) for window in join.windows)
+    return MultiRecall(join.spec, seed=seed) if by_time else None
+
+
+def watched(
+    live: Recall | None, join: Join, batch: Rows, clocks: Sequence[int | None], pieces: Iterable[Any]
+) -> Iterator[Any]:
+    """The pieces of a push as they come, with the estimate of recall told of them."""
+    if live is None:
+        yield from pieces
+        return
+    if isinstance(live, MultiRecall):
+        assert isinstance(batch, MultiBatch)
+        live.begin(batch)
+    logs, late = [], 0
+    for out in pieces:
+        if isinstance(live, MultiRecall):
+            live.take(out)
+        elif isinstance(live, LiveRecall):
+            live.deliver(out.importance)
+        logs.append(out.shed.records())
+        late += out.stats["late"]
+        yield out
+    if isinstance(live, MultiRecall):
+        live.tell(clocks)
+    live.watch(batch, log_of(join, logs), late)
 
 
 def join_of(data: Mapping[str, Any]) -> Join:

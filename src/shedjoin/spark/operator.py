@@ -18,11 +18,24 @@ from shedjoin.batch import ROW_BYTES
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError
-from shedjoin.quality.live import LiveRecall
 from shedjoin.spark.cache import Copy, cache_root
 from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, to_blob
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.many import AnyEngine, Join, Log, Recall, Rows, join_of, log_of, no_rows, numbers_of, rows_of
+from shedjoin.spark.many import (
+    AnyEngine,
+    Join,
+    Log,
+    Out,
+    Recall,
+    Rows,
+    join_of,
+    log_of,
+    no_rows,
+    numbers_of,
+    recall_of,
+    rows_of,
+    watched,
+)
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.payload import Payload, assemble, gather
 from shedjoin.spark.shares import Counts, Picture, share_of
@@ -100,9 +113,9 @@ class Job:
 
     def live_of(self, shard: int, spec: Join) -> Recall | None:
         """A new estimate of recall, if it is to be told: of a join with a budget."""
-        if METRIC not in self.kinds or spec.budget is None or not isinstance(spec, JoinSpec):
+        if METRIC not in self.kinds or spec.budget is None:
             return None
-        return LiveRecall(spec, seed=self.seed_of(shard))
+        return recall_of(spec, self.seed_of(shard))
 
 
 class Arrived(NamedTuple):
@@ -348,17 +361,11 @@ class Shard:
 
     def _join(self, arrived: Arrived, changed: Log) -> Iterator[Given]:
         yield from self._shed(changed)
-        logs, late = [], 0
-        for out in self.engine.chunks(arrived.batch, limit=self._limit(), clocks=arrived.clocks):
+        pieces = self.engine.chunks(arrived.batch, limit=self._limit(), clocks=arrived.clocks)
+        for out in watched(self.live, self.spec, arrived.batch, arrived.clocks, pieces):
             if len(out):
                 yield RESULT, to_blob(*self._results(numbers_of(out)))
-            if self.live is not None:
-                self.live.deliver(out.importance)
-                logs.append(out.shed.records())
-                late += out.stats["late"]
             yield from self._shed(out.shed)
-        if self.live is not None:
-            self.live.watch(arrived.batch, log_of(self.spec, logs), late)
 
     def _results(self, numbers: tuple[Integers, ...]) -> Iterator[pa.RecordBatch]:
         """Results with their columns. Of two streams, pieces as the segments are; of more, those would be too many."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from shedjoin.batch import ROW_BYTES
 from shedjoin.errors import SnapshotError
 from shedjoin.spark.exchange import from_blob, to_blob
-from shedjoin.spark.many import AnyEngine, Join, Recall, Rows, keys_of, log_of, no_rows, rows_of
+from shedjoin.spark.many import AnyEngine, Join, Recall, Rows, keys_of, no_rows, rows_of, watched
 from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spec import make_policy
 
@@ -305,14 +305,9 @@ class EngineLog:
                 shed = engine.set_budget(as_it_was(spec, budget or None, self.entry["policy"]).budget)
                 if live is not None:
                     live.follow(no_rows(spec), shed)
-            logs, late = [], 0
-            for out in engine.chunks(batch, limit=REPLAYED, clocks=clocks, emit=live is not None):
-                late += out.stats["late"]
-                if live is not None:
-                    live.deliver(out.importance)
-                    logs.append(out.shed.records())
-            if live is not None:
-                live.watch(batch, log_of(spec, logs), late)
+            pieces = engine.chunks(batch, limit=REPLAYED, clocks=clocks, emit=live is not None)
+            for _ in watched(live, spec, batch, clocks, pieces):
+                pass
         return engine
 
     def _redo(self, blobs: Blobs, join: Join) -> Iterator[Redo]:
