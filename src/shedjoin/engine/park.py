@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.engine import Engine
-from shedjoin.engine.nway.engine import MultiEngine
+from shedjoin.engine.handle import Handle
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.snapshot import numbers
 from shedjoin.errors import SnapshotError
@@ -35,7 +35,19 @@ def boot_mark() -> str | None:
         return None
 
 
-def park(engine: Engine | MultiEngine, directory: Path, **notes: Any) -> None:
+class Parkable(Protocol):
+    """An engine whose state is behind a handle, with little beside it."""
+
+    _plan: Any
+    _state: Handle
+
+    def _check_idle(self) -> None: ...
+    def _extra(self) -> dict[str, Any]: ...
+    def _take_over(self, extra: dict[str, Any]) -> None: ...
+    def _set_caps(self, budget: Any) -> None: ...
+
+
+def park(engine: Parkable, directory: Path, **notes: Any) -> None:
     """Leave an engine in a directory. It can be used on; then it must be parked again, and only there.
 
     Arrays that are mapped already stay where they are; those that grew since are written anew.
@@ -84,7 +96,7 @@ def unpark(plan: Plan, directory: Path) -> Engine:
     return engine
 
 
-def fill(engine: Engine | MultiEngine, directory: Path) -> None:
+def fill(engine: Parkable, directory: Path) -> None:
     """Like `unpark`: a new engine goes on as the one that was parked, within its own budget. SnapshotError: throw it away."""
     plan, state = engine._plan, engine._state
     meta = _meta(directory)

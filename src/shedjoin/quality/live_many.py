@@ -4,11 +4,12 @@ The results that a row completes in the exact join are a product of counts: of e
 their windows. So what is missing can be counted without joining, if it is known when rows of the key came. That is kept here, a
 few numbers a row, for all keys as long as they have room: then recall is exact, and both limits are recall itself.
 
-When there is no more room, or counting takes too long, keys are sampled: a key stays with a probability p that is fixed by how
-many rows it has now (keys with very many stay for certain, they may have most of the results), decided by a lot that depends on
-nothing but the key and the seed. Of a key that stays everything is known; what it misses counts 1 / p from then on (Horvitz and
-Thompson). Lots of keys are independent, so the variance is estimated by the sum of (1 - p) z^2 over keys, and limits follow as in
-`shedjoin.quality.live`. p never rises for a key that has gone: what it had is not known any more. Late rows are no part of it.
+When there is no more room, or counting takes too long, keys are sampled: a key stays with a probability p in proportion to the
+rows it has now (so those with very many, which may have most of the results, stay for certain), decided by a lot that depends on
+nothing but the key and the seed; keys that come later have the p of a key with one row. Of a key that stays everything is known;
+what it misses counts 1 / p from then on (Horvitz and Thompson). Lots of keys are independent, so the variance is estimated by the
+sum of (1 - p) z^2 over keys, and limits follow as in `shedjoin.quality.live`. p never rises for a key that has gone: what it had is
+not known any more. Late rows are no part of it.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ VERSION = 1
 _DIGEST = 32
 #: Most rows of history, and most comparisons a push.
 ROWS, WORK = 1 << 17, 1 << 27
-#: A key with more than this share of the rows stays for certain.
-CERTAIN = 1 / 16
+#: When keys have to go, p falls by this factor at a time.
+FEWER = 1.5
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 Rows = dict[str, NDArray[Any]]
@@ -100,7 +101,7 @@ class MultiRecall:
         }
         streams = len(windows)
         self._history = {name: np.empty(0, kind) for name, kind in _COLUMNS.items()}
-        self._base, self._certain = 1.0, CERTAIN * rows  # p of a new key; and from how many rows on a key stays
+        self._certain = 1.0  # a key with so many rows is in the sample for certain
         self._keys = np.empty(0, np.int64)  # those of the sample, in order, once not all are
         self._p = np.empty(0)
         self._open = np.zeros((KINDS, 0))  # what each of them misses
@@ -205,6 +206,11 @@ class MultiRecall:
         self._keys, self._p = np.insert(self._keys, at, keys), np.insert(self._p, at, self._base)
         self._open = np.insert(self._open, at, 0.0, axis=1)
 
+    @property
+    def _base(self) -> float:
+        """The probability with which a key that is new comes into the sample; 1: all do."""
+        return 1.0 / self._certain
+
     def _lots(self, keys: Integers) -> Numbers:
         """A number from 0 to 1 for each key, always the same."""
         with np.errstate(over="ignore"):
@@ -230,15 +236,14 @@ class MultiRecall:
         return int(((old + new) * new).sum()) <= WORK
 
     def _lower(self, fresh: Rows) -> None:
-        """Half as many keys, as far as they have few rows. Of those that go, what they missed so far is settled."""
+        """Fewer keys, as far as they have few rows. Of those that go, what they missed so far is settled."""
         keys, counts = np.unique(np.concatenate([self._history["key"], fresh["key"]]), return_counts=True)
         if self._base == 1.0:  # until now, all keys were known: nothing is open
             self._keys, self._p, self._open = keys, np.ones(keys.size), np.zeros((KINDS, keys.size))
         place = np.searchsorted(keys, self._keys).clip(max=max(keys.size - 1, 0))
         rows = np.where(keys[place] == self._keys, counts[place], 0) if keys.size else np.zeros(self._keys.size)
-        self._base /= 2.0
-        self._certain *= 1.25  # should the certain ones alone be too many
-        self._p = np.minimum(self._p, np.maximum(self._base, rows / self._certain))
+        self._certain *= FEWER
+        self._p = np.minimum(self._p, rows / self._certain)
         stays = (self._lots(self._keys) < self._p) & (rows > 0)
         self._close(~stays)
         chosen = np.isin(self._history["key"], self._keys)
@@ -334,7 +339,7 @@ class MultiRecall:
     # ------------------------------------------------------------------------------------------------------- as bytes
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        numbers = np.array([self._base, self._certain, self._fade, self._shed, self._unit, self._late])
+        numbers = np.array([self._certain, self._fade, self._shed, self._unit, self._late])
         return {
             **self._history,
             "keys": self._keys,
@@ -374,7 +379,7 @@ class MultiRecall:
         self._keys, self._p, self._open = arrays["keys"], arrays["p"], arrays["open"]
         self._closed, self._there = arrays["closed"], arrays["there"]
         self._clock, self._arrived = arrays["clock"], arrays["arrived"]
-        self._base, self._certain, self._fade, shed, self._unit, late = arrays["numbers"].tolist()
+        self._certain, self._fade, shed, self._unit, late = arrays["numbers"].tolist()
         self._shed, self._late = int(shed), int(late)
 
 

@@ -25,9 +25,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from shedjoin.engine.park import boot_mark, fill, notes_of, park
+from shedjoin.engine.park import Parkable, boot_mark, fill, notes_of, park
 from shedjoin.errors import SnapshotError, SpecError
-from shedjoin.spark.many import AnyEngine, bare
 from shedjoin.spark.payload import Payload
 from shedjoin.spark.state import segment_name, with_numbers, without_numbers
 
@@ -112,12 +111,12 @@ class Copy:
             return None
         return cls(root, lineage, path)
 
-    def load(self, engine: AnyEngine) -> tuple[list[Payload], bytes]:
+    def load(self, engine: Parkable) -> tuple[list[Payload], bytes]:
         """What was kept: a new engine goes on from it; the payload of each stream, and what else was given are returned.
 
         SnapshotError: it is no good, and neither is the engine.
         """
-        fill(bare(engine), self.path)
+        fill(engine, self.path)
         payloads = []
         try:
             for stream, kept in enumerate(notes_of(self.path)["payloads"]):
@@ -132,7 +131,7 @@ class Copy:
             raise SnapshotError(f"the copy in {self.path} cannot be read: {reason}") from None
         return payloads, more
 
-    def give(self, token: str, engine: AnyEngine, payloads: list[Payload], more: bytes, query: str = "") -> None:
+    def give(self, token: str, engine: Parkable, payloads: list[Payload], more: bytes, query: str = "") -> None:
         """Leave it for the next micro-batch, as the copy of the state with this token. Should that fail, there is none."""
         try:
             wanted = set()
@@ -150,7 +149,7 @@ class Copy:
                     old.unlink()
             (self.path / "more").write_bytes(more)
             (self.path / OWNER).write_text(json.dumps({**_owner(), "query": query}))
-            park(bare(engine), self.path, payloads=notes)
+            park(engine, self.path, payloads=notes)
             os.rename(self.path, self._root / f"{self._lineage}.{token}")
         except OSError:
             self.discard()

@@ -28,6 +28,7 @@ from shedjoin.spark.many import (
     Out,
     Recall,
     Rows,
+    bare,
     join_of,
     log_of,
     no_rows,
@@ -284,7 +285,7 @@ class Shard:
             return False
         try:
             self.engine = spec.build()
-            self.payloads, saved = self.copy.load(self.engine)
+            self.payloads, saved = self.copy.load(bare(self.engine))
             if self.live is not None:
                 self.live._load(saved)
         except SnapshotError:
@@ -349,7 +350,7 @@ class Shard:
             except OSError:
                 return
         live = self.live.to_bytes() if self.live is not None else b""
-        self.copy.give(token, self.engine, self.payloads, live, self.job.query)
+        self.copy.give(token, bare(self.engine), self.payloads, live, self.job.query)
 
     # ------------------------------------------------------------------------------------------------------ the join
 
