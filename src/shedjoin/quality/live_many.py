@@ -8,8 +8,8 @@ When there is no more room, or counting takes too long, keys are sampled: a key 
 rows it has now (so those with very many, which may have most of the results, stay for certain), decided by a lot that depends on
 nothing but the key and the seed; keys that come later have the p of a key with one row. Of a key that stays everything is known;
 what it misses counts 1 / p from then on (Horvitz and Thompson). Lots of keys are independent, so the variance is estimated by the
-sum of (1 - p) z^2 over keys, and limits follow as in `shedjoin.quality.live`. p never rises for a key that has gone: what it had is
-not known any more. Late rows are no part of it.
+sum of (1 - p) z^2 over keys, and limits follow as in `shedjoin.quality.live`. p never rises for a key that has gone: what it had
+is not known any more. Late rows are no part of it.
 """
 
 from __future__ import annotations
