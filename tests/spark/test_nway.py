@@ -145,6 +145,8 @@ def test_start_keeps_account_and_refine_completes(spark: Any, tmp_path: Path, ca
     assert whole.rows_of == dict.fromkeys(options["names"], 240)
     assert whole.results == len(found)
     assert 0 < whole.peak_tuples <= 60
+    assert whole.recall is not None
+    assert (whole.recall.missing, whole.recall.low) == (late.count, whole.recall.high)
     assert whole.shed == spark.read.parquet(str(tmp_path / "out" / "shed")).count()
     board = Board()
     for batch in range(4):

@@ -179,3 +179,23 @@ def test_a_stream_that_stops_or_runs_wild_breaks_no_cap() -> None:
     assert [len(rows) > 0 for rows in results[:2] + results[5:]] == [True] * 5
     assert len(set(found)) == len(found)
     assert set(found) < set(exact(sides))
+
+
+def test_memory_goes_to_the_shards_that_use_it() -> None:
+    """A few keys of one shard are hot in all streams; others are hot in two of them, and never complete a result."""
+    random = np.random.default_rng(7)
+    batches = []
+    for step in range(6):
+        ts = np.arange(200) + 200 * step
+        hot = random.random((3, 200)) < 0.3
+        cold = random.integers(100, 400, (3, 200)) + 1000 * np.arange(3)[:, None] * (np.arange(200) % 3 > 0)
+        keys = np.where(hot, 7, cold)
+        batches.append(tuple([table(key.tolist(), ts.tolist(), 200 * step)] for key in keys))
+    windows = dict.fromkeys("abc", sj.TimeWindow(300))
+    how = sj.MultiJoinSpec(windows=windows, on="key", budget=sj.Budget(tuples=120), policy=sj.Prob(sj.InWindow()))
+    one, adaptive, equal = (
+        len(run(Shards(job(how, shards, shares=shares)), batches))
+        for shards, shares in ((1, "equal"), (4, "adaptive"), (4, "equal"))
+    )
+    assert equal < 0.7 * one
+    assert adaptive > 0.9 * one

@@ -82,8 +82,7 @@ def what_runs(job: StreamJob) -> Table:
 def split_words(job: StreamJob) -> str:
     """How the join is split."""
     shards, why = shards_of(job)
-    several = shards > 1 and len(job.sources) == 2
-    moves = several and job.spec.budget is not None and job.join.get("shares") != "equal"
+    moves = shards > 1 and job.spec.budget is not None and job.join.get("shares") != "equal"
     part = "its part of the budget" + ", which follows what arrives; to begin with:" * moves
     return f"{shards} shard{'s' * (shards != 1)} ({why}); each has the keys that hash to it, and {part}"
 

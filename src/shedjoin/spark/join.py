@@ -103,7 +103,7 @@ def shed_join(
         For policies that draw lots.
     shares
         How the budget is split over the shards: "adaptive" gives each what the whole join would keep there, by what arrives;
-        "equal" gives all the same, and so do joins of three and more streams. May change while a checkpoint lives.
+        "equal" gives all the same. May change while a checkpoint lives.
     cache
         Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the default.
     names

@@ -61,6 +61,10 @@ class Many:
     def lateness(self) -> int:
         return self.spec.lateness
 
+    @property
+    def max_skew(self) -> int | None:
+        return self.spec.max_skew
+
     def with_budget(self, budget: Budget | None) -> Many:
         return Many(self.spec.with_budget(budget))
 

@@ -54,7 +54,6 @@ from shedjoin.spark.state import (
     save_payload,
     write_head,
 )
-from shedjoin.spec import JoinSpec
 
 #: Results leave in blobs of about this many bytes and at most this many rows.
 BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
@@ -98,9 +97,8 @@ class Job:
 
     @property
     def adaptive(self) -> bool:
-        """Whether memory moves between shards. Those of three and more streams have equal shares."""
-        moves = self.shares == "adaptive" and self.shards > 1 and self.streams == 2
-        return moves and self.spec.get("budget") is not None
+        """Whether memory moves between shards."""
+        return self.shares == "adaptive" and self.shards > 1 and self.spec.get("budget") is not None
 
     def spec_of(self, shard: int) -> Join:
         """The join of one shard: its share of the memory, as long as nothing is known of the streams."""
@@ -194,7 +192,7 @@ class Shard:
         self.blobs = Blobs(store) if store is not None else None
         self.head: dict[str, Any] | None = None
         self.log = EngineLog.new(self.spec)
-        self.picture: Picture | None = Picture.new(job.shards) if job.adaptive else None
+        self.picture: Picture | None = Picture.new(job.shards, job.streams) if job.adaptive else None
         self.copy: Copy | None = None
         self.lineage = ""
         self.batches = 0
@@ -268,7 +266,7 @@ class Shard:
         """Fit what is stored into the budget of now; returns what had to go."""
         budget = self.spec.budget
         if self.picture is not None:
-            self.picture = self.picture.follow(arrived.counts, arrived.clocks, JoinSpec.from_dict(self.job.spec))
+            self.picture = self.picture.follow(arrived.counts, arrived.clocks, join_of(self.job.spec))
             budget = self.picture.part(self.number)
         if self.engine.budget == budget:
             return log_of(self.spec)
