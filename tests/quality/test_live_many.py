@@ -64,7 +64,7 @@ def _fields(one: sj.MultiJoinSpec) -> dict[str, Any]:
 
 
 def test_a_sample_of_keys_knows_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many keys, one of them with a tenth of all rows, and room for a tenth of them: the limits hold, the mean is right."""
+    """Many keys, one of them with a tenth of all rows, and room for a third of the rows: the limits hold, the mean is right."""
     how = sj.MultiJoinSpec(
         windows=dict.fromkeys(NAMES, sj.TimeWindow(400)), on="x", budget=sj.Budget(tuples=300), policy=sj.Rand()
     )
@@ -86,18 +86,18 @@ def test_a_sample_of_keys_knows_its_error(monkeypatch: pytest.MonkeyPatch) -> No
     assert wanted.low == wanted.high
     inside, missing = 0, []
     for seed in range(40):
-        live = MultiRecall(how, seed=seed, rows=150)
+        live = MultiRecall(how, seed=seed, rows=250)
         for batch, out in outs:
             live.follow(batch, out)
         now = live.estimate()
-        assert live.remembered <= 300
+        assert live.remembered <= 500
         assert now.results == wanted.results
         assert now.low < now.recall < now.high
         inside += now.low <= wanted.recall <= now.high
         missing.append(now.missing)
-    assert inside >= 36
-    assert np.mean(missing) == pytest.approx(wanted.missing, rel=0.1)
-    parts = [MultiRecall(how, seed=seed, rows=150) for seed in (1, 2)]
+    assert inside >= 34
+    assert np.mean(missing) == pytest.approx(wanted.missing, rel=0.12)
+    parts = [MultiRecall(how, seed=seed, rows=250) for seed in (1, 2)]
     for batch, out in outs:
         parts[0].follow(batch, out)
     assert combine([part.sums() for part in parts]).recall == parts[0].estimate().recall

@@ -5,11 +5,11 @@ their windows. So what is missing can be counted without joining, if it is known
 few numbers a row, for all keys as long as they have room: then recall is exact, and both limits are recall itself.
 
 When there is no more room, or counting takes too long, keys are sampled: a key stays with a probability p in proportion to the
-rows it has now (so those with very many, which may have most of the results, stay for certain), decided by a lot that depends on
-nothing but the key and the seed; keys that come later have the p of a key with one row. Of a key that stays everything is known;
-what it misses counts 1 / p from then on (Horvitz and Thompson). Lots of keys are independent, so the variance is estimated by the
-sum of (1 - p) z^2 over keys, and limits follow as in `shedjoin.quality.live`. p never rises for a key that has gone: what it had
-is not known any more. Late rows are no part of it.
+square of the rows it has now (results grow with a power of them, so keys with very many stay for certain), decided by a lot
+that depends on nothing but the key and the seed; keys that come later have the p of a key with one row. Of a key that stays
+everything is known; what it misses counts 1 / p from then on (Horvitz and Thompson). Lots of keys are independent, so the
+variance is estimated by the sum of (1 - p) z^2 over keys, and limits follow as in `shedjoin.quality.live`. p never rises for a
+key that has gone: what it had is not known any more. Late rows are no part of it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ VERSION = 1
 _DIGEST = 32
 #: Most rows of history, and most comparisons a push.
 ROWS, WORK = 1 << 17, 1 << 27
-#: When keys have to go, p falls by this factor at a time.
-FEWER = 1.5
+#: When keys have to go, those that stay for certain have this many times as many rows as before.
+MORE = 1.25
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 Rows = dict[str, NDArray[Any]]
@@ -209,7 +209,7 @@ class MultiRecall:
     @property
     def _base(self) -> float:
         """The probability with which a key that is new comes into the sample; 1: all do."""
-        return 1.0 / self._certain
+        return 1.0 / self._certain**2
 
     def _lots(self, keys: Integers) -> Numbers:
         """A number from 0 to 1 for each key, always the same."""
@@ -242,8 +242,8 @@ class MultiRecall:
             self._keys, self._p, self._open = keys, np.ones(keys.size), np.zeros((KINDS, keys.size))
         place = np.searchsorted(keys, self._keys).clip(max=max(keys.size - 1, 0))
         rows = np.where(keys[place] == self._keys, counts[place], 0) if keys.size else np.zeros(self._keys.size)
-        self._certain *= FEWER
-        self._p = np.minimum(self._p, rows / self._certain)
+        self._certain *= MORE
+        self._p = np.minimum(self._p, (rows / self._certain) ** 2)
         stays = (self._lots(self._keys) < self._p) & (rows > 0)
         self._close(~stays)
         chosen = np.isin(self._history["key"], self._keys)
