@@ -186,16 +186,16 @@ def test_memory_goes_to_the_shards_that_use_it() -> None:
     random = np.random.default_rng(7)
     batches = []
     for step in range(6):
-        ts = np.arange(200) + 200 * step
-        hot = random.random((3, 200)) < 0.3
-        cold = random.integers(100, 400, (3, 200)) + 1000 * np.arange(3)[:, None] * (np.arange(200) % 3 > 0)
+        ts = np.arange(100) + 100 * step
+        hot = random.random((3, 100)) < 0.3
+        cold = random.integers(100, 400, (3, 100)) + 1000 * np.arange(3)[:, None] * (np.arange(100) % 3 > 0)
         keys = np.where(hot, 7, cold)
-        batches.append(tuple([table(key.tolist(), ts.tolist(), 200 * step)] for key in keys))
-    windows = dict.fromkeys("abc", sj.TimeWindow(300))
-    how = sj.MultiJoinSpec(windows=windows, on="key", budget=sj.Budget(tuples=120), policy=sj.Prob(sj.InWindow()))
+        batches.append(tuple([table(key.tolist(), ts.tolist(), 100 * step)] for key in keys))
+    windows = dict.fromkeys("abc", sj.TimeWindow(150))
+    how = sj.MultiJoinSpec(windows=windows, on="key", budget=sj.Budget(tuples=60), policy=sj.Prob(sj.InWindow()))
     one, adaptive, equal = (
         len(run(Shards(job(how, shards, shares=shares)), batches))
         for shards, shares in ((1, "equal"), (4, "adaptive"), (4, "equal"))
     )
-    assert equal < 0.7 * one
-    assert adaptive > 0.9 * one
+    assert equal < 0.8 * one
+    assert adaptive > 1.2 * equal

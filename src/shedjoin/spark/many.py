@@ -58,6 +58,10 @@ class Many:
         return self.spec.policy
 
     @property
+    def importance(self) -> str:
+        return self.spec.importance
+
+    @property
     def lateness(self) -> int:
         return self.spec.lateness
 
