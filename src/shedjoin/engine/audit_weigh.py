@@ -77,7 +77,7 @@ def _check_learned(how: Any, st: Handle, known: NDArray[np.bool_], seen: NDArray
     trail = st.arrays["trail"][:, known]
     require(np.isfinite(trail["mass"]) & (trail["mass"] >= 0), "a decayed count is not finite and at least 0")
     require((trail["last"] == NEVER) | (abs(trail["last"]) <= max(now, LATEST)), "a key came after now")
-    require(trail["recent"].T == seen[known], "late rows of a key are counted wrongly")
+    require(seen[known] == trail["recent"].T, "late rows of a key are counted wrongly")
     require(np.isfinite(st.arrays["model"][:, : learn.LOG_SHARE]), "what was learned is not finite")
 
 
