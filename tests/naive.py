@@ -412,7 +412,7 @@ class LearnedWeights(Weights):
     def observe(self, rows: list[Stored]) -> None:
         for x in rows:
             self.go_on()
-            if self.counted[x.stream] < 16384 or self.counted[x.stream] % 16 == 0:
+            if self.counted[x.stream] < 16384 or self.counted[x.stream] % 32 == 0:
                 self.learn(1 - x.stream, x.key)
             self.count(x.stream, x.key)
         for x in rows:
@@ -444,10 +444,10 @@ class LearnedWeights(Weights):
         if met:
             for d, feature in enumerate(self.features(stream, key)):
                 gradient[d] += met * feature
-        for draw in range(8):
-            drawn = late[(8 * other + draw) * 7919 % len(late)][0]
+        for draw in range(4):
+            drawn = late[(4 * other + draw) * 7919 % len(late)][0]
             features = self.features(stream, drawn)
-            expected = len(late) / 8 * math.exp(self.log_chance(stream, features))
+            expected = len(late) / 4 * math.exp(self.log_chance(stream, features))
             for d in self.FEATURES:
                 part = expected * features[d]
                 gradient[d] -= part

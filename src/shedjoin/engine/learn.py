@@ -24,9 +24,9 @@ SOON, LATER, LAST = 1.0 / 32, 1.0 / 8, 1.0 / 2
 
 FEATURES = 1 + 2 * LEVELS
 #: So many rows are lessons one and all; then one of `SELDOM` is.
-EARLY, SELDOM = 16384, 16
+EARLY, SELDOM = 16384, 32
 #: Rows that are drawn to stand for all that could have been met.
-DRAWS = 8
+DRAWS = 4
 STRIDE = 7919
 #: Lessons from one step of the model to the next, and what earlier ones weigh after it.
 PACE = 64.0
