@@ -21,7 +21,7 @@ def parameters(scale: Scale) -> list[Params]:
     """Four skews, equal and unrelated ranks, few keys and many; a long stream, and the papers' 5,600 rows."""
     few = scale.quick
     return grid(
-        rows=[5600] if few else [5600, 50_000],
+        rows=[5600] if few else [5600, 20_000],
         domain=[50] if few else [50, 1000],
         skew=[1.0] if few else [0.0, 0.5, 1.0, 1.5],
         ranks=["correlated", "uncorrelated"],
@@ -68,7 +68,7 @@ FIGURE = Figure(
             Panel(
                 f"{rows:,} rows, {domain} keys", "lost", "lost, in %", {"rows": rows, "domain": domain}, from_zero=False
             )
-            for rows in (5600, 50_000)
+            for rows in (5600, 20_000)
             for domain in (50, 1000)
         ),
         caption="Window 400. Mean over memories of 10, 25 and 50%, fixed and variable shares, equal and unrelated ranks.",
