@@ -71,4 +71,4 @@ def test_keys_that_are_long_gone_are_forgotten() -> None:
 @pytest.mark.small
 def test_joins_of_more_streams_refuse_it() -> None:
     with pytest.raises(sj.SpecError, match="must not be Prospect"):
-        sj.MultiJoinSpec({"a": WINDOW, "b": WINDOW}, budget=sj.Budget(tuples=4), policy=sj.Prospect())
+        sj.MultiJoinSpec(windows={"a": WINDOW, "b": WINDOW}, on="key", budget=sj.Budget(tuples=4), policy=sj.Prospect())
