@@ -153,7 +153,10 @@ def _arrival(st, stream, place):
 
 @kernel
 def _look_again(how, st, slot, stamp):
-    """Weigh a key anew unless more of it has come since."""
+    """Weigh a key anew unless more of it has come since. (What has no tuples is weighed when it has some.)"""
+    count = mem.sides(st, slot)["count"]
+    if count[0] + count[1] == 0:
+        return
     if max(_trail(st, 0, slot)["last"], _trail(st, 1, slot)["last"]) == stamp:
         look(how, st, slot)
 
