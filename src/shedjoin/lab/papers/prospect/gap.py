@@ -11,7 +11,7 @@ from shedjoin.lab.plot import Panel, Plot
 
 CLOSED = ("closed", "share of the gap to OPT that is closed")
 CAPTION = (
-    "0: as good as the best policy of the papers, chosen afterwards for each workload, memory and seed among 24 with "
+    "0: as good as the best policy of the papers, chosen afterwards for each workload, memory and seed among 22 to 24 with "
     "their estimators; 1: OPT. Memory as a share of what the exact join needs. Prospect was tuned on other data."
 )
 
