@@ -47,9 +47,9 @@ def flashing(
     left_keys, right_keys, flashes, left_worth, right_worth = generators(seed, 5)
     probabilities = zipf_probabilities(domain, skew)
     keys = [draw_keys(rng, probabilities, rows) for rng in (left_keys, right_keys)]
-    for start in np.flatnonzero(flashes.random(rows) < 1.0 / every):
-        hot, lasting = flashes.integers(domain), flashes.integers(length // 4, length)
-        for stream, lag in enumerate((0, flashes.integers(length // 2))):
+    for start in np.flatnonzero(flashes.random(rows) < 1.0 / every).tolist():
+        hot, lasting = int(flashes.integers(domain)), int(flashes.integers(length // 4, length))
+        for stream, lag in enumerate((0, int(flashes.integers(length // 2)))):
             during = np.arange(start + lag, min(rows, start + lag + lasting))
             keys[stream][during[flashes.random(during.size) < share]] = hot
     ts = np.arange(rows, dtype=np.int64)
