@@ -43,7 +43,7 @@ def _worth(code, count, worth):
 
 
 @entry
-def complete(bounds, fresh, stream, ts, importance, order, lengths, code, count, worth, found, value):  # type: ignore[no-untyped-def]
+def complete(bounds, fresh, stream, ts, importance, order, lengths, code, count, worth, found, value):
     """For each new row the results of which it is the last to come, and their summed importance.
 
     Rows of key k are those from bounds[k] up to bounds[k + 1], in the order in which they came; new from fresh[k] on. `order` has
