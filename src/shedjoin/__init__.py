@@ -19,6 +19,7 @@ from shedjoin.errors import InputError, ShedjoinError, SnapshotError, SpecError
 from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
 from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
 from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
+from shedjoin.planner import Plan, plan
 from shedjoin.policies import (
     Additive,
     Cumulative,
@@ -88,6 +89,7 @@ __all__ = [
     "Optimum",
     "Output",
     "Overlap",
+    "Plan",
     "Policy",
     "Predicate",
     "PredicateEngine",
@@ -119,6 +121,7 @@ __all__ = [
     "VirtualCpu",
     "odja",
     "optimum",
+    "plan",
     "simulate",
     "simulate_multi",
     "truncated_join",

@@ -187,6 +187,19 @@ def bound_of(network: Network, potential: Ints) -> int:
     return int((potential * network.supply).sum() - (network.room * np.minimum(reduced, 0)).sum())
 
 
+def tangent(network: Network, potential: Ints) -> tuple[int, int]:
+    """(base, slope): by these prices, no flow of m units gains more than base + slope * m, whatever m is.
+
+    `bound_of` as a function of the memory, which is the supply and the room of the line. Arcs that have room for all of it
+    are taken to have room for all of m; the others have room for no more in a larger memory. A network without the borders
+    at which its own memory is not short leaves limits out for smaller ones, so it bounds them too.
+    """
+    reduced = np.minimum(potential[network.tail] - potential[network.head] - network.gain, 0)
+    wide = network.room >= network.memory
+    base = -int((network.room * reduced)[~wide].sum())
+    return base, int(potential[0] - potential[-1]) - int(reduced[wide].sum())
+
+
 def _polish(network: Network, start: Flow) -> Flow:
     """Put every arc where its price wants it, and send what is then out of balance along the cheapest ways."""
     reduced = start.potential[network.tail] - start.potential[network.head] - network.gain
