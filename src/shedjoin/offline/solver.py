@@ -19,6 +19,9 @@ from shedjoin.offline.network import Network
 
 #: A block has at least so many nodes: below, a call costs more than its pivots.
 BLOCK = 4000
+#: Blocks, and how far they look ahead, are this part of the time for which a tuple is held at most. Longer ones leave less to
+#: put right afterwards, and take longer than that saves.
+PART = 2
 #: So many blocks are made whole at a time; of longer networks, so many of these pieces, and so on.
 FAN = 16
 #: Where in its look-ahead a block's prices give way to those of the next: both have seen what lies around.
@@ -58,7 +61,7 @@ def solve(
     check
         Called wherever the work can stop; a KeyboardInterrupt from it or from `progress` ends the work with what there is.
     """
-    reach = max(reach, 1)
+    reach = max(reach // PART, 1)
     span = int(network.time[-1] - network.time[0]) + 1
     blocks = max(1, min(span // reach, network.nodes // BLOCK))
     lengths = [span / blocks]
@@ -149,21 +152,40 @@ def _in_blocks(network: Network, reach: int, lengths: list[float], watch: _Watch
 
 
 def _part(network: Network, begin: int, end: int, excess: Ints) -> Network:
-    """The nodes from `begin` to before `end` with what flows into them; what flows out ends in one sink."""
+    """The nodes from `begin` to before `end` with what flows into them; what flows out ends in one sink.
+
+    A node beyond the end to which more could flow than it can pass on comes before the sink, with the room that it has left.
+    """
     first, last = np.searchsorted(network.tail, (begin, end))
-    head = network.head[first:last]
-    supply = np.append(excess[begin:end], -excess[begin:end].sum())
+    head, room = network.head[first:last], network.room[first:last]
+    out = np.flatnonzero(head >= end)
+    beyond, into = np.unique(head[out], return_inverse=True)
+    left = _passes(network, beyond) - excess[beyond]
+    tight = (np.bincount(into, room[out], beyond.size) > left) & (beyond < network.nodes - 1)  # the last takes all
+    size, narrow = end - begin, int(tight.sum())
+    place = np.where(tight, size + np.cumsum(tight) - 1, size + narrow)
+    heads = head - begin
+    heads[out] = place[into]
+    level = network.level[head].max(initial=network.level[begin])
+    after = network.time[end - 1] + 1
     return Network(
-        tail=network.tail[first:last] - begin,
-        head=np.minimum(head, end) - begin,
-        room=network.room[first:last],
-        gain=network.gain[first:last],
-        supply=supply,
-        time=np.append(network.time[begin:end], network.time[end - 1] + 1),
-        level=np.append(network.level[begin:end], network.level[head].max(initial=network.level[begin])),
+        tail=np.concatenate((network.tail[first:last] - begin, size + np.arange(narrow))),
+        head=np.concatenate((heads, np.full(narrow, size + narrow))),
+        room=np.concatenate((room, left[tight])),
+        gain=np.concatenate((network.gain[first:last], np.zeros(narrow, np.int64))),
+        supply=np.concatenate((excess[begin:end], np.zeros(narrow, np.int64), [-excess[begin:end].sum()])),
+        time=np.concatenate((network.time[begin:end], np.full(narrow + 1, after))),
+        level=np.concatenate((network.level[begin:end], network.level[beyond[tight]], [level])),
         stop_arc=network.stop_arc[:0],
         memory=network.memory,
     )
+
+
+def _passes(network: Network, nodes: Ints) -> Ints:
+    """How much these nodes can pass on."""
+    total = np.concatenate(([0], np.cumsum(network.room)))
+    first, last = (np.searchsorted(network.tail, nodes, side=side) for side in ("left", "right"))
+    return total[last] - total[first]
 
 
 def lemon(tail: Ints, head: Ints, room: Ints, cost: Ints, supply: Ints) -> tuple[Ints, Ints]:
