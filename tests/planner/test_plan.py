@@ -93,6 +93,17 @@ def test_nothing_is_shed_at_what_exact_needs(made: Made) -> None:
         assert len(sj.simulate(sj.JoinSpec(sj.TimeWindow(WINDOW), short, sj.Rand()), left, right).shed) > 0
 
 
+@pytest.mark.parametrize("window", [sj.RowWindow(50), (sj.TimeWindow(30), sj.RowWindow(80))], ids=["rows", "both"])
+def test_other_windows(window: Any) -> None:
+    left, right = streams(importance=False, rows=300)
+    plan = sj.plan(left, right, window=window, target=0.7, policies=["rand", "prob"])
+    for allocation, memory in (("fixed", plan.need.tuples_fixed), ("variable", plan.need.tuples)):
+        spec = sj.JoinSpec(window, sj.Budget(tuples=memory, allocation=allocation), sj.Rand())
+        assert len(sj.simulate(spec, left, right).shed) == 0
+    assert 0.7 <= plan.recommendation.share < 1
+    assert all(point.share <= (point.bound or 1) for point in plan.curve)
+
+
 def test_the_recommendation_reaches_the_target(made: Made) -> None:
     plan, left, right = made
     said = plan.recommendation

@@ -84,14 +84,17 @@ def number(text: str) -> Any:
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each stage, on a terminal only."""
+def stages(inner: tuple[str, ...] = ()) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each stage, on a terminal only; `inner` stages are told beside the bar of the one they belong to."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         last: list[tuple[str, Any]] = []
 
         def tell(stage: str, done: int, total: int) -> None:
+            if stage in inner and last:
+                bars.update(last[-1][1], description=f"{last[-1][0]} ({stage} {done}/{total})")
+                return
             if done == 0 or not last or last[-1][0] != stage:
                 if last:
                     bars.update(last[-1][1], completed=bars.tasks[len(last) - 1].total)

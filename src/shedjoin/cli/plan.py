@@ -21,6 +21,8 @@ from shedjoin.spec import JoinSpec
 
 PLOTS = (".png", ".svg")
 ROWS = (".csv", ".parquet")
+#: What the solver of one optimum tells.
+SOLVING = ("blocks", "proof")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -91,7 +93,7 @@ def _plan(args: argparse.Namespace, job: Job) -> Plan:
         options["allocations"] = (args.allocation,)
     if args.memory is not None:
         options["memory"] = [number(one.strip()) for one in args.memory.split(",")]
-    with stages() as progress, _session(args.spark) as spark:
+    with stages(inner=SOLVING) as progress, _session(args.spark) as spark:
         return plan(
             job.left,
             job.right,

@@ -36,6 +36,9 @@ STYLES = {
     "DIMPPROB": ("#009E73", "^"),
     "SIMPPROB": ("#E69F00", "v"),
     "SIMP": ("#56B4E9", "D"),
+    "PROB, window": ("#56B4E9", "D"),
+    "LIFE, window": ("#7FD4B8", "v"),
+    "DIMPPROB, window": ("#7FD4B8", "v"),
     "PROB, true": ("#002B45", ""),
     "RAND, true": ("#6B2F00", ""),
 }

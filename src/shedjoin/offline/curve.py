@@ -7,7 +7,7 @@ number. So the lines between solved memories are gains that can be had, and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -114,19 +114,9 @@ class Curve:
         """What no schedule exceeds."""
         return min([self.everything, *(point.bound(memory) for point in self.solved)])
 
-    def gap(self, memory: int) -> float:
-        return max(self.high(memory) - self.low(memory), 0.0)
-
-    def next_memory(self, asked: Iterable[int], gap: float) -> int | None:
-        """Which of the memories asked for to solve next: the middle one first, then where least is known; None: enough is."""
-        tried = {point.memory for point in self.solved}
-        open_ = sorted({one for one in asked if one < self.need and one not in tried})
-        if not open_:
-            return None
-        if not self.solved:
-            return open_[len(open_) // 2]
-        worst = max(open_, key=self.gap)
-        return worst if self.gap(worst) > gap else None
+    def open(self, memory: int) -> bool:
+        """Whether a memory is worth solving: it does not get everything, and was not solved before."""
+        return memory < self.need and all(point.memory != memory for point in self.solved)
 
 
 def least_memory(curves: Sequence[Curve], caps: Callable[[int], Sequence[int]], wanted: float, most: int) -> int:

@@ -1,6 +1,6 @@
 """The flow of most gain: by LEMON's network simplex, block after block of time, then made whole and proved.
 
-A network simplex slows down with the length of the line, so the network is cut into blocks of about a window. Each is
+A network simplex slows down with the length of the line, so the network is cut into blocks of about half a window. Each is
 solved with a look ahead, and the flow of its first part is kept. The result is feasible but not yet proved. Its potentials
 (the prices of memory) say which arcs could still be improved: these are few and lie near the seams. What is left is a small
 flow over the whole, with no negative costs, that starts from there; when it is done, flow and potentials are optimal

@@ -131,7 +131,8 @@ def plan(
             trials.run_target(target, runner, tell)
             if landscape is not None:
                 optima = Optima(landscape, allocations)
-                optima.run(grid, within * exact.outcome.value, runner, tell)
+                best = trials.best(target)
+                optima.run([*grid, best], best, trials.got, within * exact.outcome.value, runner, tell)
         except KeyboardInterrupt:
             complete = False
     return _result(bench, trials, optima, grid, target, complete)
@@ -223,7 +224,7 @@ def _result(
         spec=bench.spec_of(Trial(candidate, best.allocation, best.memory)) if candidate and best else bench.spec,
         text=text,
     )
-    return Plan(tuple(curve), recommended, need, bench.objective, target, bench.stretch.windows, complete)
+    return Plan(tuple(curve), recommended, need, bench.objective, target, bench.stretch.windows, tuple(grid), complete)
 
 
 def _curve(trials: Trials) -> list[Point]:
@@ -248,15 +249,9 @@ def _optimum_points(trials: Trials, optima: Optima, memories: Sequence[int]) -> 
     whole = trials.exact.outcome.value
     points = []
     for allocation in dict.fromkeys(allocation for _, allocation in trials.tried):
-        got = [
-            (memory, outcome.value)
-            for (_, mine), found in trials.found.items()
-            if mine == allocation
-            for memory, outcome in found.items()
-        ]
         for memory in sorted({*memories, trials.exact.need(allocation)}):
             low, high = optima.limits(allocation, memory)
-            low = max(low, *(value for other, value in got if other <= memory), 0.0)
+            low = max(low, trials.got(allocation, memory))
             points.append(Point(OPT, allocation, memory, min(low / whole, 1.0), bound=min(max(low, high) / whole, 1.0)))
     return points
 

@@ -134,6 +134,8 @@ class Plan:
         What is counted, ``"matches"`` or ``"importance"``, and the share of it that is wanted.
     windows
         How many windows long the stretch is.
+    memories
+        The memories at which all were run, in tuples.
     complete
         False where Ctrl-C or the time limit ended the work early: the rest is what was found until then.
     """
@@ -144,6 +146,7 @@ class Plan:
     objective: str
     target: float
     windows: float
+    memories: tuple[int, ...]
     complete: bool
 
     def rows(self) -> list[dict[str, Any]]:
@@ -172,19 +175,10 @@ def what(objective: str) -> str:
     return "results" if objective == "matches" else "importance"
 
 
-def grid_of(curve: Sequence[Point], allocation: str) -> list[int]:
-    """The memories at which most policies were run."""
-    memories: dict[int, int] = {}
-    for point in curve:
-        if point.allocation == allocation and point.policy != OPT:
-            memories[point.memory] = memories.get(point.memory, 0) + 1
-    most = max(memories.values(), default=0)
-    return sorted(memory for memory, count in memories.items() if 2 * count >= most)
-
-
 def _table(plan: Plan, allocation: str) -> str:
     mine = [point for point in plan.curve if point.allocation == allocation]
-    grid = grid_of(mine, allocation)
+    need = plan.need.tuples_fixed if allocation == "fixed" else plan.need.tuples + plan.need.tuples % 2
+    grid = [*(memory for memory in plan.memories if memory < need), need]
     by_name: dict[str, dict[int, Point]] = {}
     for point in mine:
         by_name.setdefault(point.policy, {})[point.memory] = point

@@ -16,6 +16,8 @@ GRID = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 3 / 4)
 GROUPS: dict[str, tuple[Group, ...]] = {"fixed": ((0,), (1,)), "variable": ((0, 1),)}
 
 Tell = Callable[[str, int, int], None]
+#: What the best policy got, by allocation and memory.
+Got = Callable[[str, int], float]
 
 
 def even(memory: float) -> int:
@@ -52,6 +54,15 @@ class Trials:
     def share(self, outcome: Outcome) -> float:
         """Of what exact gets."""
         return outcome.value / self.exact.outcome.value
+
+    def got(self, allocation: str, memory: int) -> float:
+        """The most that a policy got within a memory, or a smaller one."""
+        mine = (found for (_, other), found in self.found.items() if other == allocation)
+        return max((one.value for found in mine for size, one in found.items() if size <= memory), default=0.0)
+
+    def best(self, target: float) -> int:
+        """The least memory with which a policy reaches the target."""
+        return min(self.bracket(place, target)[1] for place in self.tried)
 
     def run_grid(self, grid: Sequence[int], run: Runner, tell: Tell) -> None:
         """All policies at all memories of the grid."""
@@ -98,6 +109,7 @@ class Optima:
 
     def __init__(self, landscape: Landscape, allocations: Sequence[str]) -> None:
         self.together = landscape.together
+        self.allocations = tuple(allocations)
         self.curves: dict[Group, Curve] = {}
         for allocation in allocations:
             for group in GROUPS[allocation]:
@@ -112,10 +124,18 @@ class Optima:
         low, high = total(self.of(allocation), caps_of(allocation, memory))
         return self.together + low, self.together + high
 
-    def run(self, grid: Sequence[int], gap: float, run: Runner, tell: Tell) -> None:
-        """Solve where least is known, until what is between the limits is no more than `gap` anywhere on the grid."""
+    def run(self, asked: Sequence[int], first: int, got: Got, gap: float, run: Runner, tell: Tell) -> None:
+        """Solve where least is known, until what is between the limits is no more than `gap` at every memory asked for.
+
+        Parameters
+        ----------
+        first
+            The memory to begin with.
+        got
+            What policies got within a memory: OPT gets that as well.
+        """
         rounds = 0
-        while work := self._open(grid, gap):
+        while work := self._open(asked, first, got, gap):
             tell("optimum", rounds, rounds + 1)
             for one, solved in run(work):
                 assert isinstance(one, Solve)
@@ -124,11 +144,22 @@ class Optima:
             rounds += 1
         tell("optimum", rounds, rounds)
 
-    def _open(self, grid: Sequence[int], gap: float) -> list[Trial | Solve]:
-        work: list[Trial | Solve] = []
-        for group, curve in self.curves.items():
-            parts = 1 if len(group) > 1 else 2
-            memory = curve.next_memory([one // parts for one in grid], gap / parts)
-            if memory is not None:
-                work.append(Solve(group, memory))
-        return work
+    def _open(self, asked: Sequence[int], first: int, got: Got, gap: float) -> list[Trial | Solve]:
+        work: dict[tuple[Group, int], Trial | Solve] = {}
+        for allocation in self.allocations:
+
+            def unknown(memory: int, allocation: str = allocation) -> float:
+                low, high = self.limits(allocation, memory)
+                return high - max(low, got(allocation, memory))
+
+            begun = any(curve.solved for curve in self.of(allocation))
+            able = [memory for memory in asked if self._solves(allocation, memory)]
+            chosen = max(able, key=unknown, default=first) if begun else first
+            if unknown(chosen) > gap:
+                work |= {(one.group, one.memory): one for one in self._solves(allocation, chosen)}
+        return list(work.values())
+
+    def _solves(self, allocation: str, memory: int) -> list[Solve]:
+        """What is to be solved for a memory."""
+        caps = zip(GROUPS[allocation], caps_of(allocation, memory), strict=True)
+        return [Solve(group, cap) for group, cap in caps if self.curves[group].open(cap)]
