@@ -55,14 +55,15 @@ class Landscape:
     def __init__(self, spec: JoinSpec, batch: Batch, warmup: int, objective: str) -> None:
         self._ground = lay_out(batch, spec.windows, warmup)
         self._worth, self._unit = worth_of(spec, batch, objective)
+        self._stops = {stream: stops_of(self._ground, stream) for stream in (0, 1)}
         self._by = "key" if self._worth.counts else "tuple"
         #: What rows of one instant give: always produced.
         self.together = together(self._ground, self._worth) * self._unit
 
     def need(self, group: Group) -> int:
         """The most tuples that have a partner to come at one time: with foreknowledge this much gets everything."""
-        stops = [(stream, stops_of(self._ground, stream)) for stream in group]
-        return max(1, int(wanting(self._ground, stops).max(initial=0)))
+        wanted = wanting(self._ground, [(stream, self._stops[stream]) for stream in group])
+        return max(1, int(wanted.max(initial=0)))
 
     def at(
         self,
@@ -74,7 +75,7 @@ class Landscape:
         check: Callable[[], None] | None = None,
     ) -> Solved:
         """The best of one memory; with a gap of the flow's gain `within` allowed."""
-        lanes = lanes_of(self._ground, group, memory, self._worth, self._by)
+        lanes = lanes_of(self._ground, group, memory, self._worth, self._by, self._stops)
         part = best_of(lanes, memory, self._worth, within, progress, check or _go_on)
         unit = self._unit
         return Solved(memory, part.value * unit, part.base * unit, part.slope * unit, part.complete)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from shedjoin.batch import Batch, Table
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, ShedjoinError, SpecError
-from shedjoin.offline.ground import Ground, Ints, lay_out, squeeze, stops_of
+from shedjoin.offline.ground import Ground, Ints, Stops, lay_out, squeeze, stops_of
 from shedjoin.offline.interrupt import Interrupts
 from shedjoin.offline.lanes import Lanes, by_key, by_tuple, merge, side_by_side, together
 from shedjoin.offline.network import weave
@@ -233,9 +233,16 @@ def best_of(
     )
 
 
-def lanes_of(ground: Ground, streams: tuple[int, ...], memory: int, worth: Worth, by: str) -> Lanes:
-    """What the streams that share a memory may keep, reduced to what matters."""
-    stops = {stream: stops_of(ground, stream) for stream in streams}
+def lanes_of(
+    ground: Ground,
+    streams: tuple[int, ...],
+    memory: int,
+    worth: Worth,
+    by: str,
+    stops: Mapping[int, Stops] | None = None,
+) -> Lanes:
+    """What the streams that share a memory may keep, reduced to what matters. `stops`: where they are known already."""
+    stops = {stream: stops[stream] if stops else stops_of(ground, stream) for stream in streams}
     number = squeeze(ground, list(stops.items()), memory)
     parts = [
         by_key(ground, stream, on, number) if by == "key" else by_tuple(ground, stream, on, number, worth)
