@@ -41,9 +41,9 @@ test: $(READY) ## lint, types, import layers, doctests, tests; twice: compiled a
 	$(call say,kernels (compiled once and kept on disk))
 	@$(BIN)/python tests/kernels.py
 	$(call say,tests and doctests - compiled)
-	@$(BIN)/pytest -q -n $(WORKERS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --durations 25
 	$(call say,tests - with the JIT off)
-	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n $(WORKERS) -m small
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m small
 	$(call say,all good)
 
 .PHONY: bench

@@ -47,8 +47,9 @@ def workload(rows: int) -> tuple[Batch, sj.Table]:
     return Batch.of(*columns), sj.Table(*tables)
 
 
-def policies(table: sj.Table, memory: int) -> dict[str, sj.Policy]:
+def policies(table: sj.Table, memory: int, rows: int) -> dict[str, sj.Policy]:
     """What is measured, under the names of the tables."""
+    leaves = np.arange(rows) + memory // 2  # a schedule that keeps every row for half its window
     return {
         "RAND": sj.Rand(),
         "PROB (true table)": sj.Prob(table),
@@ -63,7 +64,11 @@ def policies(table: sj.Table, memory: int) -> dict[str, sj.Policy]:
         "DIMPPROB": sj.DimpProb(),
         "DGL": sj.Dgl(),
         "additive": sj.Additive(life=1.0),
+        "additive (on arrival)": sj.Additive(life=1.0, update="arrival"),
         "multiplicative": sj.Multiplicative(life=1.0),
+        "multiplicative (on arrival)": sj.Multiplicative(life=1.0, update="arrival"),
+        "cumulative": sj.Cumulative(),
+        "replay": sj.Replay(leaves, leaves),
     }
 
 
@@ -83,7 +88,7 @@ def measure(rows: int, memories: list[int], rounds: int, console: Console) -> li
     for memory in memories:
         # Both windows together hold 2 M tuples and the memory M: half must be shed.
         window, budget = sj.TimeWindow(memory), sj.Budget(tuples=memory)
-        for name, policy in policies(table, memory).items():
+        for name, policy in policies(table, memory, rows).items():
             cases.append((name, memory, sj.JoinSpec(window=window, budget=budget, policy=policy), False))
     best: dict[tuple[str, int], tuple[float, int]] = {}
     work = [case for _ in range(rounds) for case in cases]

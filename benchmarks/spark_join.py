@@ -22,12 +22,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from process_tree import memory, tree
 
 MILLISECOND = 1000
 SYSTEMS = ("shedjoin", "spark-memory", "spark-rocksdb")
 HEAP = "6g"
+FLINK = Path(__file__).with_name("flink_join.py")
 #: Rows in the window (of both streams) with which the cost of a micro-batch is measured.
 GROWTH = [10_000, 100_000, 1_000_000]
 HEAD = """# Benchmarks on Spark
@@ -136,11 +138,11 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
     )
     query.awaitTermination()
     seconds = time.perf_counter() - begin
-    rows = spark.read.parquet(str(out))
-    total = rows.selectExpr("count(*) n", "sum(pmod(xxhash64(left, right), 1000003)) h").collect()[0]
+    pairs = pq.read_table(out, columns=["left", "right"])
     batches = [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress if one["numInputRows"]]
     spark.stop()
-    return {"system": system, "seconds": seconds, "results": total["n"], "hash": str(total["h"]), "batches": batches}
+    found = pairs_hash(pairs["left"].to_numpy(), pairs["right"].to_numpy())
+    return {"system": system, "seconds": seconds, "results": pairs.num_rows, "hash": found, "batches": batches}
 
 
 def peak_of(process: subprocess.Popen[bytes]) -> int:
@@ -152,7 +154,7 @@ def peak_of(process: subprocess.Popen[bytes]) -> int:
     return peak
 
 
-def measured(folder: Path, case: Case, systems: list[str]) -> list[dict[str, Any]]:
+def measured(folder: Path, case: Case, systems: list[str], flink: Path | None) -> list[dict[str, Any]]:
     """One row a system, all on the same files."""
     make(folder, case.rows, case.keys, case.batches)
     rows = []
@@ -175,9 +177,63 @@ def measured(folder: Path, case: Case, systems: list[str]) -> list[dict[str, Any
                 "steady": 2 * case.rows / case.batches / float(np.median(warm)),
             }
         )
+    if flink is not None:
+        rows.append(measured_flink(folder, case, flink))
     if len({(row["results"], row["hash"]) for row in rows}) > 1:
-        raise SystemExit(f"{case.name}: the outputs differ")
+        raise SystemExit(f"{case.name}: the outputs differ: {[(row['system'], row['results']) for row in rows]}")
     return rows
+
+
+def measured_flink(folder: Path, case: Case, python: Path) -> dict[str, Any]:
+    """Flink's interval join on the same rows. It has no micro-batches: what a start takes is known from a tenth of the rows."""
+    seconds, peaks = [], []
+    for place, rows in enumerate((case.rows // 10, case.rows)):
+        print(f"{case.name}: flink, {rows:,} rows a stream", flush=True)
+        home = folder / f"flink-{place}"
+        write_csv(folder, home, rows)
+        command = [str(python), str(FLINK), "--sources", str(home), "--out", str(home / "out")]
+        command += ["--window", str(case.window), "--heap", HEAP, "--report", str(home / "report.json")]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        peaks.append(peak_of(process))
+        if process.returncode:
+            raise SystemExit(f"flink failed; run it alone to see why: {' '.join(command)}")
+        seconds.append(json.loads((home / "report.json").read_text())["seconds"])
+    pairs = pa.concat_tables(
+        pa_csv.read_csv(path, read_options=pa_csv.ReadOptions(column_names=["k", "l", "r", "left", "right"]))
+        for path in sorted((folder / "flink-1" / "out").rglob("*"))
+        if path.is_file() and path.stat().st_size
+    )
+    return {
+        "case": case.name,
+        "system": "flink",
+        "peak": peaks[-1],
+        "seconds": seconds[-1],
+        "results": pairs.num_rows,
+        "hash": pairs_hash(pairs["left"].to_numpy(), pairs["right"].to_numpy()),
+        "batches": [],
+        "speed": 2 * case.rows / seconds[-1],
+        "steady": 2 * (case.rows - case.rows // 10) / (seconds[-1] - seconds[0]),
+    }
+
+
+def write_csv(folder: Path, home: Path, rows: int) -> None:
+    """The first rows of both streams: key, milliseconds, row number."""
+    for name in ("left", "right"):
+        whole = pa.concat_tables(pq.read_table(path) for path in sorted((folder / name).glob("*.parquet"))).slice(
+            0, rows
+        )
+        times = whole[f"ts_{name}"].cast(pa.int64()).to_numpy() // MILLISECOND
+        (home / name).mkdir(parents=True)
+        table = pa.table({"k": whole["k"], "ms": times, "row": whole[name]})
+        pa_csv.write_csv(table, home / name / "rows.csv", pa_csv.WriteOptions(include_header=False))
+
+
+def pairs_hash(left: Any, right: Any) -> str:
+    """The same for the same results in any order."""
+    mixed = (left.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (
+        right.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    )
+    return str(int((mixed >> np.uint64(20)).sum() % np.uint64(2**61)))
 
 
 def table(case: Case, rows: list[dict[str, Any]]) -> str:
@@ -194,7 +250,8 @@ def table(case: Case, rows: list[dict[str, Any]]) -> str:
     ]
     for row in rows:
         times = "" if row is rows[0] else f"{rows[0]['steady'] / row['steady']:.1f} x as fast"
-        name = {"shedjoin": "shed_join"}.get(row["system"], f"Spark's join, {row['system'].partition('-')[2]} state")
+        named = {"shedjoin": "shed_join", "flink": "Flink's interval join (CSV in and out)"}
+        name = named.get(row["system"], f"Spark's join, {row['system'].partition('-')[2]} state")
         lines.append(f"| {name} | {row['steady']:,.0f} | {row['speed']:,.0f} | {times} | {row['peak'] / 1e9:.2f} GB |")
     return "\n".join(lines) + "\n"
 
@@ -265,6 +322,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="rows a stream, in place of those of the case")
     parser.add_argument("--batches", type=int, help="micro-batches, in place of those of the case")
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
+    parser.add_argument("--flink", type=Path, metavar="PYTHON", help="also Flink's join, by a Python that has PyFlink")
     parser.add_argument("--page", type=Path, help="where the page of results goes (default: it is only printed)")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -288,7 +346,7 @@ def main() -> None:
                 case = replace(
                     CASES[name], **{key: getattr(given, key) for key in ("rows", "batches") if getattr(given, key)}
                 )
-                parts.append(table(case, measured(folder, case, given.systems)))
+                parts.append(table(case, measured(folder, case, given.systems, given.flink)))
         print("\n" + parts[-1], flush=True)
     if given.page is not None:
         given.page.write_text("\n".join([HEAD, *parts]))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import shedjoin as sj
+from shedjoin import quality
 from shedjoin.estimators import ESTIMATORS
 from shedjoin.policies import POLICIES
 
@@ -40,6 +41,7 @@ ROWS = {"key": [1, 2, 1], "ts": [0, 1, 2]}
         (lambda: sj.JoinSpec(TIME, sj.Budget(tuples=9, shares=(100, 1))), ["stream 1", "room for one"]),
         (lambda: sj.JoinSpec(TIME, sj.Budget(bytes=200)), ["bytes=200", "192 bytes"]),
         (lambda: sj.JoinSpec(TIME, sj.Budget(tuples=9, shares=(1, 1, 1))), ["3 numbers for 2 streams"]),
+        (lambda: sj.JoinSpec(TIME, sj.Budget(tuples=9, shares=())), ["0 numbers for 2 streams"]),
         (lambda: sj.JoinSpec(3), ["JoinSpec.window", "3"]),  # type: ignore[arg-type]
         (lambda: sj.JoinSpec((TIME, TIME, TIME)), ["JoinSpec.window", "pair"]),  # type: ignore[arg-type]
         (lambda: sj.JoinSpec(TIME, 400), ["JoinSpec.budget", "400"]),  # type: ignore[arg-type]
@@ -141,6 +143,13 @@ def test_bad_rows_name_stream_column_and_row(left: Any, words: list[str]) -> Non
     assert all(word in str(raised.value) for word in words), str(raised.value)
     with pytest.raises(sj.InputError):
         sj.JoinSpec(TIME).build().push(left=left)
+
+
+def test_no_streams_at_all_are_no_input() -> None:
+    with pytest.raises(sj.InputError, match="left and right are both None"):
+        sj.simulate(sj.JoinSpec(TIME), None, None)
+    with pytest.raises(sj.InputError, match="shed must be the ShedLog of a run, not NoneType"):
+        quality.missing_results(None, ROWS, ROWS, sj.JoinSpec(TIME))  # type: ignore[arg-type]
 
 
 def test_time_out_of_order_beyond_lateness_names_stream_and_row() -> None:

@@ -2,7 +2,8 @@
 
 from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.budget import Budget
-from shedjoin.cpu.dual import DualEngine, DualJoin
+from shedjoin.cpu.dual import DualJoin
+from shedjoin.cpu.dual_engine import DualEngine
 from shedjoin.cpu.engine import PredicateEngine
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.rows import Rows

@@ -102,7 +102,7 @@ class Budget:
                     f"the least is {need * streams}"
                 )
             return (self.total,)
-        shares = self.shares or (1.0,) * streams
+        shares = self.shares if self.shares is not None else (1.0,) * streams
         if len(shares) != streams:
             raise SpecError(f"Budget.shares has {len(shares)} numbers for {streams} streams: give one a stream")
         # As they are written: a tenth is a tenth, not the float next to it.

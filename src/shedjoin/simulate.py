@@ -108,6 +108,8 @@ def simulate(
     if trace < 0:
         raise SpecError(f"trace must be 0 (never) or a number of instants, not {trace}")
     check_seed(seed)
+    if left is None and right is None:
+        raise InputError("left and right are both None: give at least one stream (an empty table is allowed)")
     batch = Batch.of(left, right)
     if late == "refuse":
         _refuse_late(spec, batch)

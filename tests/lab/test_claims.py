@@ -8,7 +8,19 @@ from typing import Any
 import pytest
 
 from shedjoin.lab.catalogue import PAPERS, find
-from shedjoin.lab.claims import FAILS, HOLDS, UNMEASURED, Claim, Finding, as_markdown, claims_of, evaluate, judge
+from shedjoin.lab.claims import (
+    FAILS,
+    HOLDS,
+    UNMEASURED,
+    Claim,
+    Finding,
+    as_markdown,
+    claims_of,
+    evaluate,
+    judge,
+    of_seed,
+    seeds_that_agree,
+)
 from shedjoin.lab.experiment import Figure, Row, Scale, identity
 from shedjoin.lab.papers.das2003 import claims as das
 from shedjoin.lab.papers.das2003.synthetic import most_by_probability
@@ -175,12 +187,12 @@ def test_times_that_cannot_be_told_apart_are_no_proof(tmp_path: Path, slow: floa
 def test_without_rows_a_claim_says_what_to_run(tmp_path: Path) -> None:
     line = judge("das2003", claim("das2003", "prob-above-rand"), Store(tmp_path))
     assert (line.verdict, line.ours) == (UNMEASURED, "")
-    assert line.why == "run `shedjoin lab run das2003 fig03`"
+    assert line.why == "`shedjoin lab run das2003 fig03` and `shedjoin lab run das2003 fig04` first"
 
 
 def test_no_claim_waits_for_anything_but_a_run(tmp_path: Path) -> None:
     lines = evaluate(list(PAPERS), Store(tmp_path))
-    assert all(line.verdict == UNMEASURED and line.why.startswith("run `") for line in lines)
+    assert all(line.verdict == UNMEASURED and line.why.startswith("`shedjoin lab run ") for line in lines)
 
 
 def test_rows_stored_before_there_was_opt_say_what_is_missing(tmp_path: Path) -> None:
@@ -290,3 +302,20 @@ def test_every_claim_names_figures_that_exist(paper: str) -> None:
 def test_the_table_has_a_line_a_claim(tmp_path: Path) -> None:
     lines = evaluate(["das2003"], Store(tmp_path))
     assert as_markdown(lines).count("\n") == len(das.CLAIMS) + 2
+
+
+def test_a_verdict_says_how_many_seeds_alone_come_to_it(tmp_path: Path) -> None:
+    """EXACT, run once, stands for every seed; a claim about nothing random has no seeds to ask."""
+    store, figure = Store(tmp_path), find("das2003", "fig03")
+    rows = made_up(figure, matches=lambda p: 10 if p["method"] == "PROB" and p["seed"] == 0 else 1)
+    once = [row for row in rows if row["method"] != "EXACT" or row["seed"] == 0]
+    store.add(figure, once)
+    seeds = len({row["seed"] for row in rows})
+    made = Claim(
+        "any", "says", "1", ("fig03",), lambda some: Finding("", sum(r["matches"] for r in some) > len(some)), "why"
+    )
+    line = judge("das2003", made, store)
+    assert (line.verdict, line.seeds) == (HOLDS, f"1 of {seeds}")
+    assert seeds > 1
+    assert {row["method"] for row in of_seed(once, 1)} == {row["method"] for row in rows}
+    assert seeds_that_agree(made.check, [[row for row in once if row["seed"] == 0]], True) == ""

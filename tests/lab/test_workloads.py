@@ -159,6 +159,8 @@ def test_streams_come_at_their_rates(arrivals: str) -> None:
     [
         (lambda: zipf(5, seed=0, ranks="sideways"), "ranks must be one of correlated, uncorrelated, anti"),
         (lambda: zipf(5, seed=0, importance="much"), "importance must be one of one, rare_high, pareto"),
+        (lambda: zipf(1.5, seed=0), "rows must be a whole number of at least 0, not 1.5"),
+        (lambda: zipf(5, seed=0, skew=(1.0, 1.0, 1.0)), "skew must be one number, or one for each of the two streams"),
         (lambda: zipf(5, seed=0, skew=-1.0), "skew must be at least 0, not -1.0"),
         (lambda: zipf(5, seed=-1), "seed must be a whole number of at least 0, not -1"),
         (lambda: drifting(5, seed=0, domain=1), "domain must be at least 2"),

@@ -183,6 +183,26 @@ def test_a_run_is_measured_alike_by_its_log_and_by_its_results(
     masks = quality.incomplete_rows(run.shed, left, right, spec, warmup=warmup)
     assert tuple(int(mask.sum()) for mask in masks) == (by_results.incomplete_left, by_results.incomplete_right)
 
+    times = [rows_ts(table, side) for side in (0, 1)]
+    given_out, wanted = (
+        np.column_stack([times[side][pairs[side]] for side in (0, 1)]) for pairs in (run.pairs(), counted)
+    )
+    assert quality.distances_from_run(run, penalty=0.5) == {
+        "emd": quality.emd(given_out, wanted),
+        "mac": pytest.approx(quality.mac(given_out, wanted, penalty=0.5)),
+    }
+
+
+def rows_ts(table: list[dict[str, Any]], side: int) -> Any:
+    return np.array([row["ts"] for row in table if row["stream"] == side], np.int64)
+
+
+def test_answers_too_large_to_compare_each_with_each_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "MATCHABLE", 10)
+    spec = sj.JoinSpec(window=sj.TimeWindow(9), budget=sj.Budget(tuples=2), policy=sj.Rand())
+    with pytest.raises(sj.InputError, match="shorter stretch"):
+        quality.distances_from_run(sj.simulate(spec, {"key": [1] * 9}, {"key": [1] * 9}))
+
 
 def test_pairs_come_whole_however_they_are_cut_into_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(2)

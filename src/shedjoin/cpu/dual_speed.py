@@ -19,6 +19,10 @@ from shedjoin.errors import SpecError
 Numbers = NDArray[np.float64]
 
 
+#: How likely each value is in each stream.
+Probabilities = tuple[Sequence[float], Sequence[float]]
+
+
 @dataclass(frozen=True, slots=True)
 class Speed:
     """The best speed and what belongs to it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from importlib import import_module
 
 from rich.console import Console
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from shedjoin.errors import DataError
 from shedjoin.lab.catalogue import find
-from shedjoin.lab.experiment import Row
+from shedjoin.lab.experiment import Row, Scalar
 from shedjoin.lab.store import Store
 
 HOLDS = "holds"
@@ -62,13 +62,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the table of claims."""
+    """One line of the table of claims. `seeds`: how many seeds alone come to this verdict."""
 
     claim: str
     says: str
     paper: str
     ours: str
     verdict: str
+    seeds: str
     why: str
 
 
@@ -86,31 +87,47 @@ def claims_of(paper: str) -> tuple[Claim, ...]:
 def judge(paper: str, claim: Claim, store: Store) -> Line:
     """One claim against what is stored."""
     name = f"{paper}.{claim.name}"
+
+    def unmeasured(why: str) -> Line:
+        return Line(name, claim.says, claim.paper, "", UNMEASURED, "", why)
+
     if claim.check is None:
-        return Line(name, claim.says, claim.paper, "", UNMEASURED, claim.why)
+        return unmeasured(claim.why)
     stored: list[list[Row]] = [store.read(find(paper, figure)) for figure in claim.figures]
     missing = [figure for figure, rows in zip(claim.figures, stored, strict=True) if not rows]
     if missing:
-        return Line(name, claim.says, claim.paper, "", UNMEASURED, f"run `shedjoin lab run {paper} {missing[0]}`")
+        quick = " --quick" if store.quick else ""
+        return unmeasured(" and ".join(f"`shedjoin lab run {paper} {figure}{quick}`" for figure in missing) + " first")
     try:
         finding = claim.check(*stored)
+        agreeing = seeds_that_agree(claim.check, stored, finding.holds)
     except DataError as reason:
-        return Line(name, claim.says, claim.paper, "", UNMEASURED, str(reason))
-    return Line(
-        name,
-        claim.says,
-        claim.paper,
-        finding.ours,
-        HOLDS if finding.holds else FAILS,
-        "" if finding.holds else claim.why,
-    )
+        return unmeasured(str(reason))
+    verdict, why = (HOLDS, "") if finding.holds else (FAILS, claim.why)
+    return Line(name, claim.says, claim.paper, finding.ours, verdict, agreeing, why)
+
+
+def seeds_that_agree(check: Check, stored: Sequence[list[Row]], holds: bool) -> str:
+    """The verdict again from each seed alone: how many come to the same one. Empty where nothing was left to chance."""
+    seeds = {row["seed"] for rows in stored for row in rows}
+    if len(seeds) == 1:
+        return ""
+    same = sum(check(*(of_seed(rows, seed) for rows in stored)).holds == holds for seed in seeds)
+    return f"{same} of {len(seeds)}"
+
+
+def of_seed(rows: Sequence[Row], seed: Scalar) -> list[Row]:
+    """The rows of one seed; what was run with one seed alone, because nothing in it is random, stands for all."""
+    seeds: dict[Scalar, set[Scalar]] = {}
+    for row in rows:
+        seeds.setdefault(row.get("method"), set()).add(row["seed"])
+    return [{**row, "seed": seed} for row in rows if row["seed"] == seed or len(seeds[row.get("method")]) == 1]
 
 
 def as_markdown(lines: Sequence[Line]) -> str:
     """The table of claims."""
-    header = ("claim", "the paper says", "paper's value", "ours", "verdict", "why")
-    table = [header, ("---",) * len(header)]
-    table += [(line.claim, line.says, line.paper, line.ours, line.verdict, line.why) for line in lines]
+    header = ("claim", "the paper says", "paper's value", "ours", "verdict", "seeds that agree", "why")
+    table = [header, ("---",) * len(header), *(astuple(line) for line in lines)]
     return "".join(
         "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |\n" for row in table
     )
@@ -119,10 +136,9 @@ def as_markdown(lines: Sequence[Line]) -> str:
 def show(lines: Sequence[Line]) -> None:
     """The table of claims on a terminal."""
     table = Table(show_lines=True)
-    for title in ("claim", "the paper says", "paper", "ours", "verdict", "why"):
+    for title in ("claim", "the paper says", "paper", "ours", "verdict", "seeds that agree", "why"):
         table.add_column(title, overflow="fold")
     colours = {HOLDS: "green", FAILS: "red", UNMEASURED: "dim"}
     for line in lines:
-        cells = (line.claim, line.says, line.paper, line.ours, line.verdict, line.why)
-        table.add_row(*(escape(cell) for cell in cells), style=colours[line.verdict])
+        table.add_row(*(escape(cell) for cell in astuple(line)), style=colours[line.verdict])
     Console().print(table)

@@ -32,11 +32,11 @@ class Store:
 
     def __init__(self, out: str | Path = "lab-results", *, quick: bool = False) -> None:
         self._out = Path(out)
-        self._quick = quick
+        self.quick = quick
 
     def path(self, figure: Figure, suffix: str = ".parquet") -> Path:
         """Where a file of this figure is."""
-        folder = self._out / "quick" if self._quick else self._out
+        folder = self._out / "quick" if self.quick else self._out
         return folder / figure.paper / f"{figure.name}{suffix}"
 
     def read(self, figure: Figure) -> list[Row]:
@@ -76,7 +76,7 @@ class Store:
 
     def _places(self, figure: Figure, rows: list[Row]) -> dict[str, int]:
         seeds = [int(number(row, "seed")) for row in rows]
-        scale = Scale(seeds=1 + max(seeds, default=0), quick=self._quick)
+        scale = Scale(seeds=1 + max(seeds, default=0), quick=self.quick)
         return {identity(params): place for place, params in enumerate(figure.parameters(scale))}
 
 

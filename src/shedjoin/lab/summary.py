@@ -34,14 +34,22 @@ class Mean:
         squares = math.fsum((number - value) ** 2 for number in numbers)
         return cls(value, math.sqrt(squares / (len(numbers) - 1)) if len(numbers) > 1 else 0.0, len(numbers))
 
+    def __format__(self, spec: str) -> str:
+        """The value with its spread, each in this format; the spread without a sign."""
+        spec = spec or ".3f"
+        value = format(self.value, spec)
+        return f"{value} ± {format(self.spread, spec.lstrip('+'))}" if self.count > 1 else value
+
     def __str__(self) -> str:
-        return f"{self.value:.3f} ± {self.spread:.3f}" if self.count > 1 else f"{self.value:.3f}"
+        return format(self)
+
+    def times(self, factor: float) -> Mean:
+        """The same in another unit."""
+        return Mean(self.value * factor, self.spread * abs(factor), self.count)
 
     def percent(self) -> str:
         """The same in per cent."""
-        if self.count == 1:
-            return f"{100 * self.value:.1f}%"
-        return f"{100 * self.value:.1f} ± {100 * self.spread:.1f}%"
+        return f"{self.times(100):.1f}%"
 
 
 def where(rows: Iterable[Row], /, **equal: Scalar) -> list[Row]:
@@ -59,11 +67,35 @@ def number(row: Row, column: str) -> float:
 
 def mean(rows: Iterable[Row], column: str, /, **equal: Scalar) -> Mean:
     """Mean and spread of a column over the rows that have these values."""
+    return Mean.of(number(row, column) for row in _some(rows, equal))
+
+
+def _some(rows: Iterable[Row], equal: dict[str, Scalar]) -> list[Row]:
+    """The rows that have these values, of which there must be some."""
     chosen = where(rows, **equal)
     if not chosen:
         wanted = ", ".join(f"{name}={value}" for name, value in equal.items())
-        raise DataError(f"no stored row has {wanted}: run the figure again with --fresh")
-    return Mean.of(number(row, column) for row in chosen)
+        raise DataError(f"no stored row has {wanted}: run the figure again")
+    return chosen
+
+
+def by_seed(rows: Iterable[Row], column: str, /, **equal: Scalar) -> dict[Scalar, float]:
+    """A column of the rows that have these values, one for each seed."""
+    return {row["seed"]: number(row, column) for row in _some(rows, equal)}
+
+
+def ratio(top: dict[Scalar, float], bottom: dict[Scalar, float]) -> Mean:
+    """The ratio of two columns of `by_seed`, seed by seed; what was run with one seed alone stands for all."""
+    seeds = top if len(top) >= len(bottom) else bottom
+    first, second = (_for_all(values, seeds) for values in (top, bottom))
+    shared = [seed for seed in seeds if seed in first and seed in second]
+    if not shared:
+        raise DataError("no seed was run with both methods: run the figure again")
+    return Mean.of(first[seed] / second[seed] for seed in shared)
+
+
+def _for_all(values: dict[Scalar, float], seeds: Iterable[Scalar]) -> dict[Scalar, float]:
+    return dict.fromkeys(seeds, *values.values()) if len(values) == 1 else values
 
 
 def shares(rows: Sequence[Row], column: str, same: Sequence[str], of: str = "EXACT") -> list[Row]:

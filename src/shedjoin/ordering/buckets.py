@@ -38,7 +38,7 @@ def buckets_by_cost(model: Model, total: int, *, least: int = 1) -> tuple[int, .
     >>> from shedjoin.ordering.model import StreamStats
     >>> slow, fast = StreamStats(1, 100, 50), StreamStats(50, 100, 50)
     >>> buckets_by_cost(Model.of([slow, slow, slow, fast]), 48)
-    (12, 9, 6, 21)
+    (6, 9, 12, 21)
     """
     many = model.many
     if least < 1 or total < least * many:

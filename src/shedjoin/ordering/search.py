@@ -3,10 +3,15 @@
 How many tuples are passed down after a set of streams does not depend on the order in which the set was joined: with v
 falling to the least, the product of max(v, v_j) telescopes. So the cheapest way to have joined a set follows from those of
 its subsets; 2^n sets instead of n! orders.
+
+Nor does it depend on the origin, but for a factor: where new tuples stand for a window, its size is replaced by their number.
+So one pass forwards (the cheapest way to a set) and one backwards (from a set to all) serve all origins: new tuples of i that
+come after the set W cost forwards(W) + r_i (adding i to W + backwards(W and i)).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
@@ -16,6 +21,8 @@ from shedjoin.ordering.join_order import JoinOrder
 from shedjoin.ordering.model import Model, all_orders, origin_first
 
 Floats = NDArray[np.float64]
+#: What an empty window is taken for, as a share of the largest.
+EMPTY = 1e-12
 
 
 @cache
@@ -60,10 +67,9 @@ def _let_through(model: Model) -> Floats:
     return share
 
 
-def _looked_at(model: Model) -> Floats:
+def _looked_at(model: Model, sizes: Floats) -> Floats:
     """Cost of looking into each window (column) once the set (row) is bound: a bucket if the index can be used."""
     bits = _bits(model.many)
-    sizes = np.array([model.size(stream) for stream in range(model.many)])
     buckets = np.array([stream.buckets for stream in model.streams])
     costs = np.array([stream.cost for stream in model.streams])
     cost = np.tile(sizes * costs, (bits.shape[0], 1))
@@ -79,52 +85,65 @@ class _Sets:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.sizes = np.array([model.size(stream) for stream in range(model.many)])
-        self.share = _let_through(model)
-        self.passed = self.share * _times(self.sizes, _bits(model.many))
-        self.looked_at = _looked_at(model)
+        sizes = np.array([model.size(stream) for stream in range(model.many)])
+        # A window of nothing is nearly nothing: it is divided by.
+        self.sizes = np.maximum(sizes, EMPTY * max(1.0, sizes.max()))
+        self.passed = _let_through(model) * _times(self.sizes, _bits(model.many))
+        self.looked_at = _looked_at(model, self.sizes)
 
     def steps(self, origin: int, rows: NDArray[np.int64]) -> Floats:
         """For the new tuples of one stream: the cost of adding each stream (column) to some of the sets."""
-        size, fresh = self.sizes[origin], self.model.fresh(origin)
-        # The others' product: divided out where that can be, which is quicker.
-        passed = self.passed[rows] / size if size > 0 else self._without(origin)[rows]
-        passed = np.where(_bits(self.model.many)[rows, origin], passed * fresh, passed * (size if size > 0 else 1.0))
+        share = self.model.fresh(origin) / self.sizes[origin]
+        passed = np.where(_bits(self.model.many)[rows, origin], self.passed[rows] * share, self.passed[rows])
         step = passed[:, None] * self.looked_at[rows]
-        step[:, origin] *= fresh / size if size > 0 else 0.0
+        step[:, origin] *= share
         return np.asarray(step)
 
-    def _without(self, origin: int) -> Floats:
-        sizes = self.sizes.copy()
-        sizes[origin] = 1.0
-        return self.share * _times(sizes, _bits(self.model.many))
 
-
-@cache
-def _with(origin: int, many: int) -> NDArray[np.int64]:
-    """All sets that hold the origin, by the set of the others."""
-    others = np.arange(1 << (many - 1))
-    low = others & ((1 << origin) - 1)
-    return np.asarray(low | (1 << origin) | ((others >> origin) << (origin + 1)))
-
-
-def _cheapest(step: Floats) -> tuple[tuple[int, ...], float]:
-    """The cheapest way from no stream to all of them; step[set, j] is the cost of adding j."""
+def _forwards(step: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """The cheapest way from no stream to each set, and the stream it ends with; step[set, j] is the cost of adding j."""
     many = step.shape[1]
     best = np.zeros(step.shape[0])
-    came = np.zeros(step.shape[0], np.int64)
+    last = np.zeros(step.shape[0], np.int64)
     for sets, members in _layers(many)[1:]:
         before = sets[:, None] ^ (1 << members)
-        ways = best[before] + step[before, members]
-        pick = np.argmin(ways, axis=1)[:, None]
-        best[sets] = np.take_along_axis(ways, pick, axis=1)[:, 0]
-        came[sets] = np.take_along_axis(members, pick, axis=1)[:, 0]
+        best[sets], last[sets] = _least(best[before] + step[before, members], members)
+    return best, last
+
+
+def _backwards(step: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """The cheapest way from each set to all streams, and the stream it begins with."""
+    many = step.shape[1]
+    whole = step.shape[0] - 1
+    best = np.zeros(step.shape[0])
+    first = np.zeros(step.shape[0], np.int64)
+    # The others of a set are the members of its complement.
+    for complements, others in _layers(many)[1:]:
+        sets = whole ^ complements
+        after = sets[:, None] | (1 << others)
+        best[sets], first[sets] = _least(step[sets[:, None], others] + best[after], others)
+    return best, first
+
+
+def _least(ways: Floats, streams: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
+    pick = np.argmin(ways, axis=1)[:, None]
+    return np.take_along_axis(ways, pick, axis=1)[:, 0], np.take_along_axis(streams, pick, axis=1)[:, 0]
+
+
+def _way_to(where: int, last: NDArray[np.int64]) -> list[int]:
     order: list[int] = []
-    where = step.shape[0] - 1
     while where:
-        order.append(int(came[where]))
+        order.append(int(last[where]))
         where ^= 1 << order[-1]
-    return tuple(reversed(order)), float(best[-1])
+    return order[::-1]
+
+
+def _way_on(where: int, first: NDArray[np.int64]) -> list[int]:
+    order: list[int] = []
+    while where != first.size - 1:
+        order.append(int(first[where]))
+        where |= 1 << order[-1]
+    return order
 
 
 def best_for_origin(model: Model, origin: int, *, general: bool = False) -> tuple[tuple[int, ...], float]:
@@ -132,20 +151,28 @@ def best_for_origin(model: Model, origin: int, *, general: bool = False) -> tupl
 
     They come first; with `general`, anywhere (GENERAL LAZY).
     """
-    return _for_origin(_Sets(model), origin, general)
+    order = _orders(model, [origin], general)[0]
+    return order, model.origin_cost(origin, order)
 
 
-def _for_origin(known: _Sets, origin: int, general: bool) -> tuple[tuple[int, ...], float]:
-    model = known.model
-    if general:
-        step = known.steps(origin, np.arange(1 << model.many))
-        step[0] = 0.0  # the outermost loop compares nothing
-        order, cost = _cheapest(step)
-    else:
-        others = [stream for stream in range(model.many) if stream != origin]
-        inner, cost = _cheapest(known.steps(origin, _with(origin, model.many))[:, others])
-        order = (origin, *(others[at] for at in inner))
-    return order, cost * model.rounds(origin)
+def _orders(model: Model, origins: Iterable[int], general: bool) -> list[tuple[int, ...]]:
+    """The best order for the new tuples of each of these streams."""
+    known = _Sets(model)
+    step = known.passed[:, None] * known.looked_at
+    step[0] = 0.0  # the outermost loop compares nothing
+    onwards, first = _backwards(step)
+    before, last = _forwards(step) if general else (np.zeros(0), first)
+    sets = np.arange(step.shape[0])
+    found = []
+    for origin in origins:
+        start = 0
+        if general:
+            there = sets[~_bits(model.many)[:, origin]]
+            share = model.fresh(origin) / known.sizes[origin]
+            ways = before[there] + share * (step[there, origin] + onwards[there | (1 << origin)])
+            start = int(there[np.argmin(ways)])
+        found.append((*_way_to(start, last), origin, *_way_on(start | (1 << origin), first)))
+    return found
 
 
 def best_orders(model: Model, *, general: bool = False) -> JoinOrder:
@@ -158,9 +185,8 @@ def best_orders(model: Model, *, general: bool = False) -> JoinOrder:
     >>> best_orders(Model.of([StreamStats(*line) for line in table5])).cost
     16000.0
     """
-    known = _Sets(model)
-    found = [_for_origin(known, origin, general) for origin in range(model.many)]
-    return JoinOrder(model, tuple(order for order, _ in found), sum(cost for _, cost in found))
+    orders = tuple(_orders(model, range(model.many), general))
+    return JoinOrder(model, orders, model.cost_of_orders(orders))
 
 
 def best_global(model: Model, *, naive: bool = False) -> JoinOrder:
@@ -175,8 +201,8 @@ def best_global(model: Model, *, naive: bool = False) -> JoinOrder:
         else:
             cost[:, origin] = 0.0
         step += cost
-    order, cost_of_all = _cheapest(step)
-    return JoinOrder.of_global(model, order, cost_of_all, naive=naive)
+    best, last = _forwards(step)
+    return JoinOrder.of_global(model, tuple(_way_to(step.shape[0] - 1, last)), float(best[-1]), naive=naive)
 
 
 def costs_of_all(model: Model, *, naive: bool = False) -> tuple[NDArray[np.int64], Floats]:

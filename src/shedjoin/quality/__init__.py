@@ -16,7 +16,7 @@ from shedjoin.quality.measures import (
     symmetric_difference,
 )
 from shedjoin.quality.missing import Arrivals, exact_results, missing_counts, missing_results
-from shedjoin.quality.runs import from_run
+from shedjoin.quality.runs import distances_from_run, from_run
 
 __all__ = [
     "LIVE_COLUMNS",
@@ -30,6 +30,7 @@ __all__ = [
     "compare",
     "cosine",
     "dice",
+    "distances_from_run",
     "emd",
     "exact_results",
     "from_run",

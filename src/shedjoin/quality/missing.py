@@ -60,10 +60,16 @@ def exact_results(left: Table, right: Table, spec: JoinSpec, *, warmup: int | No
     >>> exact_results({"key": [1, 1, 1, 3, 2]}, {"key": [2, 3, 1, 1, 3]}, JoinSpec(TimeWindow(3)))
     (array([0, 1, 1, 2, 2, 3, 3]), array([2, 2, 3, 2, 3, 1, 4]))
     """
-    arrivals = Arrivals.of(left, right)
+    return exact_pairs(Arrivals.of(left, right), spec.windows, warmup)
+
+
+def exact_pairs(
+    arrivals: Arrivals, windows: tuple[Window, Window], warmup: int | None = None
+) -> tuple[Integers, Integers]:
+    """The exact join of what arrived."""
     everything = Partners.of(arrivals, 1, np.ones(arrivals.rows(1), dtype=np.bool_))
     rows = np.arange(arrivals.rows(0))
-    return pairs_of([_loss(arrivals, spec.windows, 0, rows, rows, everything, None, warmup)])
+    return pairs_of([_loss(arrivals, windows, 0, rows, rows, everything, None, warmup)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,8 @@ class Arrivals:
 def losses(shed: ShedLog, arrivals: Arrivals, windows: tuple[Window, Window], warmup: int | None = None) -> list[Loss]:
     """What each record cost: a pair is missing iff one of its rows was late, or its older row had left before the newer
     came. Each missing pair is in exactly one of these."""
+    if not isinstance(shed, ShedLog):
+        raise InputError(f"shed must be the ShedLog of a run, not {type(shed).__name__}")
     stream, seq = shed.stream, shed.seq
     for side in (0, 1):
         most = int(seq[stream == side].max(initial=-1))

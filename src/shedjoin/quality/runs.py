@@ -1,15 +1,19 @@
-"""Every measure of a simulation, from its counts and its shed log: the exact join is not made."""
+"""Every measure of a simulation, from its counts and its shed log."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from shedjoin.errors import InputError
 from shedjoin.quality.archive_metric import marked
+from shedjoin.quality.distances import MATCHABLE, Distance, emd, mac
 from shedjoin.quality.measures import Comparison, Sizes, comparison
-from shedjoin.quality.missing import Arrivals, losses
+from shedjoin.quality.missing import Arrivals, exact_pairs, losses, pairs_of
 from shedjoin.simulate import Run
 
 
 def from_run(run: Run) -> Comparison:
-    """How good the answer of a run is, its warm-up left out.
+    """How good the answer of a run is, its warm-up left out. The exact join is not made.
 
     Examples
     --------
@@ -26,3 +30,34 @@ def from_run(run: Run) -> Comparison:
     left, right = marked(found, arrivals)
     sizes = Sizes(exact=run.matches + missing, approximate=run.matches, common=run.matches)
     return comparison(sizes, (int(left.sum()), int(right.sum())))
+
+
+def distances_from_run(run: Run, *, distance: Distance = "euclidean", penalty: float = 1.0) -> dict[str, float]:
+    """How far the answer of a run lies from the exact one, by `emd` and `mac`: a result is the point of its two times.
+
+    The results themselves need not have been kept: they are the exact join less what the shed log says is missing.
+
+    Examples
+    --------
+    >>> import shedjoin as sj
+    >>> left, right = {"key": [1, 1, 1, 3, 2]}, {"key": [2, 3, 1, 1, 3]}
+    >>> spec = sj.JoinSpec(window=sj.TimeWindow(3), budget=sj.Budget(tuples=2), policy=sj.Simp())
+    >>> distances_from_run(sj.simulate(spec, left, right))
+    {'emd': 0.0, 'mac': 6.414...}
+    """
+    arrivals = Arrivals.pushed([run.batch])
+    exact = exact_pairs(arrivals, run.spec.windows, run.warmup)
+    missing = pairs_of(losses(run.shed, arrivals, run.spec.windows, run.warmup))
+    rows = max(arrivals.rows(1), 1)
+    numbers, lost = (pairs[0] * rows + pairs[1] for pairs in (exact, missing))
+    times = np.column_stack([arrivals.ts[side][exact[side]] for side in (0, 1)])
+    kept = ~np.isin(numbers, lost)
+    if kept.size * int(kept.sum()) > MATCHABLE:
+        raise InputError(
+            f"run has {kept.size:,} exact results and {int(kept.sum()):,} delivered ones: mac compares each with each, so their "
+            f"product must be at most {MATCHABLE:,}; take a shorter stretch or a later warmup"
+        )
+    return {
+        "emd": emd(times[kept], times, distance=distance),
+        "mac": mac(times[kept], times, distance=distance, penalty=penalty),
+    }

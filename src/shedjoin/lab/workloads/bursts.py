@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.errors import SpecError
-from shedjoin.lab.workloads.workload import Workload, at_least
+from shedjoin.lab.workloads.workload import Workload, at_least, whole
 from shedjoin.lab.workloads.zipf import zipf_at
 
 
@@ -49,7 +49,7 @@ def bursty(
     >>> bursty(4, seed=0, bursts=[Burst(1, 2, factor=3, streams=(1,))]).right["ts"]
     array([0, 1, 1, 1, 2, 3])
     """
-    at_least("instants", instants, 0)
+    whole("instants", instants, 0)
     at_least("rate", rate, 1)
     left_ts, right_ts = (_times(instants, rate, bursts, stream) for stream in (0, 1))
     return zipf_at((left_ts, right_ts), seed=seed, domain=domain, skew=skew, ranks=ranks, importance=importance)

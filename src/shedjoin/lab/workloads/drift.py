@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from shedjoin.errors import SpecError
 from shedjoin.lab.workloads.importance import draw
-from shedjoin.lab.workloads.workload import Workload, at_least, columns, generators
+from shedjoin.lab.workloads.workload import Workload, columns, generators, whole
 from shedjoin.lab.workloads.zipf import draw_keys, zipf_probabilities
 
 
@@ -38,9 +38,9 @@ def drifting(
     >>> drifting(1000, seed=3, domain=5, every=10).probabilities is None
     True
     """
-    at_least("rows", rows, 0)
-    at_least("every", every, 1)
-    at_least("swaps", swaps, 0)
+    whole("rows", rows, 0)
+    whole("every", every, 1)
+    whole("swaps", swaps, 0)
     if domain < 2:
         raise SpecError(f"domain must be at least 2 for ranks to be swapped, not {domain}")
     left_keys, right_keys, left_drift, right_drift, left_worth, right_worth = generators(seed, 6)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shedjoin.lab.workloads.workload import Columns, at_least, generators
+from shedjoin.lab.workloads.workload import Columns, generators, whole
 from shedjoin.ordering import StreamStats
 
 
@@ -21,7 +21,7 @@ def golab_streams(streams: Sequence[StreamStats], rows: int, seed: int) -> tuple
     tuple
         The columns of each stream (s1, s2, ...) and the length of each window in steps.
     """
-    at_least("rows", rows, 1)
+    whole("rows", rows, 1)
     choose, draw = generators(seed, 2)
     rates = np.array([stream.rate for stream in streams])
     origin = choose.choice(len(streams), size=rows, p=rates / rates.sum())

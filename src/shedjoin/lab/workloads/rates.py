@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shedjoin.errors import SpecError
 from shedjoin.lab.workloads.importance import draw
-from shedjoin.lab.workloads.workload import Workload, at_least, columns, generators
+from shedjoin.lab.workloads.workload import Workload, at_least, columns, generators, whole
 
 ARRIVALS = ("one", "fixed", "poisson")
 
@@ -41,7 +41,7 @@ def at_rates(
     >>> [s["ts"].tolist() for s in at_rates(4, seed=0, rates=[1, 0.5], distinct=[50, 50], arrivals="fixed").streams]
     [[0, 1, 2, 3], [0, 2]]
     """
-    at_least("instants", instants, 0)
+    whole("instants", instants, 0)
     if not rates or len(rates) != len(distinct):
         raise SpecError(f"rates and distinct must have one number a stream, not {len(rates)} and {len(distinct)}")
     if min(rates) <= 0:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.lab.workloads.importance import draw
-from shedjoin.lab.workloads.workload import Columns, Workload, at_least, columns, generators
+from shedjoin.lab.workloads.workload import Columns, Workload, at_least, columns, generators, whole
 from shedjoin.lab.workloads.zipf import draw_keys, zipf_probabilities
 
 #: Rows of a set-valued stream are drawn in blocks of this many, to bound the memory for their random numbers.
@@ -102,14 +102,14 @@ def rotating_sets_at(
 
 
 def _times(instants: int, rate: int) -> NDArray[np.int64]:
-    at_least("instants", instants, 0)
+    whole("instants", instants, 0)
     at_least("rate", rate, 1)
     return np.repeat(np.arange(instants, dtype=np.int64), rate)
 
 
 def _most_popular(ts: NDArray[np.int64], window: int, values: int, lag: float) -> NDArray[np.int64]:
     """The most popular item at each time, counted from 0."""
-    at_least("window", window, 1)
+    whole("window", window, 1)
     period = 2 * window
     place = np.mod(ts - lag * period, period) / period
     return np.asarray(np.minimum(values * place, values - 1), dtype=np.int64)

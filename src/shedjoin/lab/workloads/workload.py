@@ -64,3 +64,10 @@ def at_least(name: str, value: float, least: float) -> None:
     """A clear word when a workload's argument is too small."""
     if not value >= least:
         raise SpecError(f"{name} must be at least {least:g}, not {value!r}")
+
+
+def whole(name: str, value: int, least: int) -> None:
+    """The same for an argument that counts something."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise SpecError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    at_least(name, value, least)

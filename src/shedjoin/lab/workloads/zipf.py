@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from shedjoin.errors import SpecError
 from shedjoin.lab.workloads.importance import draw
-from shedjoin.lab.workloads.workload import Workload, at_least, columns, generators
+from shedjoin.lab.workloads.workload import Workload, at_least, columns, generators, whole
 
 #: How the popularity orders of two streams relate.
 RANKS = ("correlated", "uncorrelated", "anti")
@@ -23,7 +23,7 @@ def zipf_probabilities(domain: int, skew: float) -> NDArray[np.float64]:
     >>> zipf_probabilities(4, 0.0)
     array([0.25, 0.25, 0.25, 0.25])
     """
-    at_least("domain", domain, 1)
+    whole("domain", domain, 1)
     at_least("skew", skew, 0)
     weights = np.arange(1, domain + 1, dtype=np.float64) ** -float(skew)
     return np.asarray(weights / weights.sum(), dtype=np.float64)
@@ -78,7 +78,7 @@ def zipf(
     >>> workload.probabilities[1].round(3)
     array([0.182, 0.273, 0.545])
     """
-    at_least("rows", rows, 0)
+    whole("rows", rows, 0)
     ts = np.arange(rows, dtype=np.int64)
     return zipf_at((ts, ts), seed=seed, domain=domain, skew=skew, ranks=ranks, importance=importance)
 
@@ -94,6 +94,8 @@ def zipf_at(
 ) -> Workload:
     """The same with tuples at given times."""
     skews = skew if isinstance(skew, tuple) else (skew, skew)
+    if len(skews) != 2:
+        raise SpecError(f"skew must be one number, or one for each of the two streams, not {skew!r}")
     left_keys, right_keys, order_rng, left_worth, right_worth = generators(seed, 5)
     order = popularity_order(ranks, domain, order_rng)
     left_p = zipf_probabilities(domain, skews[0])

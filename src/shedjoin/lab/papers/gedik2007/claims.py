@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from shedjoin.lab.claims import Claim, Finding
-from shedjoin.lab.experiment import Row
+from shedjoin.lab.experiment import Row, Scalar
 from shedjoin.lab.papers.gedik2007 import fig15, news, utility
-from shedjoin.lab.summary import mean, number, where
+from shedjoin.lab.summary import Mean, by_seed, mean, number, ratio, where
 
 #: Seconds of the profile at 500 and at 300 tuples a second, once r has settled.
 TENTH = "r' = 0.1"
 AT_500, AT_300 = (65, 70), (80, 85, 90, 95, 100)
 
 
-def _gain(rows: list[Row], better: str, base: str, seconds: tuple[int, ...]) -> float:
-    """How much more one method gives than another in these seconds."""
-    levels = [
-        sum(number(row, "output") for row in rows if row["method"] == method and row["time"] in seconds)
-        for method in (better, base)
-    ]
-    return levels[0] / max(levels[1], 1e-9) - 1.0
+def _gain(rows: list[Row], better: str, base: str, seconds: tuple[int, ...]) -> Mean:
+    """How much more one method gives than another in these seconds, in per cent."""
+    totals: list[dict[Scalar, float]] = [{}, {}]
+    for total, method in zip(totals, (better, base), strict=True):
+        for row in where(rows, method=method):
+            if row["time"] in seconds:
+                total[row["seed"]] = total.get(row["seed"], 0.0) + number(row, "output")
+    return _more(*totals)
+
+
+def _lead(rows: list[Row], better: str, base: str, **at: Scalar) -> Mean:
+    """The same for a column of mean outputs."""
+    return _more(*(by_seed(rows, "output", method=method, **at) for method in (better, base)))
+
+
+def _more(top: dict[Scalar, float], bottom: dict[Scalar, float]) -> Mean:
+    times = ratio(top, {seed: max(value, 1e-9) for seed, value in bottom.items()})
+    return Mean(100 * (times.value - 1.0), 100 * times.spread, times.count)
 
 
 def optimality(rows: list[Row]) -> Finding:
@@ -48,56 +61,53 @@ def peak(rows: list[Row]) -> Finding:
 
 def drops(rows: list[Row]) -> Finding:
     """Without an index half of 50 tuples/s are dropped at 125 s; the index helps at moderate windows."""
-    scan = mean(rows, "dropped", index="scan", window=125, rate=50).value
-    lists = mean(rows, "dropped", index="lists", window=125, rate=50).value
-    return Finding(f"{100 * scan:.0f}% without, {100 * lists:.0f}% with an index", scan > 0.15 and lists < scan / 2)
+    scan, lists = (mean(rows, "dropped", index=index, window=125, rate=50) for index in ("scan", "lists"))
+    holds = scan.value > 0.15 and lists.value < scan.value / 2
+    return Finding(f"{scan.percent()} without, {lists.percent()} with an index", holds)
 
 
 def rate_gain(rows: list[Row]) -> Finding:
     """Rate adaptation, no time shift: about +100% at 500/s and +50% at 300/s."""
     high, low = _gain(rows, "RATE", "DROP", AT_500), _gain(rows, "RATE", "DROP", AT_300)
-    return Finding(f"+{100 * high:.0f}% at 500/s, +{100 * low:.0f}% at 300/s", high >= 0.5 and low >= 0.25)
+    return Finding(f"{high:+.0f}% at 500/s, {low:+.0f}% at 300/s", high.value >= 50 and low.value >= 25)
 
 
 def r_follows(rows: list[Row]) -> Finding:
     """r is 1 before the burst, smallest in it, and 1 again at the end."""
-    before, during, after = (mean(rows, "r", time=time).value for time in (50, 70, 115))
-    return Finding(f"{before:.2f}, {during:.2f}, {after:.2f}", before > 0.95 and during < 0.3 and after > during)
+    before, during, after = (mean(rows, "r", time=time) for time in (50, 70, 115))
+    holds = before.value > 0.95 and during.value < 0.3 and after.value > during.value
+    return Finding(f"{before:.2f}, {during:.2f}, {after:.2f}", holds)
 
 
 def grows_with_skew(rows: list[Row]) -> Finding:
     """RATE's lead over DROP grows with skew and with the window."""
-
-    def lead(window: int, skew: float) -> float:
-        top, base = (mean(rows, "output", method=method, window=window, skew=skew).value for method in ("RATE", "DROP"))
-        return top / base - 1.0
-
-    text = f"windows of 40 s: +{100 * lead(40, 0.2):.0f}% at kappa 0.2, +{100 * lead(40, 0.8):.0f}% at 0.8; "
-    text += f"kappa 0.6: +{100 * lead(10, 0.6):.0f}% at 10 s, +{100 * lead(40, 0.6):.0f}% at 40 s"
-    return Finding(text, lead(40, 0.8) > lead(40, 0.2) and lead(40, 0.6) > lead(10, 0.6))
+    little, much, short, long = (
+        _lead(rows, "RATE", "DROP", window=window, skew=skew)
+        for window, skew in ((40, 0.2), (40, 0.8), (10, 0.6), (40, 0.6))
+    )
+    text = f"windows of 40 s: {little:+.0f}% at kappa 0.2, {much:+.0f}% at 0.8; "
+    text += f"kappa 0.6: {short:+.0f}% at 10 s, {long:+.0f}% at 40 s"
+    return Finding(text, much.value > little.value and long.value > short.value)
 
 
 def less_useful_first(rows: list[Row]) -> Finding:
     """In the burst the fraction of one window is much smaller than that of the other."""
-    left, right = (mean(rows, name, time=95).value for name in ("r1", "r2"))
-    return Finding(f"r1 = {left:.2f}, r2 = {right:.2f} at 300/s", max(left, right) > 4 * min(left, right))
+    left, right = (mean(rows, name, time=95) for name in ("r1", "r2"))
+    less, more = sorted((left.value, right.value))
+    return Finding(f"r1 = {left:.2f}, r2 = {right:.2f} at 300/s", more > 4 * less)
 
 
 def correlation_gain(rows: list[Row]) -> Finding:
     """Time correlation about +50% over rate alone, direction about +40% more."""
     seconds = (*AT_500, *AT_300)
     time, whole = _gain(rows, "TIME", "RATE", seconds), _gain(rows, "ALL", "TIME", seconds)
-    return Finding(f"+{100 * time:.0f}%, then +{100 * whole:.0f}%", time >= 0.25 and whole >= 0.2)
+    return Finding(f"{time:+.0f}%, then {whole:+.0f}%", time.value >= 25 and whole.value >= 20)
 
 
 def selective_skew(rows: list[Row]) -> Finding:
     """The gain of all adaptations over rate alone grows with skew."""
-
-    def lead(skew: float) -> float:
-        top, base = (mean(rows, "output", method=method, skew=skew).value for method in ("ALL", "RATE"))
-        return top / max(base, 1e-9) - 1.0
-
-    return Finding(f"+{100 * lead(0.2):.0f}% at kappa 0.2, +{100 * lead(0.8):.0f}% at 0.8", lead(0.8) > lead(0.2))
+    little, much = (_lead(rows, "ALL", "RATE", skew=skew) for skew in (0.2, 0.8))
+    return Finding(f"{little:+.0f}% at kappa 0.2, {much:+.0f}% at 0.8", much.value > little.value)
 
 
 def small_windows(rows: list[Row]) -> Finding:
@@ -119,10 +129,12 @@ def over_dropping(rows: list[Row]) -> Finding:
     """Up to +500% without an index, about +100% for the indexed overlap join, 0 for the indexed equi-join."""
     gains = fig15.improvement(rows)
     top = {
-        name: max(mean(gains, "gain", series=name, rate=rate).value for rate in (300, 400, 500)) for name in fig15.KINDS
+        name: max((mean(gains, "gain", series=name, rate=rate) for rate in (300, 400, 500)), key=lambda one: one.value)
+        for name in fig15.KINDS
     }
-    text = ", ".join(f"{name} {value:+.0f}%" for name, value in top.items())
-    holds = top["overlap"] >= 100.0 and top["indexed overlap"] >= 30.0 and abs(top["indexed equi"]) <= 10.0
+    text = ", ".join(f"{name} {most:+.0f}%" for name, most in top.items())
+    holds = top["overlap"].value >= 100.0 and top["indexed overlap"].value >= 30.0
+    holds &= abs(top["indexed equi"].value) <= 10.0
     return Finding(text, holds)
 
 
@@ -130,32 +142,30 @@ def utility_skew(rows: list[Row]) -> Finding:
     """The gain grows with the skew of utilities, most when valuable types are rare."""
     gains = utility.improvement(rows)
     level = {
-        name: [mean(gains, "gain", frequency=name, value_skew=k).value for k in (0.0, 1.0, 3.0)]
+        name: [mean(gains, "gain", frequency=name, value_skew=k) for k in (0.0, 1.0, 3.0)]
         for name in ("uniform", "inverse", "direct")
     }
     text = "; ".join(f"{name}: " + ", ".join(f"{one:+.0f}%" for one in ones) for name, ones in level.items())
-    grows = all(level[name][2] > level[name][1] > level[name][0] for name in ("uniform", "inverse"))
-    return Finding(f"at k = 0, 1, 3: {text}", grows and level["inverse"][2] == max(ones[2] for ones in level.values()))
+    grows = all(less.value < more.value for name in ("uniform", "inverse") for less, more in pairwise(level[name]))
+    most = max(level, key=lambda name: level[name][2].value)
+    return Finding(f"at k = 0, 1, 3: {text}", grows and most == "inverse")
 
 
 def utility_types(rows: list[Row]) -> Finding:
     """The gain falls at first with more types, then settles."""
     gains = utility.improvement(rows)
-    level = [mean(gains, "gain", series="10 x", types=types).value for types in (2, 8, 32)]
+    level = [mean(gains, "gain", series="10 x", types=types) for types in (2, 8, 32)]
     text = ", ".join(f"{one:+.0f}%" for one in level)
-    return Finding(
-        f"10 x, with 2, 8, 32 types: {text}",
-        level[0] > level[1] and abs(level[2] - level[1]) < level[0] - level[1] + 5.0,
-    )
+    two, eight, more = (one.value for one in level)
+    return Finding(f"10 x, with 2, 8, 32 types: {text}", two > eight and abs(more - eight) < two - eight + 5.0)
 
 
 def real_news(rows: list[Row]) -> Finding:
     """Selective processing finds more similar news than dropping, where CPU is short."""
     shared = news.share_of_exact(rows)
-    low, high = (mean(shared, "share", method=method, load=0.1) for method in ("DROP", "ALL"))
-    return Finding(
-        f"{low.percent()} with dropping, {high.percent()} selective, at a tenth of the CPU", high.value > low.value
-    )
+    low, high = (mean(shared, "share", method=method, load=2.0) for method in ("DROP", "ALL"))
+    text = f"{low.percent()} with dropping, {high.percent()} selective, with twice the mean CPU that bursts are too much for"
+    return Finding(text, high.value > low.value)
 
 
 def real_burst(rows: list[Row]) -> Finding:
@@ -218,5 +228,12 @@ CLAIMS = (
     ),
     Claim("utility-types", "Gains fall at first with more types, then settle", "see figure", ("fig17",), utility_types),
     Claim("news", "Selective processing on real news", "not in the paper", ("news",), real_news),
-    Claim("burst", "Selective processing in a real burst", "not in the paper", ("burst",), real_burst),
+    Claim(
+        "burst",
+        "Selective processing in a real burst",
+        "not in the paper",
+        ("burst",),
+        real_burst,
+        "one client floods: wherever in the window one looks, nearly every comparison is a match, so there is nothing to choose",
+    ),
 )
