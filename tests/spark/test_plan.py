@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import shedjoin as sj
+from shedjoin.cli import main
+
+JOB = """
+[join]
+window = 40
+[workload]
+rows = 400
+domain = 30
+"""
 
 
 def test_spark_makes_the_plan_of_one_process(spark: Any) -> None:
@@ -16,3 +27,13 @@ def test_spark_makes_the_plan_of_one_process(spark: Any) -> None:
     here = sj.plan(left, right, **options)
     assert sj.plan(left, right, spark=spark, **options) == here
     assert here.recommendation.tuples < here.need.tuples
+
+
+def test_the_command_line_plans_on_spark(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "job.toml").write_text(JOB)
+    quick = ["plan", str(tmp_path / "job.toml"), "--policies", "prob", "--memory", "20", "--target", "0.3"]
+    assert main(quick) == 0
+    here = capsys.readouterr().out
+    assert main([*quick, "--spark", "local[2]"]) == 0
+    assert capsys.readouterr().out == here
+    assert spark.range(1).count() == 1  # a session that was there before stays

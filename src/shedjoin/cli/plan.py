@@ -54,9 +54,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--no-optimum", action="store_true", help="leave out the optimum, which takes longest")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="start no run after this time")
-    parser.add_argument(
-        "--spark", nargs="?", const="local[*]", metavar="MASTER", help="run on Spark (default master: local[*])"
-    )
+    parser.add_argument("--spark", metavar="MASTER", help="run on Spark, such as 'local[*]' or spark://host:7077")
     parser.add_argument("--plot", type=Path, metavar="FILE", help=f"draw the curve: {' or '.join(PLOTS)}")
     parser.add_argument("--rows", type=Path, metavar="FILE", help=f"write the curve: {' or '.join(ROWS)}")
     parser.set_defaults(handler=handle)

@@ -19,8 +19,8 @@ from shedjoin.offline.network import Network
 
 #: A block has at least so many nodes: below, a call costs more than its pivots.
 BLOCK = 4000
-#: Blocks, and how far they look ahead, are this part of the time for which a tuple is held at most. Longer ones leave less to
-#: put right afterwards, and take longer than that saves.
+#: Blocks, and how far they look ahead, are this part of the time for which a tuple is held at most: longer ones leave less to
+#: put right afterwards, and take longer than that saves. Pieces of many blocks look ahead by twice that time.
 PART = 2
 #: So many blocks are made whole at a time; of longer networks, so many of these pieces, and so on.
 FAN = 16
@@ -61,9 +61,9 @@ def solve(
     check
         Called wherever the work can stop; a KeyboardInterrupt from it or from `progress` ends the work with what there is.
     """
-    reach = max(reach // PART, 1)
+    reach = max(reach, 1)
     span = int(network.time[-1] - network.time[0]) + 1
-    blocks = max(1, min(span // reach, network.nodes // BLOCK))
+    blocks = max(1, min(PART * span // reach, network.nodes // BLOCK))
     lengths = [span / blocks]
     while span / lengths[0] > 2 * FAN:
         lengths.insert(0, FAN * lengths[0])
@@ -117,7 +117,7 @@ def _in_blocks(network: Network, reach: int, lengths: list[float], watch: _Watch
     start, length = int(network.time[0]), lengths[0]
     blocks = max(1, round((int(network.time[-1]) - start + 1) / length))
     seams = [start + round(block * length) for block in range(blocks)]
-    ahead = (1 if length < 2 * reach else 2) * round(min(length, reach)) + 1
+    ahead = 2 * reach + 1 if length >= 2 * reach else round(min(length, reach)) + 1
     begins = [*np.searchsorted(network.time, seams).tolist(), network.nodes - 1]
     begins[0] = 0
     ends = [int(place) for place in np.searchsorted(network.time[:-1], [seam + ahead for seam in (*seams[1:], 2**62)])]
