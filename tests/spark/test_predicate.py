@@ -134,6 +134,8 @@ def test_what_does_not_fit_is_said(spark: Any, tmp_path: Path) -> None:
     fails("deadline must be a duration", on="size", deadline=[2])
     fails("deadline must be above 0", on="size", deadline=0)
     fails("PredicateJoin.policy must be one of", on="size", deadline=1, budget=100, policy="prob")
+    with pytest.raises(sj.SpecError, match="are for joins of two streams, not of 3"):
+        shed_join(*frames, frames[0], on="size", time="at", window=5, deadline=1)
     fails("not a RowWindow", on="size", deadline=1, window=sj.RowWindow(5), shards=1)
     whole = frames[1].selectExpr("at", "array(size) words", "b")
     with pytest.raises(sj.SpecError, match=r"the items of left.words are string and those of right.words int"):

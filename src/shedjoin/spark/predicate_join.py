@@ -64,9 +64,12 @@ def read_deadline(value: Any) -> float | None:
 
 
 def plan_predicate(
-    left: DataFrame, right: DataFrame, *, on: Any, predicate: Any, deadline: Any, budget: Any, policy: Any, **rest: Any
+    *frames: DataFrame, on: Any, predicate: Any, deadline: Any, budget: Any, policy: Any, **rest: Any
 ) -> JoinPlan:
     """Check the arguments of `shed_join` and plan the join, if it has a predicate or a deadline."""
+    if len(frames) != 2:
+        raise SpecError(f"predicate and deadline are for joins of two streams, not of {len(frames)}")
+    left, right = frames
     if on is not None and predicate is not None:
         raise SpecError(
             "on and predicate cannot both be given: join on the predicate and filter the result on equal keys, or join on the "

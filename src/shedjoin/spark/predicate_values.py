@@ -29,7 +29,7 @@ def check_values(predicate: Predicate, left: DataFrame, right: DataFrame) -> lis
     """A clear word where a side's column is not what the predicate looks at; returns their types."""
     found = []
     for side, (frame, name) in enumerate(zip((left, right), predicate.columns, strict=True)):
-        check_column("predicate", name, frame, side)
+        check_column("predicate", name, frame, SIDES[side])
         kind = frame.schema[name].dataType
         what = _wrong(predicate.kind, kind)
         if what is not None:
