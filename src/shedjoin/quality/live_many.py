@@ -298,7 +298,9 @@ class MultiRecall:
             self._closed[:, 0] += np.concatenate([missed, self._fade * missed])
             return
         place = self._places(keys)
-        due: Numbers = np.stack([np.bincount(place, part, minlength=self._keys.size) for part in exact]).astype(np.float64)
+        due: Numbers = np.stack([np.bincount(place, part, minlength=self._keys.size) for part in exact]).astype(
+            np.float64
+        )
         missed = _less(due, self._new[:, : self._keys.size]) / self._p
         missed = np.concatenate([missed, self._fade * missed])
         sure = self._p == 1.0
