@@ -20,6 +20,7 @@ from shedjoin.errors import InputError, ShedjoinError, SnapshotError, SpecError
 from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
 from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
 from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
+from shedjoin.planner import Plan, plan
 from shedjoin.policies import (
     Additive,
     Cumulative,
@@ -30,6 +31,7 @@ from shedjoin.policies import (
     Multiplicative,
     Policy,
     Prob,
+    Prospect,
     Rand,
     Replay,
     Simp,
@@ -89,11 +91,13 @@ __all__ = [
     "Optimum",
     "Output",
     "Overlap",
+    "Plan",
     "Policy",
     "Predicate",
     "PredicateEngine",
     "PredicateJoin",
     "Prob",
+    "Prospect",
     "Queue",
     "Rand",
     "Reordering",
@@ -120,6 +124,7 @@ __all__ = [
     "VirtualCpu",
     "odja",
     "optimum",
+    "plan",
     "simulate",
     "simulate_multi",
     "truncated_join",
