@@ -20,6 +20,7 @@ from shedjoin.errors import InputError, ShedjoinError, SnapshotError, SpecError
 from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
 from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
 from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
+from shedjoin.planner import Plan, plan
 from shedjoin.policies import (
     Additive,
     Cumulative,
@@ -90,6 +91,7 @@ __all__ = [
     "Optimum",
     "Output",
     "Overlap",
+    "Plan",
     "Policy",
     "Predicate",
     "PredicateEngine",
@@ -122,6 +124,7 @@ __all__ = [
     "VirtualCpu",
     "odja",
     "optimum",
+    "plan",
     "simulate",
     "simulate_multi",
     "truncated_join",

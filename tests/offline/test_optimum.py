@@ -234,3 +234,16 @@ def test_interrupted_work_reports_its_bounds(monkeypatch: pytest.MonkeyPatch) ->
     assert not part.complete
     assert 0 < part.matches < best.matches <= part.bound
     assert 0 < part.gap < 1
+
+
+@pytest.mark.parametrize("part", [1, 2, 5])
+@pytest.mark.parametrize("allocation", ["fixed", "variable"])
+def test_short_blocks_that_see_little_ahead_are_put_right(
+    part: int, allocation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, right = zipf(600, 20, 3)
+    spec = sj.JoinSpec(sj.TimeWindow(60), sj.Budget(tuples=30, allocation=allocation))
+    at_once = sj.optimum(spec, left, right)
+    for name, value in (("BLOCK", 20), ("FAN", 3), ("PART", part)):
+        monkeypatch.setattr(solver, name, value)
+    assert sj.optimum(spec, left, right).value == at_once.value

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from shedjoin import __version__
-from shedjoin.cli import check, demo, explain, optimum, refine, run, simulate, static, top
+from shedjoin.cli import check, demo, explain, optimum, plan, refine, run, simulate, static, top
 from shedjoin.errors import ShedjoinError
 
 #: Packages that come with an extra, and which.
@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     refine.add_parser(commands)
     simulate.add_parser(commands)
     optimum.add_parser(commands)
+    plan.add_parser(commands)
     static.add_parser(commands)
     check.add_parser(commands)
     from shedjoin.lab.commands import add_parser as add_lab

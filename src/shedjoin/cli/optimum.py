@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from shedjoin.batch import STREAMS
 from shedjoin.budget import ALLOCATIONS
-from shedjoin.cli.job import Job, read_job, read_streams
-from shedjoin.errors import SpecError
+from shedjoin.cli.files import INTERRUPTED, add_files, job_of, number, stages
+from shedjoin.cli.job import Job
 from shedjoin.offline import Optimum, optimum
 from shedjoin.offline.worth import OBJECTIVES
 from shedjoin.quality import Comparison, from_run
 from shedjoin.simulate import Run, simulate
 from shedjoin.spark.strings import parse_budget, parse_policy, parse_window
 from shedjoin.spec import JoinSpec
-
-#: Options that describe a join of two files; a job file says all this itself.
-JOIN = ("key", "ts", "importance", "window", "budget", "allocation", "policy", "warmup")
-INTERRUPTED = 130
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,18 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "Ctrl-C ends the work early and shows what was found, with its bound.",
         epilog="example: shedjoin optimum shown.parquet clicked.csv --key ad --ts at --window 400 --budget 400",
     )
-    parser.add_argument(
-        "inputs",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="a TOML job file as for simulate; or two .csv or .parquet files",
-    )
-    files = parser.add_argument_group("for two files")
-    files.add_argument("--key", metavar="COLUMN", help="the column to join on")
-    files.add_argument("--ts", metavar="COLUMN", help="the column of times; default: 0, 1, 2, ...")
-    files.add_argument("--importance", metavar="COLUMN", help="the column of importances; default: 1")
-    files.add_argument("--window", metavar="W", help="such as 400 (in the unit of ts), '10 minutes' or '1000 rows'")
+    files = add_files(parser)
     files.add_argument("--budget", metavar="M", help="such as 400 (tuples), '20k tuples' or '512 MB'")
     files.add_argument("--allocation", choices=ALLOCATIONS, help="fixed shares (default), or one memory for both")
     files.add_argument("--policy", metavar="NAME", help="the policy to hold against the optimum (default: prob)")
@@ -76,7 +57,7 @@ def handle(args: argparse.Namespace) -> int:
     """Find the optimum, run the policy, show both."""
     job = _job(args)
     warmup = job.options.get("warmup")
-    with _progress() as progress:
+    with stages() as progress:
         best = optimum(
             job.spec,
             job.left,
@@ -94,48 +75,16 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _job(args: argparse.Namespace) -> Job:
-    given = [name for name in JOIN if getattr(args, name) is not None]
-    if len(args.inputs) == 1:
-        if given:
-            raise SpecError(f"--{given[0]} is for two files: the job file {args.inputs[0]} says it itself")
-        return read_job(args.inputs[0])
-    if len(args.inputs) != 2:
-        raise SpecError(f"optimum needs one job file or two data files, not {len(args.inputs)}")
-    for name, such_as in (("key", "--key ad_id"), ("window", "--window 400"), ("budget", "--budget 400")):
-        if name not in given:
-            raise SpecError(f"--{name} is missing: two files need it, such as {such_as}")
-    spec = JoinSpec(
-        parse_window(_number(args.window), argument="--window"),
-        parse_budget(_number(args.budget), allocation=args.allocation, argument="--budget"),
-        parse_policy(args.policy, argument="--policy"),
-    )
-    columns = {name: getattr(args, name) for name in ("key", "ts", "importance") if name in given}
-    sides = zip(STREAMS, args.inputs, strict=True)
-    left, right = read_streams(Path(), {side: {"path": path, **columns} for side, path in sides})
-    return Job(spec, left, right, {} if args.warmup is None else {"warmup": args.warmup})
+    needed = {"key": "--key ad_id", "window": "--window 400", "budget": "--budget 400"}
 
+    def spec() -> JoinSpec:
+        return JoinSpec(
+            parse_window(number(args.window), argument="--window"),
+            parse_budget(number(args.budget), allocation=args.allocation, argument="--budget"),
+            parse_policy(args.policy, argument="--policy"),
+        )
 
-def _number(text: str) -> Any:
-    """A bare number as one, so that it means instants or tuples."""
-    return int(text) if text.replace("_", "").isdecimal() else text
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each memory and stage, on a terminal only."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        last: list[tuple[str, Any]] = []
-
-        def tell(stage: str, done: int, total: int) -> None:
-            if done == 0 or not last or last[-1][0] != stage:
-                if last:
-                    bars.update(last[-1][1], completed=bars.tasks[len(last) - 1].total)
-                last.append((stage, bars.add_task(stage, total=total)))
-            bars.update(last[-1][1], completed=done)
-
-        yield tell
+    return job_of(args, "optimum", needed, ("budget", "allocation", "policy", "warmup"), spec)
 
 
 def summary(best: Optimum, policy: Run, quality: Comparison) -> Table:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import textwrap
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from shedjoin.errors import DataError, EnvironmentProblem
+from shedjoin.errors import DataError, EnvironmentProblem, SpecError
 from shedjoin.lab.experiment import Figure, Row
 from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.store import Store, write_whole
@@ -35,6 +36,9 @@ STYLES = {
     "DIMPPROB": ("#009E73", "^"),
     "SIMPPROB": ("#E69F00", "v"),
     "SIMP": ("#56B4E9", "D"),
+    "PROB, window": ("#56B4E9", "D"),
+    "LIFE, window": ("#7FD4B8", "v"),
+    "DIMPPROB, window": ("#7FD4B8", "v"),
     "PROB, true": ("#002B45", ""),
     "RAND, true": ("#6B2F00", ""),
 }
@@ -82,15 +86,20 @@ def draw(figure: Figure, store: Store) -> list[Path]:
 
 
 def draw_rows(plot: Plot, rows: list[Row], title: str, paths: list[Path]) -> list[Path]:
-    """Draw rows into two files, a PNG and an SVG."""
+    """Draw rows into files, as their names end: .png or .svg."""
+    for path in paths:
+        if path.suffix not in _SAVE:
+            raise SpecError(f"a plot must be a file that ends in {' or '.join(_SAVE)}, not {path.name!r}")
     matplotlib = _matplotlib()
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **_SETTINGS}):
         picture = _picture(title, plot, plot.derive(rows), seeds=len({row.get("seed") for row in rows}))
-        write_whole(paths[0], lambda file: _save_png(picture, file))
-        write_whole(
-            paths[1], lambda file: picture.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-        )
+        for path in paths:
+            write_whole(path, partial(_SAVE[path.suffix], picture))
     return paths
+
+
+def _save_svg(picture: Any, file: IO[bytes]) -> None:
+    picture.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
 
 
 def _save_png(picture: Any, file: IO[bytes]) -> None:
@@ -102,6 +111,9 @@ def _save_png(picture: Any, file: IO[bytes]) -> None:
     with Image.open(pixels) as image:
         few = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         few.save(file, "PNG", optimize=True)
+
+
+_SAVE = {".png": _save_png, ".svg": _save_svg}
 
 
 def _matplotlib() -> Any:

@@ -76,23 +76,23 @@ class SparkSweep:
             if not missing:
                 return
             spark = self._session()
-            cores = _cores(spark)
-            start, size = 0, TASKS_A_CORE * cores
+            each_job = TASKS_A_CORE * cores(spark)
+            start, size = 0, each_job
             while start < len(missing):
                 chunk = missing[start : start + size]
                 begin = time.monotonic()
-                yield _run_job(spark, figure, chunk, TASKS_A_CORE * cores, data, advance)
+                yield _run_job(spark, figure, chunk, each_job, data, advance)
                 start += len(chunk)
                 each = (time.monotonic() - begin) / len(chunk)
-                size = max(cores, round(JOB_SECONDS / max(each, 0.001)))
+                size = max(each_job // TASKS_A_CORE, round(JOB_SECONDS / max(each, 0.001)))
 
     def _session(self) -> SparkSession:
         if self._spark is None:
-            self._spark, self._owned = _session(self._master)
+            self._spark, self._owned = session(self._master)
         return self._spark
 
 
-def _session(master: str) -> tuple[SparkSession, bool]:
+def session(master: str) -> tuple[SparkSession, bool]:
     """The session in use, or a new quiet one; and whether it is ours to stop."""
     check_java()
     try:
@@ -122,7 +122,8 @@ def _session(master: str) -> tuple[SparkSession, bool]:
         return builder.getOrCreate(), True
 
 
-def _cores(spark: SparkSession) -> int:
+def cores(spark: SparkSession) -> int:
+    """How many tasks run at once, as far as is known."""
     context = getattr(spark, "sparkContext", None)  # Spark Connect has none
     return int(context.defaultParallelism) if context is not None else (os.cpu_count() or 1)
 
@@ -135,22 +136,33 @@ def _run_job(
     data: Path | None,
     advance: Callable[[int], None],
 ) -> list[Outcome]:
-    from pyspark.errors import PySparkException
-
     work = _worker(
         figure.paper, figure.name, [json.dumps(params) for params in chunk], str(data.absolute()) if data else None
     )
     tasks = min(tasks, len(chunk))
-    try:
-        with _without_pandas_warning(), _Watched(spark, len(chunk), tasks, advance):
-            places = spark.range(0, len(chunk), 1, tasks)
-            collected = places.mapInArrow(work, "place long, rows string, error string").collect()
-    except PySparkException as reason:
-        raise EnvironmentProblem(f"Spark could not run the sweep: {str(reason).strip().splitlines()[-1]}") from reason
+    collected = collect(spark, work, "place long, rows string, error string", len(chunk), tasks, advance)
     return [
         Outcome(chunk[row["place"]], json.loads(row["rows"]), row["error"])
         for row in sorted(collected, key=lambda row: int(row["place"]))
     ]
+
+
+def collect(
+    spark: SparkSession,
+    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: str,
+    rows: int,
+    tasks: int,
+    advance: Callable[[int], None] = lambda finished: None,
+) -> list[Any]:
+    """What comes of some work on the rows 0, 1, 2, ..., shared out to so many tasks; `advance` hears of finished ones."""
+    from pyspark.errors import PySparkException
+
+    try:
+        with _without_pandas_warning(), _Watched(spark, rows, tasks, advance):
+            return list(spark.range(0, rows, 1, tasks).mapInArrow(work, schema).collect())
+    except PySparkException as reason:
+        raise EnvironmentProblem(f"Spark could not run the sweep: {str(reason).strip().splitlines()[-1]}") from reason
 
 
 def _worker(

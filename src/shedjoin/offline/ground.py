@@ -110,10 +110,15 @@ def squeeze(ground: Ground, stops: list[tuple[int, Stops]], memory: int) -> Ints
     instants on its
     two sides get the same number. This is exact, and where it leaves nothing, everything can be kept.
     """
-    wanting = np.zeros(ground.ticks + 1, np.int64)
+    short = wanting(ground, stops) > memory
+    return np.concatenate(([0], np.cumsum(short)[:-1])).astype(np.int64) if ground.ticks else np.empty(0, np.int64)
+
+
+def wanting(ground: Ground, stops: list[tuple[int, Stops]]) -> Ints:
+    """How many tuples still have a partner to come, at the border after each instant."""
+    change = np.zeros(ground.ticks + 1, np.int64)
     for stream, on in stops:
         useful = np.flatnonzero(on.first < on.last)
-        np.add.at(wanting, ground.sides[stream].tick[useful], 1)
-        np.subtract.at(wanting, on.tick[on.last[useful] - 1], 1)
-    short = np.cumsum(wanting)[:-1] > memory  # at the border after each instant
-    return np.concatenate(([0], np.cumsum(short)[:-1])).astype(np.int64) if ground.ticks else np.empty(0, np.int64)
+        np.add.at(change, ground.sides[stream].tick[useful], 1)
+        np.subtract.at(change, on.tick[on.last[useful] - 1], 1)
+    return np.cumsum(change)[:-1]

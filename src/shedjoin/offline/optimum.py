@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -13,12 +13,12 @@ import numpy as np
 from shedjoin.batch import Batch, Table
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, ShedjoinError, SpecError
-from shedjoin.offline.ground import Ground, Ints, lay_out, squeeze, stops_of
+from shedjoin.offline.ground import Ground, Ints, Stops, lay_out, squeeze, stops_of
 from shedjoin.offline.interrupt import Interrupts
 from shedjoin.offline.lanes import Lanes, by_key, by_tuple, merge, side_by_side, together
 from shedjoin.offline.network import weave
 from shedjoin.offline.schedule import last_instants, replay
-from shedjoin.offline.solver import Progress, solve
+from shedjoin.offline.solver import Progress, solve, tangent
 from shedjoin.offline.worth import OBJECTIVES, Worth
 from shedjoin.policies import Replay
 from shedjoin.simulate import Run, simulate
@@ -118,7 +118,7 @@ def optimum(
     begin = time.perf_counter()
     batch = Batch.of(left, right)
     ground = lay_out(batch, spec.windows, NEVER if warmup is None else int(warmup))
-    worth, unit = _worth(spec, batch, objective)
+    worth, unit = worth_of(spec, batch, objective)
     if graph == "key" and not worth.counts:
         raise SpecError("graph='key' is for results that all weigh the same: these do not, use graph='tuple'")
     by = graph if graph != "auto" else ("key" if worth.counts else "tuple")
@@ -128,7 +128,7 @@ def optimum(
     with Interrupts() as interrupts:
         for streams, memory in groups_of(spec, batch):
             lanes = lanes_of(ground, streams, memory, worth, by)
-            part = _best(lanes, memory, worth, within, progress, interrupts.check)
+            part = best_of(lanes, memory, worth, within, progress, interrupts.check)
             value, bound, complete = value + part.value, bound + part.bound, complete and part.complete
             for stream in streams:
                 until[stream] = part.until[stream]
@@ -156,7 +156,7 @@ def check_spec(spec: JoinSpec, objective: str) -> None:
         raise SpecError(f"objective must be one of {', '.join(OBJECTIVES)}, not {objective!r}")
 
 
-def _worth(spec: JoinSpec, batch: Batch, objective: str) -> tuple[Worth, float]:
+def worth_of(spec: JoinSpec, batch: Batch, objective: str) -> tuple[Worth, float]:
     """What results are worth, and the worth of one where all are worth the same."""
     if objective == "matches":
         return Worth(counts=True), 1
@@ -182,25 +182,32 @@ def groups_of(spec: JoinSpec, batch: Batch) -> list[tuple[tuple[int, ...], int]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """The best of one memory."""
+class Part:
+    """The best of one memory.
+
+    The prices of its flow prove something for every other memory as well: within m tuples no schedule gets more than
+    `base` + `slope` * m.
+    """
 
     value: float
     bound: float
     complete: bool
     until: tuple[Ints, Ints]
+    base: float
+    slope: float
 
 
-def _best(
+def best_of(
     lanes: Lanes,
     memory: int,
     worth: Worth,
     within: float,
     progress: Progress | None,
     check: Callable[[], None],
-) -> _Part:
+) -> Part:
+    """The best of some lanes that share a memory, and the schedule that gets it."""
     if not lanes.stop_lane.size:
-        return _Part(lanes.free, lanes.free, True, lanes.free_until)
+        return Part(lanes.free, lanes.free, True, lanes.free_until, base=lanes.free, slope=0.0)
     gain, scale = _whole(lanes, memory)
     network = weave(lanes, gain, memory)
     tick = lanes.stop_tick - lanes.row_tick[np.searchsorted(lanes.row_first, np.arange(gain.size), side="right") - 1]
@@ -215,12 +222,27 @@ def _best(
     slack = 0.0 if worth.counts else 0.5 / scale * float(np.minimum(lanes.stop_room, memory).sum())
     exact = bool(np.array_equal(gain / scale, lanes.stop_gain))
     bound = value if exact and flow.value == flow.bound else flow.bound / scale + (0 if exact else slack)
-    return _Part(lanes.free + value, lanes.free + bound, flow.complete, last_instants(lanes, held))
+    base, slope = tangent(network, flow.potential)
+    return Part(
+        lanes.free + value,
+        lanes.free + bound,
+        flow.complete,
+        last_instants(lanes, held),
+        base=lanes.free + base / scale + (0 if exact else slack),
+        slope=slope / scale,
+    )
 
 
-def lanes_of(ground: Ground, streams: tuple[int, ...], memory: int, worth: Worth, by: str) -> Lanes:
-    """What the streams that share a memory may keep, reduced to what matters."""
-    stops = {stream: stops_of(ground, stream) for stream in streams}
+def lanes_of(
+    ground: Ground,
+    streams: tuple[int, ...],
+    memory: int,
+    worth: Worth,
+    by: str,
+    stops: Mapping[int, Stops] | None = None,
+) -> Lanes:
+    """What the streams that share a memory may keep, reduced to what matters. `stops`: where they are known already."""
+    stops = {stream: stops[stream] if stops else stops_of(ground, stream) for stream in streams}
     number = squeeze(ground, list(stops.items()), memory)
     parts = [
         by_key(ground, stream, on, number) if by == "key" else by_tuple(ground, stream, on, number, worth)

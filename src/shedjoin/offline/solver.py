@@ -1,6 +1,6 @@
 """The flow of most gain: by LEMON's network simplex, block after block of time, then made whole and proved.
 
-A network simplex slows down with the length of the line, so the network is cut into blocks of about a window. Each is
+A network simplex slows down with the length of the line, so the network is cut into blocks of about half a window. Each is
 solved with a look ahead, and the flow of its first part is kept. The result is feasible but not yet proved. Its potentials
 (the prices of memory) say which arcs could still be improved: these are few and lie near the seams. What is left is a small
 flow over the whole, with no negative costs, that starts from there; when it is done, flow and potentials are optimal
@@ -19,6 +19,9 @@ from shedjoin.offline.network import Network
 
 #: A block has at least so many nodes: below, a call costs more than its pivots.
 BLOCK = 4000
+#: Blocks, and how far they look ahead, are this part of the time for which a tuple is held at most: longer ones leave less to
+#: put right afterwards, and take longer than that saves. Pieces of many blocks look ahead by twice that time.
+PART = 2
 #: So many blocks are made whole at a time; of longer networks, so many of these pieces, and so on.
 FAN = 16
 #: Where in its look-ahead a block's prices give way to those of the next: both have seen what lies around.
@@ -60,7 +63,7 @@ def solve(
     """
     reach = max(reach, 1)
     span = int(network.time[-1] - network.time[0]) + 1
-    blocks = max(1, min(span // reach, network.nodes // BLOCK))
+    blocks = max(1, min(PART * span // reach, network.nodes // BLOCK))
     lengths = [span / blocks]
     while span / lengths[0] > 2 * FAN:
         lengths.insert(0, FAN * lengths[0])
@@ -114,7 +117,7 @@ def _in_blocks(network: Network, reach: int, lengths: list[float], watch: _Watch
     start, length = int(network.time[0]), lengths[0]
     blocks = max(1, round((int(network.time[-1]) - start + 1) / length))
     seams = [start + round(block * length) for block in range(blocks)]
-    ahead = (1 if length < 2 * reach else 2) * round(min(length, reach)) + 1
+    ahead = 2 * reach + 1 if length >= 2 * reach else round(min(length, reach)) + 1
     begins = [*np.searchsorted(network.time, seams).tolist(), network.nodes - 1]
     begins[0] = 0
     ends = [int(place) for place in np.searchsorted(network.time[:-1], [seam + ahead for seam in (*seams[1:], 2**62)])]
@@ -149,21 +152,40 @@ def _in_blocks(network: Network, reach: int, lengths: list[float], watch: _Watch
 
 
 def _part(network: Network, begin: int, end: int, excess: Ints) -> Network:
-    """The nodes from `begin` to before `end` with what flows into them; what flows out ends in one sink."""
+    """The nodes from `begin` to before `end` with what flows into them; what flows out ends in one sink.
+
+    A node beyond the end to which more could flow than it can pass on comes before the sink, with the room that it has left.
+    """
     first, last = np.searchsorted(network.tail, (begin, end))
-    head = network.head[first:last]
-    supply = np.append(excess[begin:end], -excess[begin:end].sum())
+    head, room = network.head[first:last], network.room[first:last]
+    out = np.flatnonzero(head >= end)
+    beyond, into = np.unique(head[out], return_inverse=True)
+    left = _passes(network, beyond) - excess[beyond]
+    tight = (np.bincount(into, room[out], beyond.size) > left) & (beyond < network.nodes - 1)  # the last takes all
+    size, narrow = end - begin, int(tight.sum())
+    place = np.where(tight, size + np.cumsum(tight) - 1, size + narrow)
+    heads = head - begin
+    heads[out] = place[into]
+    level = network.level[head].max(initial=network.level[begin])
+    after = network.time[end - 1] + 1
     return Network(
-        tail=network.tail[first:last] - begin,
-        head=np.minimum(head, end) - begin,
-        room=network.room[first:last],
-        gain=network.gain[first:last],
-        supply=supply,
-        time=np.append(network.time[begin:end], network.time[end - 1] + 1),
-        level=np.append(network.level[begin:end], network.level[head].max(initial=network.level[begin])),
+        tail=np.concatenate((network.tail[first:last] - begin, size + np.arange(narrow))),
+        head=np.concatenate((heads, np.full(narrow, size + narrow))),
+        room=np.concatenate((room, left[tight])),
+        gain=np.concatenate((network.gain[first:last], np.zeros(narrow, np.int64))),
+        supply=np.concatenate((excess[begin:end], np.zeros(narrow, np.int64), [-excess[begin:end].sum()])),
+        time=np.concatenate((network.time[begin:end], np.full(narrow + 1, after))),
+        level=np.concatenate((network.level[begin:end], network.level[beyond[tight]], [level])),
         stop_arc=network.stop_arc[:0],
         memory=network.memory,
     )
+
+
+def _passes(network: Network, nodes: Ints) -> Ints:
+    """How much these nodes can pass on."""
+    total = np.concatenate(([0], np.cumsum(network.room)))
+    first, last = (np.searchsorted(network.tail, nodes, side=side) for side in ("left", "right"))
+    return total[last] - total[first]
 
 
 def lemon(tail: Ints, head: Ints, room: Ints, cost: Ints, supply: Ints) -> tuple[Ints, Ints]:
@@ -185,6 +207,19 @@ def bound_of(network: Network, potential: Ints) -> int:
     """What no flow can exceed, by these prices: any prices give a bound (weak duality)."""
     reduced = potential[network.tail] - potential[network.head] - network.gain
     return int((potential * network.supply).sum() - (network.room * np.minimum(reduced, 0)).sum())
+
+
+def tangent(network: Network, potential: Ints) -> tuple[int, int]:
+    """(base, slope): by these prices, no flow of m units gains more than base + slope * m, whatever m is.
+
+    `bound_of` as a function of the memory, which is the supply and the room of the line. Arcs that have room for all of it
+    are taken to have room for all of m; the others have room for no more in a larger memory. A network without the borders
+    at which its own memory is not short leaves limits out for smaller ones, so it bounds them too.
+    """
+    reduced = np.minimum(potential[network.tail] - potential[network.head] - network.gain, 0)
+    wide = network.room >= network.memory
+    base = -int((network.room * reduced)[~wide].sum())
+    return base, int(potential[0] - potential[-1]) - int(reduced[wide].sum())
 
 
 def _polish(network: Network, start: Flow) -> Flow:

@@ -1,0 +1,139 @@
+"""OPT against memory: a few memories are solved, and what lies between them is proved.
+
+More memory gains less and less: the optimum is a flow of so many units, and the gain of the best flow is concave in their
+number. So the lines between solved memories are gains that can be had, and the prices of every solved one (see
+`tangent`) bound all others from above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from shedjoin.batch import Batch
+from shedjoin.offline.ground import lay_out, stops_of, wanting
+from shedjoin.offline.lanes import together
+from shedjoin.offline.optimum import best_of, lanes_of, worth_of
+from shedjoin.offline.solver import Progress
+from shedjoin.spec import JoinSpec
+
+#: Streams that share a memory: one, or both.
+Group = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """The best within a memory of so many tuples; within m tuples no schedule gets more than `base` + `slope` * m."""
+
+    memory: int
+    value: float
+    base: float
+    slope: float
+    complete: bool = True
+
+    def bound(self, memory: float) -> float:
+        return self.base + self.slope * memory
+
+
+class Landscape:
+    """Two streams, laid out once for optima within any memory.
+
+    Parameters
+    ----------
+    spec
+        The join; its budget and policy do not matter.
+    batch
+        Both streams, each in the order of its `ts`.
+    warmup
+        Results before this time do not count.
+    objective
+        As for `optimum`.
+    """
+
+    def __init__(self, spec: JoinSpec, batch: Batch, warmup: int, objective: str) -> None:
+        self._ground = lay_out(batch, spec.windows, warmup)
+        self._worth, self._unit = worth_of(spec, batch, objective)
+        self._stops = {stream: stops_of(self._ground, stream) for stream in (0, 1)}
+        self._by = "key" if self._worth.counts else "tuple"
+        #: What rows of one instant give: always produced.
+        self.together = together(self._ground, self._worth) * self._unit
+
+    def need(self, group: Group) -> int:
+        """The most tuples that have a partner to come at one time: with foreknowledge this much gets everything."""
+        wanted = wanting(self._ground, [(stream, self._stops[stream]) for stream in group])
+        return max(1, int(wanted.max(initial=0)))
+
+    def at(
+        self,
+        group: Group,
+        memory: int,
+        *,
+        within: float = 0.0,
+        progress: Progress | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> Solved:
+        """The best of one memory; with a gap of the flow's gain `within` allowed."""
+        lanes = lanes_of(self._ground, group, memory, self._worth, self._by, self._stops)
+        part = best_of(lanes, memory, self._worth, within, progress, check or _go_on)
+        unit = self._unit
+        return Solved(memory, part.value * unit, part.base * unit, part.slope * unit, part.complete)
+
+
+def _go_on() -> None:
+    """Nobody wants to stop."""
+
+
+@dataclass(slots=True)
+class Curve:
+    """What the best schedule gets within each memory of one group, as far as it is known.
+
+    Parameters
+    ----------
+    need, everything
+        The memory that gets everything, and how much that is.
+    """
+
+    need: int
+    everything: float
+    solved: list[Solved] = field(default_factory=list)
+
+    def low(self, memory: int) -> float:
+        """What some schedule gets for sure: the best line between two memories of which that is known."""
+        known = [(0, 0.0), (self.need, self.everything), *((point.memory, point.value) for point in self.solved)]
+        left = [one for one in known if one[0] <= memory]
+        right = [one for one in known if one[0] >= memory]
+        lines = [one[1] for one in left]  # more memory is never worse
+        for low in left:
+            for high in right:
+                if high[0] > low[0]:
+                    lines.append(low[1] + (high[1] - low[1]) * (memory - low[0]) / (high[0] - low[0]))
+        return max(lines)
+
+    def high(self, memory: int) -> float:
+        """What no schedule exceeds."""
+        return min([self.everything, *(point.bound(memory) for point in self.solved)])
+
+    def open(self, memory: int) -> bool:
+        """Whether a memory is worth solving: it does not get everything, and was not solved before."""
+        return memory < self.need and all(point.memory != memory for point in self.solved)
+
+
+def least_memory(curves: Sequence[Curve], caps: Callable[[int], Sequence[int]], wanted: float, most: int) -> int:
+    """The least memory with which `wanted` is not ruled out: below, no schedule gets it. `caps` shares a memory out."""
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        if sum(curve.high(cap) for curve, cap in zip(curves, caps(middle), strict=True)) >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def total(curves: Sequence[Curve], caps: Sequence[int]) -> tuple[float, float]:
+    """(low, high) of several memories together."""
+    pairs = [(curve.low(cap), curve.high(cap)) for curve, cap in zip(curves, caps, strict=True)]
+    low, high = np.sum(pairs, axis=0)
+    return float(low), float(high)

@@ -1,0 +1,269 @@
+"""Plan: how much memory does a join need for a recall, and with which policy?"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from shedjoin.batch import Table
+from shedjoin.budget import ALLOCATIONS
+from shedjoin.errors import InputError, SpecError
+from shedjoin.offline.curve import least_memory
+from shedjoin.offline.interrupt import Interrupts
+from shedjoin.offline.worth import OBJECTIVES
+from shedjoin.planner.candidates import candidates
+from shedjoin.planner.result import OPT, Need, Plan, Point, Recommendation, spread_of
+from shedjoin.planner.search import GRID, Optima, Tell, Trials, caps_of, even
+from shedjoin.planner.stretch import stretch_of
+from shedjoin.planner.words import in_words
+from shedjoin.planner.work import Bench, Exact, Here, Runner, Trial
+from shedjoin.spec import JoinSpec, check_seed
+
+
+def plan(
+    left: Table,
+    right: Table,
+    *,
+    window: object,
+    target: float = 0.95,
+    objective: str | None = None,
+    importance: str = "min",
+    policies: Iterable[object] | None = None,
+    allocations: Sequence[str] = ALLOCATIONS,
+    memory: Sequence[int] | None = None,
+    sample: object = None,
+    warmup: int | None = None,
+    seed: int = 0,
+    optimum: bool = True,
+    within: float = 0.01,
+    spark: Any = None,
+    progress: Tell | None = None,
+    time_limit: float | None = None,
+) -> Plan:
+    """Recall against memory for every policy and for OPT on a stretch of two streams, and what to run for a target.
+
+    Parameters
+    ----------
+    left, right
+        A stretch of the two streams, as for `simulate`: all rows of some hours, not some rows of many. Rows are taken in
+        the order of `ts`.
+    window
+        A window, or a pair, as objects or in words ("10 minutes", "1000 rows").
+    target
+        The share of the exact join that is wanted.
+    objective
+        ``"matches"`` or ``"importance"``: what is counted. Default: importance where the rows differ in it.
+    importance
+        How an output's importance follows from its inputs': min, max, sum, product or mean.
+    policies
+        Policies, their names, or tables of settings. Default: all that make sense, with estimators that a running join
+        can have.
+    allocations
+        Fixed shares, one memory for both ("variable"), or both.
+    memory
+        Memories of the curve in tuples. Default: from a thirty-second of what exact needs upwards.
+    sample
+        Use only the last stretch: a time ("1 hour") or rows of both streams together (a number, or "200k rows").
+    warmup
+        Results before this time do not count. Default: one window after the beginning.
+    seed
+        For policies that draw lots.
+    optimum
+        Whether to find OPT, which takes longer than all policies together. Needs the extra `offline`.
+    within
+        How closely OPT is to be known at every memory, as a share of the exact join.
+    spark
+        A session: the runs become Spark jobs.
+    progress
+        Called with (stage, done, total).
+    time_limit
+        Seconds after which no run is started.
+
+    Ctrl-C and the time limit end the work early: the plan then says what was found so far, with `complete` False.
+
+    Examples
+    --------
+    >>> rows = {"key": [1, 2, 3, 1, 4, 5, 1, 6] * 20}
+    >>> made = plan(rows, rows, window=40, target=0.5, policies=["prob"])
+    >>> made.need.tuples, made.recommendation.name
+    (80, 'PROB')
+    >>> made.recommendation.share >= 0.5
+    True
+    """
+    from shedjoin.spark.strings import parse_window  # late: not everyone who imports shedjoin plans
+
+    begin = time.monotonic()
+    _check(target, objective, allocations, within, time_limit)
+    check_seed(seed)
+    spec = JoinSpec(parse_window(window), importance=importance)
+    stretch = stretch_of(spec, left, right, sample, warmup)
+    if objective is None:
+        differ = (stretch.batch.importance != stretch.batch.importance[0]).any()
+        objective = "importance" if differ else "matches"
+    tried = candidates(policies, objective)
+    bench = Bench(spec, stretch, objective, seed, within / 10)
+    tell = progress or _say_nothing
+    tell("exact", 0, 1)
+    exact = bench.exact()
+    if not exact.outcome.value:
+        raise InputError(
+            "the exact join of this stretch has no results after the warm-up, so there is nothing to plan: "
+            "check the key columns and the window, or take a longer sample"
+        )
+    trials = Trials(exact, tried, allocations)
+    grid = _grid(memory, exact)
+    optima: Optima | None = None
+    complete = True
+    with Interrupts() as interrupts:
+        check = _until(begin, time_limit, interrupts.check)
+        try:
+            landscape = bench.landscape() if optimum else None
+            runner: Runner
+            if spark is None:
+                runner = Here(bench, landscape, tell, check)
+            else:
+                from shedjoin.planner.on_spark import OnSpark
+
+                runner = OnSpark(spark, bench, check)
+            trials.run_grid(grid, runner, tell)
+            trials.run_target(target, runner, tell)
+            if landscape is not None:
+                optima = Optima(landscape, allocations)
+                best = trials.best(target)
+                optima.run([*grid, best], best, trials.got, within * exact.outcome.value, runner, tell)
+        except KeyboardInterrupt:
+            complete = False
+    return _result(bench, trials, optima, grid, target, complete)
+
+
+def _check(target: object, objective: object, allocations: Sequence[str], within: object, time_limit: object) -> None:
+    """A clear word about arguments that make no sense."""
+    if isinstance(target, bool) or not isinstance(target, int | float) or not 0 < target <= 1:
+        raise SpecError(
+            f"target must be a share of the exact join, above 0 and at most 1, such as 0.95, not {target!r}"
+        )
+    if objective is not None and objective not in OBJECTIVES:
+        raise SpecError(f"objective must be one of {', '.join(OBJECTIVES)}, not {objective!r}")
+    if isinstance(allocations, str) or not allocations or not set(allocations) <= set(ALLOCATIONS):
+        raise SpecError(f"allocations must be a list of {' and '.join(ALLOCATIONS)}, not {allocations!r}")
+    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < 1:
+        raise SpecError(f"within must be a share of the exact join, from 0 to below 1, not {within!r}")
+    if time_limit is not None and (isinstance(time_limit, bool) or not isinstance(time_limit, int | float)):
+        raise SpecError(f"time_limit must be a number of seconds, not {time_limit!r}")
+
+
+def _grid(memory: Sequence[int] | None, exact: Exact) -> list[int]:
+    """The memories of the curve, below what exact needs."""
+    if memory is None:
+        return sorted({even(part * exact.tuples) for part in GRID})
+    if isinstance(memory, str) or not isinstance(memory, Sequence) or not memory:
+        raise SpecError(f"memory must be a list of numbers of tuples, such as [500, 1000, 2000], not {memory!r}")
+    for one in memory:
+        if isinstance(one, bool) or not isinstance(one, int) or one < 2:
+            raise SpecError(f"memory must have whole numbers of at least 2 tuples, not {one!r}")
+    return sorted(set(memory))
+
+
+def _until(begin: float, limit: float | None, check: Callable[[], None]) -> Callable[[], None]:
+    """Stops where Ctrl-C or the time limit says so."""
+
+    def stop() -> None:
+        check()
+        if limit is not None and time.monotonic() - begin > limit:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def _say_nothing(stage: str, done: int, total: int) -> None:
+    """Nobody wants to know."""
+
+
+def _result(
+    bench: Bench, trials: Trials, optima: Optima | None, grid: Sequence[int], target: float, complete: bool
+) -> Plan:
+    exact = trials.exact
+    outcome = exact.outcome
+    need = Need(outcome.matches, outcome.importance, outcome.peak_tuples, exact.tuples_fixed, outcome.peak_bytes)
+    curve = _curve(trials)
+    best = min(
+        (point for point in curve if point.share >= target and point.memory < exact.tuples),
+        key=lambda point: (point.memory, -point.share),
+        default=None,
+    )
+    at_least = None
+    if optima is not None:
+        curve += _optimum_points(trials, optima, sorted({*grid, *([best.memory] if best else [])}))
+        at_least = _at_least(optima, trials, target)
+    candidate = trials.tried[best.policy, best.allocation] if best else None
+    blocks = sum(1 for one in outcome.blocks if one)
+    text = in_words(
+        best,
+        candidate.policy if candidate else None,
+        need,
+        target=target,
+        objective=bench.objective,
+        windows=bench.stretch.windows,
+        blocks=blocks,
+        at_least=at_least,
+        complete=complete,
+    )
+    recommended = Recommendation(
+        policy=candidate.policy if candidate else None,
+        name=best.policy if best else "EXACT",
+        allocation=best.allocation if best else "variable",
+        tuples=best.memory if best else need.tuples,
+        bytes=int(best.bytes or 0) if best else need.bytes,
+        share=best.share if best else 1.0,
+        spread=best.spread if best else None,
+        lowest=best.lowest if best else None,
+        highest=best.highest if best else None,
+        at_least=at_least,
+        spec=bench.spec_of(Trial(candidate, best.allocation, best.memory)) if candidate and best else bench.spec,
+        text=text,
+    )
+    return Plan(tuple(curve), recommended, need, bench.objective, target, bench.stretch.windows, tuple(grid), complete)
+
+
+def _curve(trials: Trials) -> list[Point]:
+    return [
+        Point(
+            name,
+            allocation,
+            memory,
+            trials.share(outcome),
+            matches=outcome.matches,
+            importance=outcome.importance,
+            bytes=outcome.peak_bytes,
+            **spread_of(outcome.blocks, trials.exact.outcome.blocks),
+        )
+        for (name, allocation), found in trials.found.items()
+        for memory, outcome in sorted(found.items())
+    ]
+
+
+def _optimum_points(trials: Trials, optima: Optima, memories: Sequence[int]) -> list[Point]:
+    """What is known of OPT. What a policy got within as much memory or less, OPT gets as well."""
+    whole = trials.exact.outcome.value
+    points = []
+    for allocation in dict.fromkeys(allocation for _, allocation in trials.tried):
+        for memory in sorted({*memories, trials.exact.need(allocation)}):
+            low, high = optima.limits(allocation, memory)
+            low = max(low, trials.got(allocation, memory))
+            points.append(Point(OPT, allocation, memory, min(low / whole, 1.0), bound=min(max(low, high) / whole, 1.0)))
+    return points
+
+
+def _at_least(optima: Optima, trials: Trials, target: float) -> int:
+    """Below this no schedule of any allocation reaches the target, for all that is proved."""
+    wanted = target * trials.exact.outcome.value * (1 - 1e-12) - optima.together
+    least = []
+    for allocation in dict.fromkeys(allocation for _, allocation in trials.tried):
+
+        def caps(memory: int, allocation: str = allocation) -> Sequence[int]:
+            return caps_of(allocation, memory)
+
+        least.append(least_memory(optima.of(allocation), caps, wanted, trials.exact.need(allocation)))
+    return math.ceil(min(least))

@@ -1,0 +1,92 @@
+"""`shedjoin plan`: a job file or two files, what it prints, draws and writes, what it refuses, and an early end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from shedjoin.cli import main
+
+JOB = """
+[join]
+window = 30
+importance = "max"
+[left]
+path = "left.parquet"
+key = "ad"
+ts = "at"
+[right]
+path = "right.csv"
+key = "ad"
+ts = "at"
+"""
+FILES = ["left.parquet", "right.csv", "--key", "ad", "--ts", "at", "--window", "30"]
+QUICK = ["--policies", "prob,rand", "--allocation", "variable", "--target", "0.8"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    draw = np.random.default_rng(2)
+    sides = [
+        pa.table({"ad": [f"a{key}" for key in draw.zipf(1.5, 300) % 20], "at": range(300), "bid": draw.random(300) + 1})
+        for _ in range(2)
+    ]
+    pq.write_table(sides[0], tmp_path / "left.parquet")
+    pyarrow.csv.write_csv(sides[1], tmp_path / "right.csv")
+    (tmp_path / "job.toml").write_text(JOB)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_job_and_two_files_say_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "job.toml", *QUICK, "--plot", "plan.svg", "--rows", "plan.csv"]) == 0
+    printed = capsys.readouterr().out
+    assert "share of the exact join's results, one memory for both streams" in printed
+    assert "For 0.8 of the results, run Prob(estimator=History()) within" in printed
+    assert "An exact join needs 60 tuples (11.5 kB)" in printed
+    assert (folder / "plan.svg").read_text().startswith("<?xml")
+    assert main(["plan", *FILES, *QUICK, "--rows", "plan.parquet"]) == 0
+    assert capsys.readouterr().out == printed
+    rows = pq.read_table("plan.parquet").to_pylist()
+    assert {row["policy"] for row in rows} == {"PROB", "RAND", "OPT"}
+    assert pyarrow.csv.read_csv("plan.csv").num_rows == len(rows)
+
+
+def test_a_sample_importance_and_memories(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--importance", "bid", "--sample", "400 rows", "--memory", "10,20", "--no-optimum"]
+    assert main(["plan", *FILES, *QUICK, *options]) == 0
+    printed = capsys.readouterr().out
+    assert "share of the exact join's importance" in printed
+    assert "OPT" not in printed
+    assert printed.splitlines()[1].split()[:3] == ["tuples", "10", "20"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["job.toml", "--window", "3"], "--window is for two files"),
+        (["left.parquet", "right.csv", "--key", "ad"], "--window is missing"),
+        (["right.csv", *FILES], "plan needs one job file or two data files"),
+        ([*FILES, "--target", "2"], "target must be a share"),
+        ([*FILES, "--sample", "10 rows"], "take a longer sample"),
+        ([*FILES, "--policies", "luck"], "policies[0]"),
+        ([*FILES, "--memory", "few"], "memory must have whole numbers"),
+        ([*FILES, "--plot", "plan.gif"], "--plot must be a file that ends in .png or .svg"),
+        ([*FILES, "--rows", "nowhere/plan.csv"], "in a directory that is there"),
+    ],
+)
+def test_what_makes_no_sense_is_told(
+    folder: Path, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_an_early_end_is_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "job.toml", "--time-limit", "0"]) == 130
+    assert "ended early" in capsys.readouterr().out
