@@ -52,6 +52,7 @@ bench: $(READY) ## tuples/s of every policy; joins on sets; the join on Spark be
 	@$(BIN)/python benchmarks/predicates.py
 	@$(BIN)/shedjoin check
 	@$(BIN)/python benchmarks/spark_join.py --page docs/benchmarks-spark.md
+	@$(BIN)/python benchmarks/spark_nway.py --page docs/benchmarks-nway.md
 
 .PHONY: lab
 lab: $(READY) ## run the papers experiments, draw the figures, check the claims

@@ -59,6 +59,7 @@ def policies(table: sj.Table, memory: int, rows: int) -> dict[str, sj.Policy]:
         "PROB (Decayed)": sj.Prob(sj.Decayed(float(memory))),
         "PROB (CountMin)": sj.Prob(sj.CountMin()),
         "LIFE": sj.Life(),
+        "PROSPECT": sj.Prospect(),
         "SIMP": sj.Simp(),
         "SIMPPROB": sj.SimpProb(),
         "DIMPPROB": sj.DimpProb(),

@@ -39,7 +39,9 @@ MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 #: Rows have numbers; sums of their remainders tell whether pairs are missing, doubled or wrong.
 MODULI = (1009, 1013)
 PAGE = Path(__file__).parent.parent / "docs" / "real-streams.md"
-Sums = tuple[int, int, int, int]
+Sums = tuple[int, ...]
+HUBS = ("ORD", "DFW", "ATL", "LAX")
+YEARS = (1941, 1942, 1943, 1945)
 
 
 # ------------------------------------------------------------------------------------------------------- the streams
@@ -60,10 +62,10 @@ def microseconds(column: pa.ChunkedArray) -> Any:
     return column.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
 
 
-def ships(data: Path) -> list[pa.Table]:
-    """Reports of two years by the time of the year, on cells of ten degrees."""
+def ships(data: Path, years: tuple[int, ...] = (1942, 1943)) -> list[pa.Table]:
+    """Reports of some years by the time of the year, on cells of ten degrees."""
     made = []
-    for year in (1942, 1943):
+    for year in years:
         rows = read(data, "ship_weather_ww2", f"ships_{year}.parquet", ["ts", "cell10"])
         first = np.datetime64(f"{year}-01-01", "us").astype(np.int64)
         made.append(stream(rows["cell10"].combine_chunks(), microseconds(rows["ts"]) - first))
@@ -74,6 +76,13 @@ def flights(data: Path) -> list[pa.Table]:
     """Connections: where a flight goes to, and where the next one starts."""
     rows = read(data, "us_flights_2001q1", "flights.parquet", ["ts", "origin", "destination"])
     return [stream(rows[name].combine_chunks(), microseconds(rows["ts"])) for name in ("destination", "origin")]
+
+
+def hubs(data: Path, chosen: tuple[str, ...]) -> list[pa.Table]:
+    """Flights from each of some hubs, by where they go."""
+    rows = read(data, "us_flights_2001q1", "flights.parquet", ["ts", "origin", "destination"])
+    parts = [rows.filter(pc.equal(rows["origin"], hub)) for hub in chosen]
+    return [stream(part["destination"].combine_chunks(), microseconds(part["ts"])) for part in parts]
 
 
 def logs(data: Path, *sides: tuple[str, str]) -> list[pa.Table]:
@@ -97,7 +106,11 @@ def half_in_one(rows: int, hot: float) -> list[pa.Table]:
 
 SOURCES: dict[str, Callable[[Path], list[pa.Table]]] = {
     "ships": ships,
+    "three years": lambda data: ships(data, YEARS[:3]),
+    "four years": lambda data: ships(data, YEARS),
     "flights": flights,
+    "three hubs": lambda data: hubs(data, HUBS[:3]),
+    "four hubs": lambda data: hubs(data, HUBS),
     "names": lambda data: logs(data, ("dns", "query"), ("ssl", "server_name")),
     "clients": lambda data: logs(data, ("dns", "orig_h"), ("ssl", "orig_h")),
     "flood": lambda data: logs(data, ("ssl", "orig_h"), ("weird", "orig_h")),
@@ -105,24 +118,61 @@ SOURCES: dict[str, Callable[[Path], list[pa.Table]]] = {
     "even": lambda _: half_in_one(200_000, 0.0),
 }
 #: Data set of each source; None: generated.
-SETS = {"ships": "ship_weather_ww2", "flights": "us_flights_2001q1", "half": None, "even": None}
+SETS = {
+    "ships": "ship_weather_ww2",
+    "three years": "ship_weather_ww2",
+    "four years": "ship_weather_ww2",
+    "flights": "us_flights_2001q1",
+    "three hubs": "us_flights_2001q1",
+    "four hubs": "us_flights_2001q1",
+    "half": None,
+    "even": None,
+}
+
+
+def lines(tables: list[pa.Table], length: int) -> list[tuple[Any, Any]]:
+    """Places and numbers of the rows of each stream, on one line: times of different keys are further apart than any window."""
+    codes = pa.concat_tables([table.select(["k"]) for table in tables])["k"].combine_chunks().dictionary_encode()
+    numbers = np.split(codes.indices.fill_null(-1).to_numpy(), np.cumsum([table.num_rows for table in tables])[:-1])
+    times = [table["ts"].cast(pa.int64()).to_numpy() for table in tables]
+    start = min(ts.min() for ts in times)
+    apart = int(max(ts.max() for ts in times) - start) + 4 * length
+    made = []
+    for table, key, ts in zip(tables, numbers, times, strict=True):
+        there = key >= 0
+        order = np.lexsort((ts[there], key[there]))
+        line = key[there][order].astype(np.int64) * apart + (ts[there][order] - start)
+        made.append((line, table["n"].to_numpy()[there][order]))
+    return made
+
+
+def exact_of_many(tables: list[pa.Table], length: int) -> Sums:
+    """How many results there are, and a sum over them for each stream, from sorted arrays: with the newest row of a result, of
+    equal times that of the last stream, the others are ranges of its key."""
+    sides = lines(tables, length)
+    sums = [(line, np.concatenate(([0], np.cumsum(n % MODULI[0])))) for line, n in sides]
+    total = [0] * (1 + len(sides))
+    for newest, (line, n) in enumerate(sides):
+        counts, ranges = [], []
+        for other, (theirs, before) in enumerate(sums):
+            if other == newest:
+                counts.append(np.ones(line.size, np.int64))
+                ranges.append(n % MODULI[0])
+                continue
+            low = np.searchsorted(theirs, line - length, "right")
+            high = np.searchsorted(theirs, line, "right" if other < newest else "left")
+            counts.append(np.maximum(high - low, 0))
+            ranges.append(before[np.maximum(high, low)] - before[low])
+        total[0] += int(np.prod(counts, axis=0).sum())
+        for stream in range(len(sides)):
+            others = [count for other, count in enumerate(counts) if other != stream]
+            total[1 + stream] += int((ranges[stream] * np.prod(others, axis=0)).sum())
+    return tuple(total)
 
 
 def exact_sums(left: pa.Table, right: pa.Table, length: int) -> Sums:
     """How many pairs there are, and sums over them, from sorted arrays: partners of a row are a range of its key."""
-    sides = []
-    codes = pa.concat_tables([left.select(["k"]), right.select(["k"])])["k"].combine_chunks().dictionary_encode()
-    numbers = codes.indices.fill_null(-1).to_numpy()
-    for table, key in ((left, numbers[: left.num_rows]), (right, numbers[left.num_rows :])):
-        ts, n = table["ts"].cast(pa.int64()).to_numpy(), table["n"].to_numpy()
-        there = key >= 0
-        order = np.lexsort((ts[there], key[there]))
-        sides.append((key[there][order].astype(np.int64), ts[there][order], n[there][order]))
-    (k1, t1, n1), (k2, t2, n2) = sides
-    # One line for all keys: times of different keys are further apart than any window.
-    apart = int(max(t1.max(), t2.max()) - min(t1.min(), t2.min())) + 4 * length
-    start = min(t1.min(), t2.min())
-    line1, line2 = k1 * apart + (t1 - start), k2 * apart + (t2 - start)
+    (line1, n1), (line2, n2) = lines([left, right], length)
     low, high = np.searchsorted(line2, line1 - length, "right"), np.searchsorted(line2, line1 + length, "left")
     a, b = n1 % MODULI[0], n2 % MODULI[1]
     before = np.concatenate(([0], np.cumsum(b)))
@@ -135,7 +185,7 @@ def exact_sums(left: pa.Table, right: pa.Table, length: int) -> Sums:
 
 @dataclass(frozen=True)
 class Run:
-    """One query over one pair of streams.
+    """One query over two or more streams.
 
     `order`: "by time"; "shuffled" within the lateness; "left first": the right stream begins when the left one is read.
     `through`: "shed_join", or "start", which writes results, metrics and what was shed to files.
@@ -165,6 +215,12 @@ def several(name: str, source: str, window: int, size: int, lateness: int) -> li
 
 RUNS = [
     *several("ships-6h", "ships", 6 * HOUR, 3_389_786, 48 * HOUR),
+    Run("ships-3-years-3h", "three years", 3 * HOUR, 21_618_394, 5, 2),
+    Run("ships-4-years-1h", "four years", HOUR, 49_470_336, 5, 2),
+    Run("hubs-3-30min", "three hubs", 30 * MINUTE, 17_499, 3, 2),
+    Run("hubs-4-30min", "four hubs", 30 * MINUTE, 6_856, 3, 2),
+    Run("hubs-4-60min", "four hubs", HOUR, 53_214, 3, 2, "shuffled", 3 * HOUR),
+    Run("hubs-4-60min-capped", "four hubs", HOUR, None, 3, 2, budget=150, through="start"),
     Run("ships-24h", "ships", 24 * HOUR, 13_778_480, 5, 2),
     Run("ships-168h", "ships", 168 * HOUR, 99_683_038, 5, 2),
     *several("flights-15min", "flights", 15 * MINUTE, 13_250_899, 3 * HOUR),
@@ -207,19 +263,24 @@ class Counted:
 
     sums: dict[int, Sums] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
+    streams: int = 2
 
     def take(self, rows: Any, number: int) -> None:
         first, second = MODULI
+        if self.streams > 2:
+            each = [f"coalesce(sum(n{stream} % {first}), 0)" for stream in range(self.streams)]
+            self.sums[number] = tuple(int(one) for one in rows.selectExpr("count(*)", *each).first())
+            return
         found = rows.selectExpr(
             "count(*)",
             f"coalesce(sum(ln % {first}), 0)",
             f"coalesce(sum(rn % {second}), 0)",
             f"coalesce(sum((ln % {first}) * (rn % {second})), 0)",
         ).first()
-        self.sums[number] = tuple(int(one) for one in found)  # type: ignore[assignment]
+        self.sums[number] = tuple(int(one) for one in found)
 
     def total(self) -> Sums:
-        return tuple(sum(column) for column in zip(*self.sums.values(), strict=True)) or (0, 0, 0, 0)  # type: ignore[return-value]
+        return tuple(sum(column) for column in zip(*self.sums.values(), strict=True)) or (0, 0, 0, 0)
 
 
 def perform(run: Run, folder: Path) -> dict[str, Any]:
@@ -241,7 +302,9 @@ def perform(run: Run, folder: Path) -> dict[str, Any]:
     }
     spark = session(builder, settings=settings)
     spark.sparkContext.setLogLevel("OFF")
-    counted = Counted()
+    streams = sorted(path.name for path in folder.iterdir() if path.name.startswith("stream"))
+    counted = Counted(streams=len(streams))
+    two = len(streams) == 2
     options: dict[str, Any] = {
         "on": "k",
         "time": "ts",
@@ -249,12 +312,14 @@ def perform(run: Run, folder: Path) -> dict[str, Any]:
         "lateness": run.lateness,
         "budget": run.budget,
         "shards": run.shards,
-        "select": {"ln": "left.n", "rn": "right.n"},
+        "select": {"ln": "left.n", "rn": "right.n"}
+        if two
+        else {f"n{place}": f"s{place}.n" for place in range(len(streams))},
     }
 
     def go() -> None:
         sides = []
-        for name in ("left", "right"):
+        for name in streams:
             schema = spark.read.parquet(str(folder / name)).schema
             sides.append(spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / name)))
         if run.through == "start":
@@ -269,7 +334,7 @@ def perform(run: Run, folder: Path) -> dict[str, Any]:
     go()
     if run.order == "left first":
         for path in sorted((folder / "later").iterdir()):
-            path.rename(folder / "right" / path.name)
+            path.rename(folder / "stream1" / path.name)
         go()
     seconds = time.perf_counter() - begin
     found: dict[str, Any] = {"seconds": seconds, "slowest": max(counted.seconds), "batches": len(counted.seconds)}
@@ -314,15 +379,12 @@ def measure(run: Run, sides: list[pa.Table], exact: Sums) -> dict[str, Any]:
     """A run in a process of its own, over files of its own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        left, right = sides
-        if run.order == "shuffled":
-            left, right = shuffled(left, run.lateness, 1), shuffled(right, run.lateness, 2)
-        write(folder / "left", left, run.batches, 0)
-        if run.order == "left first":
-            write(folder / "right", right.slice(0, 0), 1, 0)
-            write(folder / "later", right, run.batches, 1)
-        else:
-            write(folder / "right", right, run.batches, 0)
+        for place, side in enumerate(sides):
+            rows = shuffled(side, run.lateness, place + 1) if run.order == "shuffled" else side
+            later = run.order == "left first" and place == 1
+            if later:
+                write(folder / "later", rows, run.batches, 1)
+            write(folder / f"stream{place}", rows.slice(0, 0) if later else rows, 1 if later else run.batches, 0)
         command = [sys.executable, __file__, "--one", str(RUNS.index(run)), "--folder", name]
         process = subprocess.Popen(command)
         peaks = peaks_of(process)
@@ -336,7 +398,7 @@ def measure(run: Run, sides: list[pa.Table], exact: Sums) -> dict[str, Any]:
     else:
         assert found["peak_tuples"] <= run.budget, f"{run.name}: {found['peak_tuples']} tuples within {run.budget}"
         assert 0 < results < exact[0]
-    return {**found, **peaks, "results": results, "exact": exact[0], "rows": left.num_rows + right.num_rows}
+    return {**found, **peaks, "results": results, "exact": exact[0], "rows": sum(side.num_rows for side in sides)}
 
 
 HEAD = (
@@ -390,7 +452,9 @@ def chosen(names: list[str] | None) -> Iterator[tuple[Run, list[pa.Table], Sums]
             known = {run.source: SOURCES[run.source](data_set_folder(data_set) if data_set else Path())}
         sides = known[run.source]
         at = run.source, run.window
-        sums[at] = sums.get(at) or exact_sums(*sides, run.window)
+        sums[at] = sums.get(at) or (
+            exact_sums(*sides, run.window) if len(sides) == 2 else exact_of_many(sides, run.window)
+        )
         yield run, sides, sums[at]
 
 

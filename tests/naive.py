@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
@@ -27,6 +27,7 @@ from shedjoin.policies import (
     Multiplicative,
     Policy,
     Prob,
+    Prospect,
     Rand,
     Replay,
     Simp,
@@ -339,7 +340,174 @@ class CountMinWeights(Weights):
         return self.read.get((stream, key), 0.0)
 
 
+class LearnedWeights(Weights):
+    """Prospect, as docs/prospect.md writes it."""
+
+    HALF_LIVES = (16.0, 1 / 2, 1 / 8, 1 / 32)  # in windows
+    AGAIN = (1 / 32, 1 / 8, 1 / 2)
+    FEATURES = range(9)
+    FIRST_GUESS = (-math.log(1024), 1.0, *[0.0] * 7)
+
+    def __init__(self, twin: Twin) -> None:
+        super().__init__(twin)
+        lengths = [window.length for window in twin.windows if isinstance(window, TimeWindow)]
+        self.by_rows = not lengths
+        self.span = float(max(lengths) if lengths else sum(window.size for window in twin.windows))
+        self.counted = [0, 0]
+        self.until: int | None = None
+        self.totals = [[0.0] * 4, [0.0] * 4]
+        self.counts: dict[tuple[int, int | None], list[float]] = {}
+        self.last: dict[tuple[int, int | None], int] = {}
+        #: (key, when, how often looked at again)
+        self.late: list[list[list[Any]]] = [[], []]
+        self.share = [0.5, 0.5]
+        self.coefficients = [list(self.FIRST_GUESS), list(self.FIRST_GUESS)]
+        self.gradient = [[0.0] * 9, [0.0] * 9]
+        self.curvature = [[[0.0] * 9 for _ in self.FEATURES] for _ in STREAMS]
+        self.lessons = [0, 0]
+        self.read: dict[tuple[int, int | None], float] = {}
+
+    def now(self) -> int:
+        return sum(self.counted) if self.by_rows else self.twin.now
+
+    def left_after(self, time: int) -> list[float]:
+        """What is left of each count: 2^(-time / half-life), from the slowest on by squaring."""
+        slow = math.exp2(-time / (16.0 * self.span))
+        left = [slow, squared(slow, 5)]
+        left.append(squared(left[-1], 2))
+        left.append(squared(left[-1], 2))
+        return left
+
+    def faded(self, stream: int, key: int | None) -> list[float]:
+        """A key's counts on a stream as they are now; next to nothing is nothing."""
+        if (stream, key) not in self.counts:
+            return [0.0] * 4
+        left = self.left_after(self.now() - self.last[stream, key])
+        counts = [count * part for count, part in zip(self.counts[stream, key], left, strict=True)]
+        return counts if counts[0] >= 2.0**-20 else [0.0] * 4
+
+    def log_shares(self, stream: int, key: int | None) -> list[float]:
+        logs, before = [], 1.0
+        for level, (count, total) in enumerate(zip(self.faded(stream, key), self.totals[stream], strict=True)):
+            share = (count + 0.5) / (total + 1.0 if level == 0 else total + 0.5 / before)
+            logs.append(math.log(share * 1024) if level == 0 else math.log(share / before))
+            before = share
+        return logs
+
+    def features(self, stream: int, key: int | None) -> list[float]:
+        """Of a tuple of the stream: what is known of its key on the other stream, then on its own."""
+        return [1.0, *self.log_shares(1 - stream, key), *self.log_shares(stream, key)]
+
+    def log_chance(self, stream: int, features: list[float]) -> float:
+        total = 0.0
+        for coefficient, feature in zip(self.coefficients[stream], features, strict=True):
+            total += coefficient * feature
+        return min(total, 0.0)
+
+    def look(self, key: int | None) -> None:
+        for stream in STREAMS:
+            log_chance = self.log_chance(stream, self.features(stream, key))
+            self.read[1 - stream, key] = math.exp(max(log_chance, -30.0))
+
+    def observe(self, rows: list[Stored]) -> None:
+        for x in rows:
+            self.go_on()
+            if self.counted[x.stream] < 16384 or self.counted[x.stream] % 32 == 0:
+                self.learn(1 - x.stream, x.key)
+            self.count(x.stream, x.key)
+        for x in rows:
+            self.look(x.key)
+
+    def go_on(self) -> None:
+        now = self.now()
+        if self.until is not None and now > self.until:
+            left = self.left_after(now - self.until)
+            for totals in self.totals:
+                totals[:] = [total * part for total, part in zip(totals, left, strict=True)]
+        self.until = now if self.until is None else max(self.until, now)
+        for late in self.late:
+            for time, part in enumerate(self.AGAIN):
+                for one in late:
+                    key, when, looked = one
+                    if looked == time and now - when >= part * self.span:
+                        one[2] += 1
+                        if when == max(self.last.get((stream, key), when) for stream in STREAMS):
+                            self.look(key)
+            late[:] = [one for one in late if one[2] < 3]
+
+    def learn(self, stream: int, key: int | None) -> None:
+        late, other = self.late[stream], self.counted[1 - stream]
+        if not late:
+            return
+        gradient, curvature = self.gradient[stream], self.curvature[stream]
+        met = sum(1 for one in late if one[0] == key)
+        if met:
+            for d, feature in enumerate(self.features(stream, key)):
+                gradient[d] += met * feature
+        for draw in range(4):
+            drawn = late[(4 * other + draw) * 7919 % len(late)][0]
+            features = self.features(stream, drawn)
+            expected = len(late) / 4 * math.exp(self.log_chance(stream, features))
+            for d in self.FEATURES:
+                part = expected * features[d]
+                gradient[d] -= part
+                for e in range(d + 1):
+                    curvature[d][e] += part * features[e]
+        self.lessons[stream] += 1
+        if self.lessons[stream] % 64 == 0:
+            self.step(stream)
+
+    def step(self, stream: int) -> None:
+        coefficients, gradient, curvature = self.coefficients[stream], self.gradient[stream], self.curvature[stream]
+        for d in self.FEATURES:
+            gradient[d] -= 2.0 * (coefficients[d] - self.FIRST_GUESS[d])
+        matrix = [[curvature[max(d, e)][min(d, e)] for e in self.FEATURES] for d in self.FEATURES]
+        for d in self.FEATURES:
+            matrix[d][d] += 100.0
+        for d, step in enumerate(solved(matrix, gradient)):
+            coefficients[d] += min(max(step, -0.1), 0.1)
+            gradient[d] = 0.0
+            curvature[d] = [value * 2.0 ** (-1.0 / 64) for value in curvature[d]]
+
+    def count(self, stream: int, key: int | None) -> None:
+        self.counted[stream] += 1
+        self.counts[stream, key] = [count + 1.0 for count in self.faded(stream, key)]
+        self.totals[stream] = [total + 1.0 for total in self.totals[stream]]
+        self.last[stream, key] = self.now()
+        self.late[stream].append([key, self.now(), 0])
+        fade = 2.0 ** (-1.0 / 1024)
+        for one in STREAMS:
+            self.share[one] = self.share[one] * fade + (1.0 - fade) if one == stream else self.share[one] * fade
+
+    def weight(self, stream: int, key: int) -> float:
+        return self.read.get((stream, key), 0.0)
+
+
+def squared(x: float, times: int) -> float:
+    for _ in range(times):
+        x = x * x
+    return x
+
+
+def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """Elimination without pivots."""
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    size = len(rows)
+    for i, j in itertools.combinations(range(size), 2):
+        factor = rows[j][i] / rows[i][i]
+        rows[j][i:] = [mine - factor * theirs for mine, theirs in zip(rows[j][i:], rows[i][i:], strict=True)]
+    x = [0.0] * size
+    for i in reversed(range(size)):
+        value = rows[i][size]
+        for j in range(i + 1, size):
+            value -= rows[i][j] * x[j]
+        x[i] = value / rows[i][i]
+    return x
+
+
 def weights_of(twin: Twin, estimator: Estimator | None) -> Weights:
+    if isinstance(twin.policy, Prospect):
+        return LearnedWeights(twin)
     match estimator:
         case None:
             return Weights(twin)
@@ -577,12 +745,17 @@ class Twin:
             for stream in group
             if self.stored[stream]
         ]
-        return min(offers, key=lambda x: (self.within_stream(x) - self.common(x.stream), x.arrival))
+        return min(offers, key=lambda x: (self.between_streams(x), x.arrival))
+
+    def between_streams(self, x: Stored) -> float:
+        if isinstance(self.weights, LearnedWeights):
+            return self.within_stream(x) * self.weights.share[1 - x.stream]
+        return self.within_stream(x) - self.common(x.stream)
 
     def within_stream(self, x: Stored) -> float:
         """The priority, less the term that all tuples of the stream share."""
         match self.policy:
-            case Prob():
+            case Prob() | Prospect():
                 return self.weight(x)
             case Life():
                 return self.weight(x) * float(self.end(x) - self.base(x.stream))
@@ -604,7 +777,7 @@ class Twin:
 
     def rank(self, x: Stored) -> float:
         match self.policy:
-            case Prob() | Replay():
+            case Prob() | Prospect() | Replay():
                 return 0.0
             case Life():
                 return float(self.end(x))

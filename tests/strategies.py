@@ -36,6 +36,7 @@ from shedjoin.policies import (
     Multiplicative,
     Policy,
     Prob,
+    Prospect,
     Rand,
     Replay,
     Simp,
@@ -59,7 +60,7 @@ WEIGHED = (
     "prob", "life", "simp_prob", "dimp_prob", "dgl", "additive_arrival", "additive_always", "multiplicative_arrival",
     "multiplicative_always", "cumulative",
 )  # fmt: skip
-UNWEIGHED = ("rand", "simp", "replay")
+UNWEIGHED = ("rand", "simp", "replay", "prospect")
 WINDOWS = ("time", "row", "time_time", "time_row", "row_time")
 
 
@@ -246,6 +247,7 @@ def policies(chooser: Chooser) -> st.SearchStrategy[Policy]:
         "keep_all": st.just(KeepAll()),
         "rand": st.just(Rand()),
         "simp": st.just(Simp()),
+        "prospect": st.just(Prospect()),
         "prob": st.builds(Prob, estimator),
         "life": st.builds(Life, estimator),
         "simp_prob": st.builds(SimpProb, estimator),
@@ -425,6 +427,7 @@ def _long_policy(chooser: Chooser, rows: list[Row], random: Random) -> Policy:
     return {
         "rand": Rand(),
         "simp": Simp(),
+        "prospect": Prospect(),
         "replay": Replay(*until),
         "prob": Prob(estimator),
         "life": Life(estimator),

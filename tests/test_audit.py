@@ -206,6 +206,7 @@ RAND, KEYS, TREES, LIFE, HEAP, GAINS, WINDOW, DECAYED, SKETCH, REPLAY, KEEP = (
     Chooser("replay"),
     Chooser("keep_all"),
 )
+LEARNS = Chooser("prospect")
 WRONG: list[tuple[Chooser, Callable[[Handle], None], str]] = [
     (RAND, cut_array("pool", 1000), "pool has 1000 places, not a power of two"),
     (RAND, cut_array("pool", 512), "pool has 512 places"),
@@ -295,6 +296,17 @@ WRONG: list[tuple[Chooser, Callable[[Handle], None], str]] = [
     (DECAYED, number("t0", -(2**60)), "counts decay from"),
     (DECAYED, put("mass", slice(None), np.nan), "decayed count"),
     (SKETCH, put("sketch", 0, -5), "cell of the sketch"),
+    (LEARNS, cut_array("model", 3), "model has the shape"),
+    (LEARNS, number("observed", 2**52), "more rows were observed"),
+    (LEARNS, number("looked_soon", 10**6), "looked at again"),
+    (LEARNS, number("looked_later", -1), "looked at again"),
+    (LEARNS, number("faded", 2**62), "faded too far"),
+    (LEARNS, put("trail", slice(None), np.nan, "mass"), "decayed count"),
+    (LEARNS, put("trail", slice(None), 2**61, "last"), "came after now"),
+    (LEARNS, put("trail", slice(None), 3, "recent"), "counted wrongly"),
+    (LEARNS, put("keys", slice(None), 0, "held"), "is not held"),
+    (LEARNS, put("model", 0, np.nan), "what was learned is not finite"),
+    (KEEP, number("observed", 1), "nobody asks for"),
     (KEEP, number("heap_size", 5), "keeps all"),
     (KEEP, number("started", 1), "never begun"),
 ]

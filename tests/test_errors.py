@@ -236,6 +236,7 @@ POLICY_EXAMPLES: dict[str, sj.Policy] = {
     "rand": sj.Rand(),
     "prob": sj.Prob(),
     "life": sj.Life(),
+    "prospect": sj.Prospect(),
     "simp": sj.Simp(),
     "simp_prob": sj.SimpProb(),
     "dimp_prob": sj.DimpProb(),
@@ -254,7 +255,7 @@ def test_there_is_an_example_of_everything() -> None:
 
 def examples() -> list[sj.JoinSpec]:
     policies = list(POLICY_EXAMPLES.values())
-    weighed = [type(policy) for policy in policies if policy.estimator is not None]
+    weighed = [type(policy) for policy in policies if isinstance(policy.estimator, tuple(ESTIMATORS.values()))]
     policies += [kind(estimator=estimator) for kind in weighed for estimator in ESTIMATOR_EXAMPLES.values()]  # type: ignore[call-arg]
     budgets = (sj.Budget(tuples=40, shares=(3, 1)), sj.Budget(bytes=4000, allocation="variable"))
     return [

@@ -114,6 +114,15 @@ WORKED = {
         evicted=[(0, 1, 1), (1, 0, 1), (0, 0, 2), (1, 2, 2), (0, 2, 3), (1, 3, 3)],
         pairs=[(0, 1), (3, 1)],
     ),
+    # Nothing is learned yet, so it is PROB by counts. Instant 1: key 2 has never come on the right, r1 goes; s0 and s1 are of
+    # one key, the older goes. Instant 2: so it is with r0 and r2; key 9 has never come on the left, s2 goes.
+    "prospect": Worked(
+        sj.JoinSpec(sj.TimeWindow(4), ONE_EACH, sj.Prospect()),
+        left=[1, 2, 1],
+        right=[1, 1, 9],
+        evicted=[(0, 1, 1), (1, 0, 1), (0, 0, 2), (1, 2, 2)],
+        pairs=[(0, 0), (0, 1), (2, 1)],
+    ),
     # Two places for both: instant 0 fills them. Instant 1: r1 0.3, all of the right 0, s0 is the oldest, then s1.
     # Instant 2: s2 0 goes first, then of r0 0.5, r1 0.3 and r2 0.5 the 0.3.
     "prob, variable": Worked(

@@ -18,7 +18,7 @@ from shedjoin.engine.nway.state import MOST
 from shedjoin.engine.nway.statistics import Reordering
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SpecError
-from shedjoin.policies import POLICIES, KeepAll, Policy, Prob
+from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect
 from shedjoin.spec import check_seed, make_budget, make_policy, make_window, only, plain
 from shedjoin.window import RowWindow, TimeWindow, Window
 
@@ -117,6 +117,11 @@ class MultiJoinSpec:
         if isinstance(self.policy, KeepAll) and self.budget is not None:
             raise SpecError(
                 "MultiJoinSpec.policy KeepAll() keeps everything and cannot hold a budget: leave one of the two out"
+            )
+        if isinstance(self.policy, Prospect):
+            raise SpecError(
+                "MultiJoinSpec.policy must not be Prospect(), which learns what one other stream brings: use JoinSpec for two "
+                "streams, or a policy such as Prob()"
             )
         tables = getattr(self.policy.estimator, "streams", None) or getattr(self.policy, "streams", None)
         if tables is not None and tables != len(self.windows):

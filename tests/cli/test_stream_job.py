@@ -35,7 +35,7 @@ def read(folder: Path, text: str) -> StreamJob:
 
 def test_the_least_that_is_needed(folder: Path) -> None:
     job = read(folder, GOOD)
-    assert job.left == Source("left", "parquet", str(folder / "a"))
+    assert job.sources[0] == Source("left", "parquet", str(folder / "a"))
     assert job.spec == sj.JoinSpec(sj.TimeWindow(600_000_000))
     assert job.join["on"] == "k"
     assert job.output == folder / "out"
@@ -91,9 +91,9 @@ def test_everything_that_can_be_said(folder: Path) -> None:
     "spark.ui.enabled" = true
     """
     job = read(folder, text)
-    assert job.left.schema == "`k` bigint, `odd name` string, `at` timestamp"
-    assert job.left.options == {"maxFilesPerTrigger": "3", "header": "true", "a.b": "0.5"}
-    assert job.right == Source(
+    assert job.sources[0].schema == "`k` bigint, `odd name` string, `at` timestamp"
+    assert job.sources[0].options == {"maxFilesPerTrigger": "3", "header": "true", "a.b": "0.5"}
+    assert job.sources[1] == Source(
         "right", "rate", None, None, {"rowsPerSecond": "10"}, ("value % 7 AS k", "timestamp AS at")
     )
     assert job.join["on"] == ["k", ("x", "y"), ("v", "w")]
@@ -125,7 +125,21 @@ def test_a_finite_source_has_an_end(folder: Path, words: str) -> None:
     assert read(folder, GOOD + f'[run]\ntrigger = "{words}"\n').trigger == {"availableNow": True}
 
 
+MANY = "".join(f'[streams.{name}]\npath = "{path}"\n' for name, path in (("x", "a"), ("y", "b"), ("z", "a")))
+THREE = MANY + OUTPUT + JOIN
 BAD = [
+    (
+        THREE.replace("streams.x", "left"),
+        "streams must have three tables or more, and no [left] or [right] beside them, not left",
+    ),
+    (THREE.replace('"at"', "['at', 'at']"), "join.time must be one for all streams, or one each [x, y, z]"),
+    (
+        THREE.replace('on = "k"', 'on = {x = "k"}'),
+        'join.on must be a column name, {x = "name", y = "name", z = "name"}',
+    ),
+    (THREE.replace('path = "b"', 'path = "c"'), "streams.y.path: there is no"),
+    (THREE + "suffixes = ['_x', '_y']\n", "join.suffixes must be one text a stream"),
+    (THREE + "budget = 5\nshards = 2\n", "join.budget: 5 tuples are too few for 2 shards"),
     ("[joint]\n", "joint: there is no such setting; a job has join, left, right"),
     ("", "left is missing: a job to run needs the tables"),
     (SIDES + JOIN, "output is missing"),
@@ -254,3 +268,20 @@ def test_explain_without_a_budget_says_that_there_is_no_cap(
     assert "none: exact, without a cap" in said
     assert "no budget: as much as the window holds" in said
     assert "a cluster's cores are not known here" in said
+
+
+def test_three_streams(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = THREE.replace('on = "k"', 'on = ["k", {x = "a", z = "a", y = "b"}]') + (
+        'importance = {y = "k"}\nbudget = "900 tuples"\nshards = 2\nsuffixes = ["_x", "", "_z"]\n'
+    )
+    text = text.replace('window = "10 minutes"', 'window = {x = "10 minutes", y = "1 minute", z = "1 minute"}')
+    job = read(folder, text)
+    assert job.join["names"] == ("x", "y", "z")
+    assert job.join["on"] == ["k", ("a", "b", "a")]
+    assert job.join["importance"] == (None, "k", None)
+    assert [window.size // 60_000_000 for window in job.spec.windows] == [10, 1, 1]
+    said = explained(folder, text, capsys, monkeypatch)
+    assert "k, x.a = y.b = z.a" in said
+    assert "10 minutes (x), 1 minute (y), 1 minute (z), by at, at and at" in said
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
+    assert ["1", "150 tuples", "150 tuples", "150 tuples"] in [row[:4] for row in rows]

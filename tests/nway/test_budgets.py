@@ -237,3 +237,35 @@ def test_shed_log_as_a_table() -> None:
     assert out.shed.seen[-1].tolist() == [3, 0, 0]
     assert repr(out.shed) == "MultiShedLog(2 rows)"
     assert out["b"].tolist() == []
+
+
+@pytest.mark.parametrize("allocation", ["fixed", "variable"])
+def test_a_stream_that_stops_or_runs_wild_neither_blocks_nor_breaks_the_cap(allocation: str) -> None:
+    """c stops for a while and comes back; then b has a hundred times its rows. Others are not held up, and the cap holds."""
+    spec = sj.MultiJoinSpec(
+        windows=dict.fromkeys(NAMES, sj.TimeWindow(50)), on="x", budget=sj.Budget(tuples=60, allocation=allocation)
+    )
+    engine = spec.build()
+    results = []
+    for step in range(8):
+        count = {"a": 20, "b": 2000 if step == 6 else 20, "c": 0 if step in (2, 3, 4) else 20}
+        tables = {
+            name: {"x": [n % 3 for n in range(rows)], "ts": [20 * step + 20 * n // max(rows, 1) for n in range(rows)]}
+            for name, rows in count.items()
+        }
+        engine.forget_peaks()
+        results.append(len(engine.push(tables)))
+        assert engine.counters["peak_tuples"] <= 60
+        assert engine.residents["a"] > 0
+    assert min(results[:2] + results[5:]) > 0
+    assert engine.arrived == {"a": 160, "b": 2140, "c": 100}
+
+
+def test_without_a_budget_an_idle_stream_bounds_nothing_but_max_skew_does() -> None:
+    windows = dict.fromkeys(NAMES, sj.TimeWindow(10))
+    engines = [sj.MultiJoinSpec(windows=windows, on="x", max_skew=skew).build() for skew in (None, 30)]
+    for engine in engines:
+        engine.push({name: {"x": [1], "ts": [0]} for name in NAMES})
+        engine.push({name: {"x": [1] * 500, "ts": list(range(500))} for name in ("a", "b")})
+    assert engines[0].residents["a"] == 501
+    assert engines[1].residents["a"] <= 41

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plans import large_plans
 
 
 @pytest.fixture(scope="session")
@@ -40,27 +41,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         made.stop()
 
 
-#: For plans of dozens of joins over a few hundred rows: compiling them takes longer than interpreting them.
-SMALL = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-
 @pytest.fixture
 def small(spark: Any) -> Iterator[Any]:
     """The session, set for large plans over little data."""
-    before = {name: spark.conf.get(name, None) for name in SMALL}
-    for name, value in SMALL.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
+    with large_plans(spark):
+        yield spark
 
 
 @pytest.fixture

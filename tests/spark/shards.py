@@ -48,10 +48,12 @@ class DictStore:
         return sum(map(len, self.values.values()))
 
 
-def job(spec: sj.JoinSpec, shards: int = 1, **more: Any) -> Job:
+def job(spec: sj.JoinSpec | sj.MultiJoinSpec, shards: int = 1, **more: Any) -> Job:
+    names = ("left", "right") if isinstance(spec, sj.JoinSpec) else spec.names
     given: dict[str, Any] = {
         "seed": 0,
-        "kept": ((0, 1), (0, 1)),
+        "kept": ((0, 1),) * len(names),
+        "names": names,
         "signature": {},
         "kinds": (RESULT, SHED, METRIC),
         "cache": False,
@@ -82,7 +84,9 @@ def messages(
 ) -> Iterator[dict[str, Any]]:
     """What the packing tasks of each stream send; each table is a task."""
     for stream, tasks in enumerate(tables):
-        how = Packing(stream, tuple(labels), TRAVELS.serialize().to_pybytes(), False, False, "ts", None, counted)
+        how = Packing(
+            stream, tuple(labels), TRAVELS.serialize().to_pybytes(), False, False, "ts", None, counted, f"s{stream}"
+        )
         for task, rows in enumerate(tasks):
             for batch in pack(iter([rows]), how, task):
                 yield from batch.to_pylist()
@@ -95,9 +99,9 @@ class Shards:
         self.job = job
         self.stores = stores or [DictStore() for _ in job.labels]
 
-    def batch(self, left: Sequence[pa.RecordBatch], right: Sequence[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
+    def batch(self, *streams: Sequence[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
         """Run one micro-batch; returns the rows of each kind."""
-        sent = list(messages((left, right), self.job.labels, counted=self.job.adaptive))
+        sent = list(messages(streams, self.job.labels, counted=self.job.adaptive))
         given: dict[str, list[dict[str, Any]]] = {kind: [] for kind in self.job.kinds}
         for number, (label, store) in enumerate(zip(self.job.labels, self.stores, strict=True)):
             mine = [
@@ -114,3 +118,10 @@ def pairs(rows: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
     for row in rows:
         assert (int(row["l1"]), int(row["r1"])) == (row["l0"], row["r0"])
     return sorted((row["l0"], row["r0"]) for row in rows)
+
+
+def numbers(rows: Sequence[dict[str, Any]], streams: int) -> list[tuple[int, ...]]:
+    """The same of three and more streams."""
+    for row in rows:
+        assert all(int(row[f"s{stream}_1"]) == row[f"s{stream}_0"] for stream in range(streams))
+    return sorted(tuple(row[f"s{stream}_0"] for stream in range(streams)) for row in rows)

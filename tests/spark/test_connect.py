@@ -34,7 +34,9 @@ assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
 options = dict(on="k", time="ts", window="2 seconds", select=["k", "a", "b"], cache=str(folder / "copies"))
 frames = [spark.read.parquet(str(folder / name)) for name in ("l", "r")]
 batch = shed_join(*frames, **options).toArrow()
-run(shed_join(*(read(spark, folder / name) for name in ("l", "r")), **options), folder / "c", folder / "o")
+left, right, again = (read(spark, folder / name) for name in ("l", "r", "r"))
+three = shed_join(left, right, again.withColumnRenamed("b", "c"), **{**options, "select": ["k", "a", "b", "c"]})
+run(three.where("b = c"), folder / "c", folder / "o")  # each pair with the right row itself: the pairs again
 query = start(
     *(read(spark, folder / name) for name in ("l", "r")), output=folder / "out", trigger={"availableNow": True}, archive=True,
     budget="40 tuples", **options

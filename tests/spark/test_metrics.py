@@ -45,8 +45,6 @@ def test_a_summary_adds_counts_and_keeps_levels() -> None:
     assert summary is not None
     assert (summary.batches, summary.shards) == ((0, 2), 2)
     for name in (
-        "rows_left",
-        "rows_right",
         "nulls",
         "late",
         "results",
@@ -56,15 +54,18 @@ def test_a_summary_adds_counts_and_keeps_levels() -> None:
         "state_bytes",
     ):
         assert getattr(summary, name) == sum(row[name] for row in ROWS), name
-    for name in ("resident_left", "resident_right", "bytes_left", "bytes_right"):
-        assert getattr(summary, name) == sum(row[name] for row in ROWS if row["batch"] == 2), name
+    for name in ("left", "right"):
+        assert summary.rows_of[name] == sum(row[f"rows_{name}"] for row in ROWS), name
+        for what in ("resident", "bytes"):
+            now = [row[f"{what}_{name}"] for row in ROWS if row["batch"] == 2]
+            assert getattr(summary, f"{what}_of")[name] == sum(now), (what, name)
     for name in ("peak_tuples", "peak_bytes"):
         assert getattr(summary, name) == sum(row[name] for row in ROWS if row["batch"] == 2), name
     assert summary.seconds == pytest.approx(3 * 1.5)  # the slower shard of three batches
     assert summary.restored == 2
     assert summary.at - summary.since == timedelta(seconds=2)
     assert summary.shed == summary.evicted + summary.scheduled + summary.late
-    assert summary.shed_share == summary.shed / (summary.rows_left + summary.rows_right)
+    assert summary.shed_share == summary.shed / sum(row["rows_left"] + row["rows_right"] for row in ROWS)
 
 
 def test_peaks_are_added_up_within_a_batch_alone() -> None:

@@ -28,9 +28,9 @@ def archive_of(spark: Any, made: archives.Made, upto: int) -> Archive:
 def pairs_of(frame: Any) -> list[archives.Pair]:
     found = []
     for row in frame.collect():
-        assert row["left"]["label"] == f"{row['_sj_shard']}/0/{row['_sj_left']}"
-        assert row["right"]["label"] == f"{row['_sj_shard']}/1/{row['_sj_right']}"
-        found.append((row["_sj_shard"], row["_sj_left"], row["_sj_right"]))
+        assert row["left"]["label"] == f"{row['_sj_shard']}/0/{row['_sj_seq_left']}"
+        assert row["right"]["label"] == f"{row['_sj_shard']}/1/{row['_sj_seq_right']}"
+        found.append((row["_sj_shard"], row["_sj_seq_left"], row["_sj_seq_right"]))
     return found
 
 

@@ -62,8 +62,8 @@ def test_any_number_of_steps_gives_each_missing_row_once(small: Any, tmp_path: P
         assert rows_of(outcome) == due
         assert (outcome.count, outcome.batches) == (due.total(), upto)
         assert outcome.new == due.total() - total
-        assert outcome.incomplete_left == len({left for left, _ in due})
-        assert outcome.incomplete_right == len({right for _, right in due})
+        assert outcome.incomplete["left"] == len({left for left, _ in due})
+        assert outcome.incomplete["right"] == len({right for _, right in due})
         after, total = upto, due.total()
     assert total == missing.total() > 300
 

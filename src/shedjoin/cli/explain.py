@@ -15,6 +15,7 @@ from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.errors import SpecError
+from shedjoin.spark.keys import SIDES
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
@@ -42,7 +43,7 @@ def handle(args: argparse.Namespace) -> int:
     job = read_stream_job(args.job)
     console = Console()
     console.print("What will run", what_runs(job), "Memory: " + split_words(job), memory(job), sep="\n")
-    if job.spec.budget is not None and None in (row_width(job.left), row_width(job.right)):
+    if job.spec.budget is not None and None in [row_width(source) for source in job.sources]:
         console.print("about: without the columns of a source that are not known before it is read")
     return 0
 
@@ -50,14 +51,16 @@ def handle(args: argparse.Namespace) -> int:
 def what_runs(job: StreamJob) -> Table:
     """The job in words."""
     table = Table("", "", show_header=False)
-    for source in (job.left, job.right):
-        table.add_row(source.name, source_words(source))
+    names = names_of(job)
+    for name, source in zip(names, job.sources, strict=True):
+        table.add_row(name, source_words(source))
     join, spec = job.join, job.spec
-    table.add_row("join on", key_words(join["on"]))
-    times = join["time"] if isinstance(join["time"], tuple) else (join["time"],) * 2
+    table.add_row("join on", key_words(join["on"], names))
+    times = join["time"] if isinstance(join["time"], tuple) else (join["time"],) * len(names)
     windows = [format_window(one) for one in spec.windows]
-    lengths = windows[0] if windows[0] == windows[1] else f"{windows[0]} (left), {windows[1]} (right)"
-    table.add_row("window", f"{lengths}, by {times[0]} and {times[1]}")
+    each = ", ".join(f"{window} ({name})" for window, name in zip(windows, names, strict=True))
+    lengths = windows[0] if len(set(windows)) == 1 else each
+    table.add_row("window", f"{lengths}, by {', '.join(times[:-1])} and {times[-1]}")
     late = format_duration(spec.lateness) if spec.lateness else "not at all"
     table.add_row("rows may be late", late)
     table.add_row("policy", "none: exact, without a cap" if spec.budget is None else str(spec.policy))
@@ -93,26 +96,32 @@ def memory(job: StreamJob) -> Table:
         low, high = ENGINE
         table.add_row(f"no budget: as much as the window holds, {low} to {high} bytes a row and its columns")
         return table
-    table = Table("shard", "left", "right", "about")
+    streams = len(job.sources)
+    table = Table("shard", *names_of(job), "about")
     for column in table.columns[1:]:
         column.justify = "right"
-    widths = [row_width(source) for source in (job.left, job.right)]
-    shares = [share_of(budget, shard, shards) for shard in range(shards)]
+    widths = [row_width(source) for source in job.sources]
+    shares = [share_of(budget, shard, shards, streams) for shard in range(shards)]
     for shard, share in enumerate(shares):
-        if share.total < 2:
+        if share.total < streams:
             raise SpecError(f"join.budget: {budget.total} {budget.unit} are too few for {shards} shards")
-        table.add_row(str(shard), *caps(share), bytes_words([share], widths))
+        table.add_row(str(shard), *caps(share, streams), bytes_words([share], widths))
     table.add_section()
-    table.add_row("all", *caps(budget), bytes_words(shares, widths))
+    table.add_row("all", *caps(budget, streams), bytes_words(shares, widths))
     return table
 
 
-def caps(budget: Budget) -> tuple[str, str]:
+def names_of(job: StreamJob) -> tuple[str, ...]:
+    """What the streams are called."""
+    names: tuple[str, ...] = job.join.get("names", SIDES)
+    return names
+
+
+def caps(budget: Budget, streams: int) -> list[str]:
     """The cap of each stream."""
-    found = budget.caps(2, ROW_BYTES)
-    if len(found) == 1:
-        return f"{found[0]:,} {budget.unit}", "shared"
-    return f"{found[0]:,} {budget.unit}", f"{found[1]:,} {budget.unit}"
+    found = budget.caps(streams, ROW_BYTES)
+    words = [f"{cap:,} {budget.unit}" for cap in found]
+    return words if len(found) == streams else words + ["shared"] * (streams - 1)
 
 
 def bytes_words(shares: list[Budget], widths: list[int | None]) -> str:
@@ -221,9 +230,10 @@ def source_words(source: Source) -> str:
     return " ".join(part for part in (source.format, source.path or "", f"({options})" if options else "") if part)
 
 
-def key_words(on: Any) -> str:
+def key_words(on: Any, names: tuple[str, ...]) -> str:
     parts: list[Any] = on if isinstance(on, list) else [on]
-    return ", ".join(part if isinstance(part, str) else f"left.{part[0]} = right.{part[1]}" for part in parts)
+    each = [(part,) if isinstance(part, str) else map(".".join, zip(names, part, strict=True)) for part in parts]
+    return ", ".join(" = ".join(one) for one in each)
 
 
 def trigger_words(job: StreamJob) -> str:

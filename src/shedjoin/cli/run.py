@@ -116,8 +116,7 @@ def run_query(
     watch = Watch(job.output)
     watch.skip()
     query = start(
-        job.left.frame(spark),
-        job.right.frame(spark),
+        *(source.frame(spark) for source in job.sources),
         output=job.output,
         archive=job.archive,
         sink=job.sink,

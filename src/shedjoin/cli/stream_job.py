@@ -35,6 +35,9 @@ metrics_port = 9464                     # a Prometheus endpoint, on the loopback
 master = "local[4]"
 sql.shuffle.partitions = 4
 ```
+
+Three streams and more have tables `[streams.NAME]` in place of `[left]` and `[right]`; what is one a stream, such as `time`, is a
+list in their order or a table by their names.
 """
 
 from __future__ import annotations
@@ -44,16 +47,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shedjoin.cli.tables import SPEC, Table, join_spec, read_toml
+from shedjoin.cli.tables import SPEC, Table, any_join, read_toml
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.errors import SpecError
+from shedjoin.spark.keys import SIDES
+from shedjoin.spark.many import Join
 from shedjoin.spark.shares import SHARES
 from shedjoin.spark.sources import FILES, TYPED, Sink, Source
 from shedjoin.spark.strings import parse_duration
-from shedjoin.spec import JoinSpec
 from shedjoin.window import RowWindow
 
-TABLES = ("join", "left", "right", "output", "sink", "run", "spark")
+TABLES = ("join", "left", "right", "streams", "output", "sink", "run", "spark")
 JOIN = (
     "on", "time", *SPEC, "importance", "shards", "select", "suffixes", "combine", "seed", "shares", "cache",
 )  # fmt: skip
@@ -72,6 +76,8 @@ class StreamJob:
 
     Attributes
     ----------
+    sources
+        Of each stream: left and right, or those of [streams] in their order.
     join
         Arguments of `shed_join`.
     spec
@@ -80,10 +86,9 @@ class StreamJob:
         Of Spark, by their full names.
     """
 
-    left: Source
-    right: Source
+    sources: tuple[Source, ...]
     join: dict[str, Any]
-    spec: JoinSpec
+    spec: Join
     output: Path
     archive: bool
     checkpoint: Path
@@ -101,20 +106,23 @@ def read_stream_job(path: Path) -> StreamJob:
     if "workload" in data:
         raise SpecError("workload: made-up streams are for `shedjoin simulate`; a job to run has [left] and [right]")
     job = Table(data, "", TABLES)
-    for name in ("left", "right", "join", "output"):
+    for name in (*(() if "streams" in job else SIDES), "join", "output"):
         if name not in job:
-            raise SpecError(f"{name} is missing: a job to run needs the tables [left], [right], [join] and [output]")
+            raise SpecError(
+                f"{name} is missing: a job to run needs the tables [left], [right], [join] and [output] (three streams and more: "
+                "[streams.NAME] for each)"
+            )
     folder = path.parent
-    left, right = (_source(Table(job.get(side), side, SOURCE), folder) for side in ("left", "right"))
-    join, spec = _join(Table(job.get("join"), "join", JOIN))
+    sources = _sources(job, folder)
+    names = tuple(source.name.removeprefix("streams.") for source in sources)
+    join, spec = _join(Table(job.get("join"), "join", JOIN), names)
     output = Table(job.get("output"), "output", OUTPUT)
     output.need("path", 'path = "out"')
     place = folder / str(output.text("path"))
     run = Table(job.data.get("run", {}), "run", RUN)
     checkpoint = output.text("checkpoint")
     return StreamJob(
-        left=left,
-        right=right,
+        sources=sources,
         join=join,
         spec=spec,
         output=place,
@@ -130,6 +138,17 @@ def read_stream_job(path: Path) -> StreamJob:
 
 
 # --------------------------------------------------------------------------------------------------- sources and sinks
+
+
+def _sources(job: Table, folder: Path) -> tuple[Source, ...]:
+    if "streams" not in job:
+        return tuple(_source(Table(job.get(side), side, SOURCE), folder) for side in SIDES)
+    streams = Table(job.get("streams"), "streams", None)
+    both = [side for side in SIDES if side in job]
+    if both or len(streams.data) < 3:
+        found = ", ".join([*both, *streams.data])
+        raise SpecError(f"streams must have three tables or more, and no [left] or [right] beside them, not {found}")
+    return tuple(_source(Table(streams.get(name), streams.path(name), SOURCE), folder) for name in streams.data)
 
 
 def _source(table: Table, folder: Path) -> Source:
@@ -206,13 +225,14 @@ def _flat(prefix: str, data: Mapping[str, Any], where: str = "spark") -> Iterato
 # ------------------------------------------------------------------------------------------------------------ the join
 
 
-def _join(table: Table) -> tuple[dict[str, Any], JoinSpec]:
+def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], Join]:
     """Arguments of `shed_join`, and the spec they amount to."""
-    on = _on(table)
-    time = table.sides("time") if table.need("time", 'time = "at"') is not None else None
+    on = _on(table, names)
+    time = table.sides("time", names) if table.need("time", 'time = "at"') is not None else None
     if not all(isinstance(name, str) and name for name in (time if isinstance(time, tuple) else (time,))):
-        raise SpecError(f"join.time must be a column name, or a pair [left, right], not {table.get('time')!r}")
-    spec = join_spec(table, table.one_of("combine", tuple(IMPORTANCE)) or "min")
+        each = "a pair" if names == SIDES else "one each"
+        raise SpecError(f"join.time must be a column name, or {each} [{', '.join(names)}], not {table.get('time')!r}")
+    spec = any_join(table, table.one_of("combine", tuple(IMPORTANCE)) or "min", names)
     policy = spec.policy
     if policy is not None and (policy.name == "replay" or getattr(policy.estimator, "name", None) == "table"):
         raise SpecError(
@@ -224,51 +244,50 @@ def _join(table: Table) -> tuple[dict[str, Any], JoinSpec]:
     given: dict[str, Any] = {
         "on": on,
         "time": time,
-        "window": table.sides("window"),
+        "names": None if names == SIDES else names,
+        "window": table.sides("window", names),
         "budget": spec.budget,
         "policy": policy if spec.budget is not None else "prob",
-        "importance": _importance(table),
+        "importance": _importance(table, names),
         "lateness": table.get("lateness"),
         "max_skew": table.get("max_skew"),
         "shards": shards,
         "select": _select(table),
-        "suffixes": _suffixes(table),
+        "suffixes": _suffixes(table, names),
         "combine": spec.importance,
         "seed": table.whole("seed", 0, 2**63 - 1),
         "shares": table.one_of("shares", SHARES),
         "cache": _cache(table),
     }
-    if shards is not None and spec.budget is not None and spec.budget.total // shards < 2:
+    if shards is not None and spec.budget is not None and spec.budget.total // shards < len(names):
         raise SpecError(f"join.budget: {spec.budget.total} {spec.budget.unit} are too few for {shards} shards")
     return {name: value for name, value in given.items() if value is not None}, spec
 
 
-def _on(table: Table) -> Any:
+def _on(table: Table, names: tuple[str, ...]) -> Any:
     value = table.need("on", 'on = "id"')
-    parts = [_key(table, part) for part in (value if isinstance(value, list) else [value])]
+    parts = [_key(table, part, names) for part in (value if isinstance(value, list) else [value])]
     if not parts:
         raise SpecError("join.on must name at least one key column, not an empty list")
     return parts[0] if not isinstance(value, list) else parts
 
 
-def _key(table: Table, part: Any) -> str | tuple[str, str]:
-    match part:
-        case str() if part:
-            return part
-        case [str(left), str(right)] if left and right:
-            return left, right
-        case {"left": str(left), "right": str(right)} if left and right and len(part) == 2:
-            return left, right
-    raise SpecError(
-        f'join.on must be a column name, {{left = "name", right = "name"}}, or a list of these, not {table.get("on")!r}'
-    )
+def _key(table: Table, part: Any, names: tuple[str, ...]) -> str | tuple[str, ...]:
+    if isinstance(part, str) and part:
+        return part
+    each = [part.get(side) for side in names] if isinstance(part, Mapping) and set(part) == set(names) else part
+    if isinstance(each, list) and len(each) == len(names) and all(isinstance(one, str) and one for one in each):
+        return tuple(each)
+    by_name = ", ".join(f'{side} = "name"' for side in names)
+    raise SpecError(f"join.on must be a column name, {{{by_name}}}, or a list of these, not {table.get('on')!r}")
 
 
-def _importance(table: Table) -> Any:
-    value = table.sides("importance")
+def _importance(table: Table, names: tuple[str, ...]) -> Any:
+    value = table.sides("importance", names)
     for name in value if isinstance(value, tuple) else (value,):
         if name is not None and not (isinstance(name, str) and name):
-            raise SpecError(f"join.importance must be a column name, or {{left = name, right = name}}, not {name!r}")
+            by_name = ", ".join(f"{side} = name" for side in names)
+            raise SpecError(f"join.importance must be a column name, or {{{by_name}}}, not {name!r}")
     return value
 
 
@@ -281,13 +300,15 @@ def _select(table: Table) -> Any:
     return table.texts("select")
 
 
-def _suffixes(table: Table) -> tuple[str, str] | None:
-    match table.get("suffixes"):
-        case None:
-            return None
-        case [str(left), str(right)]:
-            return left, right
-    raise SpecError(f'join.suffixes must be two texts such as ["_left", "_right"], not {table.get("suffixes")!r}')
+def _suffixes(table: Table, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    value = table.get("suffixes")
+    if value is None:
+        return None
+    if isinstance(value, list) and len(value) == len(names) and all(isinstance(one, str) for one in value):
+        return tuple(value)
+    some = ", ".join(f'"_{side}"' for side in names)
+    what = "two texts" if names == SIDES else "one text a stream"
+    raise SpecError(f"join.suffixes must be {what} such as [{some}], not {value!r}")
 
 
 def _cache(table: Table) -> str | bool | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from shedjoin.errors import InputError, SpecError
-from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_window
+from shedjoin.multi import MultiJoinSpec
+from shedjoin.spark.keys import SIDES
+from shedjoin.spark.many import KEY, Join, Many
+from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_windows
 from shedjoin.spec import JoinSpec
 
 Made = TypeVar("Made")
@@ -101,31 +104,47 @@ class Table:
             raise SpecError(f"{self.path(name)} must be a list of texts, not {value!r}")
         return value
 
-    def sides(self, name: str) -> Any:
-        """One value for both streams; a pair, as a list or a table {left = ..., right = ...}, as a tuple."""
+    def sides(self, name: str, names: Sequence[str] = SIDES) -> Any:
+        """One value for all streams; one each, as a list or a table {left = ..., right = ...}, as a tuple."""
         value = self.data.get(name)
-        if isinstance(value, Mapping) and set(value) & {"left", "right"}:
-            Table(value, self.path(name), ("left", "right"))
-            return value.get("left"), value.get("right")
+        if isinstance(value, Mapping) and set(value) & set(names):
+            Table(value, self.path(name), tuple(names))
+            return tuple(value.get(side) for side in names)
         if isinstance(value, list):
-            if len(value) != 2:
-                raise SpecError(
-                    f"{self.path(name)} must be one for both streams, or a pair [left, right], not {value!r}"
-                )
+            if len(value) != len(names):
+                each = "both streams, or a pair" if len(names) == 2 else "all streams, or one each"
+                raise SpecError(f"{self.path(name)} must be one for {each} [{', '.join(names)}], not {value!r}")
             return tuple(value)
         return value
 
 
 def join_spec(join: Table, importance: str = "min") -> JoinSpec:
     """What a table [join] says of windows, memory and policy, in words or as `JoinSpec.to_dict` gives it."""
+    made = any_join(join, importance, SIDES)
+    assert isinstance(made, JoinSpec)
+    return made
+
+
+def any_join(join: Table, importance: str, names: Sequence[str]) -> Join:
+    """The same of two or more streams."""
     join.need("window", 'window = "10 minutes"')
-    window = parse_window(join.sides("window"), argument=join.path("window"))
+    windows = parse_windows(join.sides("window", names), len(names), argument=join.path("window"))
     budget = parse_budget(join.get("budget"), allocation=join.get("allocation"), argument=join.path("budget"))
     policy = parse_policy(join.get("policy"), argument=join.path("policy"))
     lateness = parse_duration(join.get("lateness") or 0, argument=join.path("lateness"))
     skew = join.get("max_skew")
     max_skew = None if skew is None else parse_duration(skew, argument=join.path("max_skew"))
-    return at(join.where, lambda: JoinSpec(window, budget, policy, importance, lateness, max_skew))
+    given: tuple[Any, ...] = (budget, policy, importance, lateness, max_skew)
+
+    def make() -> Join:
+        if len(names) == 2:
+            left, right = windows
+            return JoinSpec(left if left == right else (left, right), *given)
+        by_name = dict(zip(names, windows, strict=True))
+        words = ("budget", "policy", "importance", "lateness", "max_skew")
+        return Many(MultiJoinSpec(windows=by_name, on=KEY, **dict(zip(words, given, strict=True))))
+
+    return at(join.where, make)
 
 
 def at(where: str, make: Callable[[], Made]) -> Made:

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from shedjoin.cli.view import SIDES, Share, View, of_rows, of_samples
+from shedjoin.cli.view import Share, View, of_rows, of_samples
 from shedjoin.errors import InputError, SpecError
 from shedjoin.spark.prometheus import Samples, read_endpoint
 from shedjoin.spark.start import read_job
@@ -104,9 +104,11 @@ def ago(seconds: float) -> str:
 
 def _numbers(view: View) -> Table:
     grid = Table.grid(padding=(0, 2))
-    rates = ["-"] * 3 if view.rates is None else [f"{rate:,.0f}/s" for rate in view.rates]
-    grid.add_row("rows", f"left {rates[0]}, right {rates[1]}", f"{view.all_rows:,} {view.over}")
-    grid.add_row("results", rates[2], f"{view.results:,} {view.over}")
+    none = ["-"] * (len(view.names) + 1)
+    *rates, results = none if view.rates is None else [f"{rate:,.0f}/s" for rate in view.rates]
+    each = ", ".join(f"{name} {rate}" for name, rate in zip(view.names, rates, strict=True))
+    grid.add_row("rows", each, f"{view.all_rows:,} {view.over}")
+    grid.add_row("results", results, f"{view.results:,} {view.over}")
     rows = max(view.all_rows, 1)
     for why, count in view.shed.items():
         if count or why == "evicted":
@@ -140,7 +142,7 @@ def _memory(view: View) -> Table:
     unit, cap = view.budget or ("tuples", 0)
     amounts = view.tuples if unit == "tuples" else view.bytes
     stored = sum(amounts)
-    for side, amount, tuples in zip(SIDES, amounts, view.tuples, strict=True):
+    for side, amount, tuples in zip(view.names, amounts, view.tuples, strict=True):
         whole = cap or max(stored, 1)
         what = f"{amount / whole:.1%} of {'the budget' if cap else 'what is stored'}, {tuples:,} tuples"
         grid.add_row(f"memory {side}", ProgressBar(total=whole, completed=min(amount, whole), width=BAR), what)

@@ -10,7 +10,6 @@ from typing import Any
 from shedjoin.spark.metrics import Row, Summary, latest, recall_of, summarise
 from shedjoin.spark.prometheus import Samples
 
-SIDES = ("left", "right")
 WHY = ("evicted", "late", "schedule")
 #: A share with its limits.
 Share = tuple[float, float, float]
@@ -25,11 +24,11 @@ class View:
     rows, results, shed, nulls
         Counts, over `seconds` or since the endpoint was opened; `shed` by reason.
     rates
-        Rows of left, of right and results, a second; None if that is not known yet.
+        Rows of each stream, and last results, a second; None if that is not known yet.
     recall, recent, importance
         Shares with their limits; None if there is no budget.
-    tuples, bytes
-        Stored of each stream.
+    names, tuples, bytes
+        What the streams are called, and what is stored of each.
     budget
         (unit, amount) of the whole query.
     age
@@ -39,16 +38,17 @@ class View:
     batch: int
     shards: int
     over: str
-    rows: tuple[int, int]
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
     results: int
     nulls: int
     shed: dict[str, int]
-    rates: tuple[float, float, float] | None
+    rates: tuple[float, ...] | None
     recall: Share | None
     recent: Share | None
     importance: Share | None
-    tuples: tuple[int, int]
-    bytes: tuple[int, int]
+    tuples: tuple[int, ...]
+    bytes: tuple[int, ...]
     budget: tuple[str, int] | None
     age: float = field(default=0.0, compare=False)
 
@@ -70,7 +70,8 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         batch=found.batches[1],
         shards=found.shards,
         over=f"last {batches} batches" if batches > 1 else "last batch",
-        rows=(found.rows_left, found.rows_right),
+        names=tuple(found.rows_of),
+        rows=tuple(found.rows_of.values()),
         results=found.results,
         nulls=found.nulls,
         shed=dict(zip(WHY, (found.evicted, found.late, found.scheduled), strict=True)),
@@ -80,20 +81,20 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         importance=None
         if found.recall is None
         else (found.recall.importance, found.recall.importance_low, found.recall.importance_high),
-        tuples=(found.resident_left, found.resident_right),
-        bytes=(found.bytes_left, found.bytes_right),
+        tuples=tuple(found.resident_of.values()),
+        bytes=tuple(found.bytes_of.values()),
         budget=_budget(budget),
         age=max((now - found.at).total_seconds(), 0.0),
     )
 
 
-def _rates(rows: list[Row], found: Summary) -> tuple[float, float, float] | None:
+def _rates(rows: list[Row], found: Summary) -> tuple[float, ...] | None:
     """Over the time from the beginning of the first of these batches to the end of the last."""
     first = max(row["seconds"] for row in rows if row["batch"] == found.batches[0])
     seconds = (found.at - found.since).total_seconds() + first
     if seconds <= 0:
         return None
-    return found.rows_left / seconds, found.rows_right / seconds, found.results / seconds
+    return tuple(count / seconds for count in (*found.rows_of.values(), found.results))
 
 
 def _budget(data: dict[str, Any] | None) -> tuple[str, int] | None:
@@ -107,19 +108,17 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
     """From the samples of an endpoint, and those of some seconds ago; None before the first batch."""
     if not now.get("batch"):
         return None
-    sides = {
-        name: tuple(int(total(now, name, side=side)) for side in SIDES) for name in ("rows_total", "resident_tuples")
+    names = tuple(dict.fromkeys(labels["side"] for labels, _ in now["rows_total"]))
+    by_side = {
+        name: tuple(int(total(now, name, side=side)) for side in names)
+        for name in ("rows_total", "resident_tuples", "resident_bytes")
     }
-    sizes = tuple(int(total(now, "resident_bytes", side=side)) for side in SIDES)
     rates = None
     if before is not None and seconds > 0:
+        counted: list[tuple[str, dict[str, str]]] = [("rows_total", {"side": side}) for side in names]
         rates = tuple(
             max(total(now, name, **labels) - total(before, name, **labels), 0.0) / seconds
-            for name, labels in (
-                ("rows_total", {"side": "left"}),
-                ("rows_total", {"side": "right"}),
-                ("results_total", {}),
-            )
+            for name, labels in [*counted, ("results_total", {})]
         )
     ended = now.get("last_batch_timestamp_seconds", [({}, 0.0)])[0][1]
     caps = [(unit, int(total(now, f"budget_{unit}"))) for unit in ("tuples", "bytes") if f"budget_{unit}" in now]
@@ -127,16 +126,17 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
         batch=int(max(value for _, value in now["batch"])),
         shards=len(now["batch"]),
         over="since its start",
-        rows=(sides["rows_total"][0], sides["rows_total"][1]),
+        names=names,
+        rows=by_side["rows_total"],
         results=int(total(now, "results_total")),
         nulls=int(total(now, "null_keys_total")),
         shed={why: int(total(now, "shed_total", why=why)) for why in WHY},
-        rates=None if rates is None else (rates[0], rates[1], rates[2]),
+        rates=rates,
         recall=_share(now, "recall"),
         recent=_share(now, "recent_recall"),
         importance=_share(now, "importance_recall"),
-        tuples=(sides["resident_tuples"][0], sides["resident_tuples"][1]),
-        bytes=(sizes[0], sizes[1]),
+        tuples=by_side["resident_tuples"],
+        bytes=by_side["resident_bytes"],
         budget=caps[0] if caps else None,
         age=max(datetime.now(UTC).timestamp() - ended, 0.0),
     )

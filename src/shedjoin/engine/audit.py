@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
 from shedjoin.engine import audit_memory, audit_order, audit_weigh, memory
-from shedjoin.engine.codes import CUMULATIVE, IN_WINDOW, ROW, WHY
+from shedjoin.engine.codes import CUMULATIVE, ROW, WHY
 from shedjoin.engine.consistent import require, within
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.plan import Plan
@@ -61,7 +61,7 @@ def checked_log(rows: Any) -> NDArray[Any]:
 def _check_shapes(plan: Plan, how: NDArray[Any], st: Handle) -> None:
     shape = {name: array.shape for name, array in st.arrays.items()}
     room = {name: shape[name][-1] if shape[name] else 0 for name in ("pool", "keys", "expiry", "seen")}
-    remembers = how[0]["estimator"] == IN_WINDOW
+    remembers = memory.remembers_arrivals(how)
     for name, size in room.items():
         if name != "seen" or remembers:
             fits = size >= memory.LEAST and size & (size - 1) == 0
@@ -73,6 +73,7 @@ def _check_shapes(plan: Plan, how: NDArray[Any], st: Handle) -> None:
         "expiry": (STREAMS, room["expiry"]),
         "seen": (STREAMS, room["seen"] if remembers else 1),
         "sketch": (STREAMS * plan.weigher.depth * plan.weigher.width,),
+        "model": memory.model_shape(how),
         "until0": until[0].shape,
         "until1": until[1].shape,
     }

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
+from shedjoin.engine import learn
 from shedjoin.engine.audit_memory import Stock
-from shedjoin.engine.codes import COUNT_MIN, DECAYED, HISTORY, IN_MEMORY, IN_WINDOW, KEY, PRODUCT
+from shedjoin.engine.codes import COUNT_MIN, DECAYED, HISTORY, IN_MEMORY, IN_WINDOW, KEY, LEARNED, PRODUCT
 from shedjoin.engine.consistent import require, within
 from shedjoin.engine.handle import STREAMS, Handle
+from shedjoin.engine.state import NEVER
 
 
 def check(how: Any, st: Handle, stock: Stock) -> None:
@@ -28,10 +30,15 @@ def check(how: Any, st: Handle, stock: Stock) -> None:
         cells = st.arrays["sketch"].reshape(STREAMS, -1)
         require((cells >= 0) & (cells <= st["arrived"][:, None]), "a cell of the sketch counts more than there was")
     _check_decayed(how, st, known, weight)
-    seen = _check_seen(st, known) if estimator == IN_WINDOW else None
+    remembers = estimator in (IN_WINDOW, LEARNED)
+    seen = _check_seen(st, known) if remembers else None
+    _check_learned(how, st, known, seen)
     if seen is None:
         require(within(held, 0, 2), "an estimator holds a key more than once")
         require((st["seen_size"] == 0) & (st["seen_head"] == 0), "arrivals are remembered that nobody asks for")
+        return
+    if estimator == LEARNED:
+        require(within(held, 0, 2) & (held >= seen[known].any(axis=1)), "a key that was seen lately is not held")
         return
     require(held == seen[known].sum(axis=1), "a key is held not as often as its arrivals are remembered")
     require(weight == seen[known], "a weight is not the number of arrivals that are remembered")
@@ -50,6 +57,28 @@ def _check_seen(st: Handle, known: NDArray[np.bool_]) -> NDArray[np.int64]:
         require(known[slot], "an arrival is remembered of a key that is not known")
         counts[:, stream] = np.bincount(slot, minlength=known.size)
     return counts
+
+
+def _check_learned(how: Any, st: Handle, known: NDArray[np.bool_], seen: NDArray[np.int64] | None) -> None:
+    """What Prospect counts and has learned."""
+    if how["estimator"] != LEARNED or seen is None:
+        fits = (st["observed"] == 0) & (st["looked_soon"] == 0) & (st["looked_later"] == 0)
+        require(fits & (st["faded"] == 0), "something was learned that nobody asks for")
+        return
+    require(within(st["observed"], 0, 2**53) & (st["observed"] <= st["arrived"]), "more rows were observed than came")
+    require(
+        within(st["looked_later"], 0, 2**53)
+        & (st["looked_later"] <= st["looked_soon"])
+        & (st["looked_soon"] <= st["seen_size"]),
+        "more arrivals were looked at again than are remembered",
+    )
+    now = int(st["observed"].sum()) if how["by_rows"] else int(st["clock"].max())
+    require(st["observed"].sum() == 0 or abs(int(st["faded"])) <= max(now, LATEST), "totals have faded too far")
+    trail = st.arrays["trail"][:, known]
+    require(np.isfinite(trail["mass"]) & (trail["mass"] >= 0), "a decayed count is not finite and at least 0")
+    require((trail["last"] == NEVER) | (abs(trail["last"]) <= max(now, LATEST)), "a key came after now")
+    require(seen[known] == trail["recent"].T, "late rows of a key are counted wrongly")
+    require(np.isfinite(st.arrays["model"][:, : learn.LOG_SHARE]), "what was learned is not finite")
 
 
 def _check_decayed(how: Any, st: Handle, known: NDArray[np.bool_], weight: NDArray[np.float64]) -> None:

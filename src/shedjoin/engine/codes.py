@@ -33,6 +33,7 @@ HISTORY = 2
 IN_WINDOW = 3
 DECAYED = 4
 COUNT_MIN = 5
+LEARNED = 6
 
 # Window kinds.
 TIME = 0
@@ -72,7 +73,7 @@ class Weigher(NamedTuple):
     depth: int = 1
 
 
-_NUMBERS = ("importance", "matches", "life", "gain", "loss", "log_loss", "half_life")
+_NUMBERS = ("importance", "matches", "life", "gain", "loss", "log_loss", "half_life", "span")
 _CODES = (
     "organisation",
     "combine",
@@ -80,6 +81,7 @@ _CODES = (
     "estimator",
     "width",
     "depth",
+    "by_rows",  # Prospect counts time in rows, windows being of rows
     "kind0",
     "kind1",
     "size0",

@@ -50,7 +50,7 @@ class Engine(Running):
         engine = cls(was)
         extra = snapshot.decode(saved, engine._state, was.signature())
         audit.audit(was, engine._how, engine._state)
-        engine._pending = [audit.checked_log(extra.get("pending"))]
+        engine._take_over(extra)
         engine._adopt(plan)
         engine._set_caps(plan.budget)
         engine._pending.append(engine._compete())
@@ -59,11 +59,15 @@ class Engine(Running):
     def snapshot(self) -> bytes:
         """The whole state between two pushes, with a version and a checksum."""
         self._check_idle()
-        return snapshot.encode(self._state, self._plan.signature(), {"pending": self._pending_rows()})
+        return snapshot.encode(self._state, self._plan.signature(), self._extra())
 
-    def _pending_rows(self) -> list[list[int]]:
-        """What the next push will log, as plain data."""
-        return [list(map(int, row)) for part in self._pending for row in part.tolist()]
+    def _extra(self) -> dict[str, Any]:
+        """What is kept beside the state, as plain data: what the next push will log."""
+        return {"pending": [list(map(int, row)) for part in self._pending for row in part.tolist()]}
+
+    def _take_over(self, extra: dict[str, Any]) -> None:
+        """What `_extra` gave."""
+        self._pending = [audit.checked_log(extra.get("pending"))]
 
     def push(
         self, batch: Batch | None = None, *, left: Table = None, right: Table = None, clocks: Clocks | None = None

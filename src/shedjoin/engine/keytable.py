@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.engine.state import NONE
+from shedjoin.engine.state import NEVER, NONE
 
 
 @inlined
@@ -60,6 +60,11 @@ def find_or_add(st, key):
         side["weight"][stream] = 0.0
         if st["mass_room"] > 1:
             mem.mass(st)[stream, slot] = 0.0
+        if st["trail_room"] > 1:
+            trail = mem.trail(st, stream * st["trail_room"] + slot)
+            trail["mass"][:] = 0.0
+            trail["last"] = NEVER
+            trail["recent"] = 0
     return slot
 
 

@@ -13,6 +13,7 @@ from shedjoin.engine.codes import (
     IN_WINDOW,
     KEEP,
     LATE,
+    LEARNED,
     SCHEDULE,
     SCHEDULED,
     TABLE,
@@ -61,7 +62,8 @@ def _wants(how, st, io, size):
     span = max(st["ring_to"][0] - st["ring_from"][0], st["ring_to"][1] - st["ring_from"][1])
     if st["expiry_room"] - span < size:
         return NEED_EXPIRY
-    if how["estimator"] == IN_WINDOW and st["seen_room"] - max(st["seen_size"][0], st["seen_size"][1]) < size:
+    remembers = how["estimator"] == IN_WINDOW or how["estimator"] == LEARNED
+    if remembers and st["seen_room"] - max(st["seen_size"][0], st["seen_size"][1]) < size:
         return NEED_SEEN
     return DONE
 

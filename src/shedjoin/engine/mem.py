@@ -17,6 +17,7 @@ from shedjoin.engine.state import (
     SHELF_RECORD,
     SIDES_RECORD,
     TOUCHED_RECORD,
+    TRAIL_RECORD,
     TUPLE_RECORD,
 )
 
@@ -28,6 +29,7 @@ sides = records("sides", SIDES_RECORD)  # what each stream has of a key
 shelf = records("shelf", SHELF_RECORD)  # the tuples of each key side by side
 probed = by_stream("probed", np.int64)  # the last instant in which a stream's tuples of a key were met
 mass = by_stream("mass", np.float64)  # Decayed: the counts behind the weights
+trail = records("trail", TRAIL_RECORD)  # Prospect: one stream's counts, then the other's
 buckets = flat("buckets", np.int32)  # hash of a key -> the first of its chain in `keys`
 free_keys = flat("free_keys", np.int32)
 heap = by_stream("heap", HEAP_RECORD)  # the policy's heap of tuples or keys
@@ -38,8 +40,9 @@ stray_place = flat("stray_place", np.int32)
 dense = by_stream("dense", np.int32)  # RAND's lists; LIFE's leaves, the free ones last
 match = records("match", MATCH_RECORD)  # LIFE's kinetic tournament: one stream's matches, then the other's
 leaf = by_stream("leaf", LEAF_RECORD)  # the keys that play in it
-seen = by_stream("seen", SEEN_RECORD)  # InWindow's memory of arrivals
+seen = by_stream("seen", SEEN_RECORD)  # InWindow's and Prospect's memory of arrivals
 sketch = flat("sketch", np.int64)  # CountMin: stream, row, column
+model = by_stream("model", np.float64)  # what Prospect has learned, see learn.py
 touched = flat("touched", TOUCHED_RECORD)  # stored tuples that are part of an output of this instant
 cumulated = flat("cumulated", np.float64)  # cumulative priorities, scaled
 until0 = flat("until0", np.int64)  # Replay's schedule

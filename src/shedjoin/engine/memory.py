@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import heap, keytable, kinetic, mem, shelf, weigh
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_WINDOW, KEY, LIFE, RANDOM, SCHEDULE, TUPLE
+from shedjoin.engine import heap, keytable, kinetic, learn, mem, shelf, weigh
+from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_WINDOW, KEY, LEARNED, LIFE, RANDOM, SCHEDULE, TUPLE
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.jit import entry
 from shedjoin.engine.plan import Plan
@@ -26,6 +26,7 @@ from shedjoin.engine.state import (
     SIDES_RECORD,
     STATE_RECORD,
     TOUCHED_RECORD,
+    TRAIL_RECORD,
     TUPLE_RECORD,
 )
 
@@ -48,8 +49,9 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
     st.hold(
         shelf=_cache_lines(4096, SHELF_RECORD),
         expiry=np.zeros((STREAMS, LEAST), EXPIRY_RECORD),
-        seen=np.zeros((STREAMS, LEAST if how[0]["estimator"] == IN_WINDOW else 1), SEEN_RECORD),
+        seen=np.zeros((STREAMS, LEAST if remembers_arrivals(how) else 1), SEEN_RECORD),
         sketch=np.zeros(STREAMS * plan.weigher.depth * plan.weigher.width, np.int64),
+        model=_first_model(model_shape(how)),
         until0=until[0],
         until1=until[1],
     )
@@ -144,11 +146,32 @@ def _pool_shapes(how: NDArray[Any], size: int, strays: bool) -> Shapes:
     }
 
 
+def remembers_arrivals(how: NDArray[Any]) -> bool:
+    """Whether the estimator has a memory of arrivals."""
+    return how[0]["estimator"] in (IN_WINDOW, LEARNED)
+
+
+def model_shape(how: NDArray[Any]) -> tuple[int, int]:
+    """The shape of what Prospect has learned."""
+    return STREAMS, learn.NUMBERS if how[0]["estimator"] == LEARNED else 1
+
+
+def _first_model(shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """A model that has learned nothing yet."""
+    model = np.zeros(shape)
+    if shape[1] > 1:
+        for feature in range(learn.FEATURES):
+            model[:, learn.COEFFICIENT + feature] = learn.first_guess(feature)
+        model[:, learn.SHARE] = 1.0 / STREAMS
+    return model
+
+
 def _key_shapes(how: NDArray[Any], size: int) -> Shapes:
     return {
         "keys": (size,),
         "sides": (size,),
         "mass": (STREAMS, size if how[0]["estimator"] == DECAYED else 1),
+        "trail": (STREAMS, size if how[0]["estimator"] == LEARNED else 1),
         "buckets": (2 * size,),
         "free_keys": (size,),
         "probed": (STREAMS, size if how[0]["organisation"] == CUMULATIVE else 1),
@@ -186,6 +209,7 @@ def _key_arrays(how: NDArray[Any], size: int) -> Arrays:
         "keys": np.zeros(size, KEY_RECORD),
         "sides": _cache_lines(size, SIDES_RECORD),
         "mass": np.zeros(shape["mass"]),
+        "trail": _cache_lines(STREAMS * shape["trail"][1], TRAIL_RECORD).reshape(shape["trail"]),
         "buckets": np.full(shape["buckets"], NONE, np.int32),
         "free_keys": _free_stack(0, size),
         "probed": np.full(shape["probed"], NONE, np.int64),

@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 
 from shedjoin.engine import heap, kinetic, mem, pairing, shelf
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
+from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LEARNED, LIFE, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
 
 # The scale of cumulative priorities stays below e to the power of this.
 SCALED = 300.0
+
+# Where `model` has the share of a stream in all rows: see learn.py, which builds on this file.
+SHARE = 0
 
 
 @inlined
@@ -337,6 +340,8 @@ def lowest(how, st, stream):
         prio = top["prio"]
         if how["combine"] != PRODUCT:
             prio = prio - how["life"] * (st["base"][stream] / window_size(how, stream))
+        if how["estimator"] == LEARNED:  # chances of a row: they count as often as rows of the other stream come
+            prio = prio * mem.model(st)[1 - stream, SHARE]
         return x, prio, top["arrival"]
     return top["item"], top["prio"], top["arrival"]
 

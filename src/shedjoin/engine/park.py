@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.engine import Engine
+from shedjoin.engine.handle import Handle
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.snapshot import numbers
-from shedjoin.engine.state import SHED_RECORD
 from shedjoin.errors import SnapshotError
 
-FORMAT = 1
+FORMAT = 2
 META = "engine.json"
 #: Arrays below this are written with every parking, all in one file: a mapping of its own would cost more.
 SMALL = 1 << 16
@@ -35,7 +35,19 @@ def boot_mark() -> str | None:
         return None
 
 
-def park(engine: Engine, directory: Path, **notes: Any) -> None:
+class Parkable(Protocol):
+    """An engine whose state is behind a handle, with little beside it."""
+
+    _plan: Any
+    _state: Handle
+
+    def _check_idle(self) -> None: ...
+    def _extra(self) -> dict[str, Any]: ...
+    def _take_over(self, extra: dict[str, Any]) -> None: ...
+    def _set_caps(self, budget: Any) -> None: ...
+
+
+def park(engine: Parkable, directory: Path, **notes: Any) -> None:
     """Leave an engine in a directory. It can be used on; then it must be parked again, and only there.
 
     Arrays that are mapped already stay where they are; those that grew since are written anew.
@@ -70,7 +82,7 @@ def park(engine: Engine, directory: Path, **notes: Any) -> None:
         "format": FORMAT,
         "boot": boot_mark(),
         "signature": engine._plan.signature(),
-        "pending": engine._pending_rows(),
+        "extra": engine._extra(),
         "arrays": layout,
         "notes": notes,
     }
@@ -79,11 +91,17 @@ def park(engine: Engine, directory: Path, **notes: Any) -> None:
 
 def unpark(plan: Plan, directory: Path) -> Engine:
     """The engine that was parked there. From now on the directory is its own: park it there again, or remove both."""
+    engine = Engine(plan)
+    fill(engine, directory)
+    return engine
+
+
+def fill(engine: Parkable, directory: Path) -> None:
+    """Like `unpark`: a new engine goes on as the one that was parked, within its own budget. SnapshotError: throw it away."""
+    plan, state = engine._plan, engine._state
     meta = _meta(directory)
     if meta["signature"] != json.loads(json.dumps(plan.signature())):
         raise SnapshotError(f"what is parked in {directory} is another join")
-    engine = Engine(plan)
-    state = engine._state
     try:
         small = (directory / "small").read_bytes()
         state.record[:] = np.frombuffer(small, state.record.dtype, 1)
@@ -97,11 +115,10 @@ def unpark(plan: Plan, directory: Path) -> Engine:
                 start += count * template.dtype.itemsize
             else:
                 state.hold(**{name: _map(directory / where["file"], template.dtype, shape)})
-        engine._pending = [np.array([tuple(row) for row in meta["pending"]], SHED_RECORD)]
+        engine._take_over(meta["extra"])
     except (OSError, KeyError, TypeError, ValueError) as reason:
         raise SnapshotError(f"what is parked in {directory} cannot be read: {reason}") from None
     engine._set_caps(plan.budget)
-    return engine
 
 
 def notes_of(directory: Path) -> dict[str, Any]:

@@ -184,6 +184,8 @@ class Plan:
             half_life=self.weigher.half_life,
             width=self.weigher.width,
             depth=self.weigher.depth,
+            by_rows=int(TIME not in kinds),
+            span=float(self._span()),
             kind0=kinds[0],
             kind1=kinds[1],
             size0=self.windows[0].size,
@@ -201,6 +203,11 @@ class Plan:
         for name, value in values.items():
             record[name] = value
         return record
+
+    def _span(self) -> int:
+        """How long a window is by the clock of Prospect: time, or where windows are of rows, the rows of both streams."""
+        lengths = [window.size for window in self.windows if window.kind == "time"]
+        return max(lengths) if lengths else sum(window.size for window in self.windows)
 
     def _oldest_is_lowest(self, kinds: list[int]) -> bool:
         """Whether, inside a key, the order of arrival is the policy's order."""

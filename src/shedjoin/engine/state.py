@@ -33,6 +33,15 @@ MORE_RECORD = np.dtype(
         ("unused", "i4"),
     ]
 )
+# What Prospect remembers of a key on a stream: one cache line.
+TRAIL_RECORD = np.dtype(
+    [
+        ("mass", "f8", (4,)),  # decayed counts, from slow to fast
+        ("last", "i8"),  # when its last row came
+        ("recent", "i8"),  # its rows among the late ones of the stream, which are in `seen`
+        ("unused", "i8", (2,)),
+    ]
+)
 KEY_RECORD = np.dtype(
     [
         ("key", "i8"),
@@ -81,9 +90,9 @@ POOL_ARRAYS = (
     "match",
     "leaf",
 )
-KEY_ARRAYS = ("keys", "sides", "mass", "buckets", "free_keys", "probed")
+KEY_ARRAYS = ("keys", "sides", "mass", "trail", "buckets", "free_keys", "probed")
 HEAP_ARRAYS = ("heap", "place")
-OTHER_ARRAYS = ("shelf", "expiry", "seen", "sketch", "until0", "until1")
+OTHER_ARRAYS = ("shelf", "expiry", "seen", "sketch", "model", "until0", "until1")
 STATE_ARRAYS = POOL_ARRAYS + KEY_ARRAYS + HEAP_ARRAYS + OTHER_ARRAYS
 
 #: Totals since the beginning of the join.
@@ -100,6 +109,7 @@ _NUMBERS = (
     "epoch",  # Decayed: how often weights were folded
     "t0",
     "started",
+    "faded",  # Prospect: up to when totals have faded
     "scale_tick",  # cumulative priorities: the instant in which the scale was 1
 )
 _BY_STREAM = (
@@ -116,6 +126,9 @@ _BY_STREAM = (
     "stray_size",
     "seen_head",
     "seen_size",
+    "observed",  # Prospect: rows that were counted
+    "looked_soon",  # and how many of those seen were looked at again
+    "looked_later",
     "base",  # what remaining life is counted from
     "oldest",  # rows before this are late
     "limit",  # where the window ends: tuples up to this stamp are over

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shedjoin.engine import mem, order
+from shedjoin.engine import learn, mem, order
 from shedjoin.engine.codes import (
     COUNT_MIN,
     DECAYED,
@@ -14,6 +14,7 @@ from shedjoin.engine.codes import (
     IN_MEMORY,
     IN_WINDOW,
     KEY,
+    LEARNED,
     PRODUCT,
     ROW,
 )
@@ -125,6 +126,9 @@ def observe(how, st, stream, slot, key, seq):
     elif how["estimator"] == COUNT_MIN:
         for row in range(how["depth"]):
             mem.sketch(st)[_cell(how, stream, row, key)] += 1
+    elif how["estimator"] == LEARNED:
+        entry["held"] = 1
+        learn.observe(how, st, stream, slot)
 
 
 @kernel
@@ -149,6 +153,8 @@ def refresh(how, st, slot, key):
                 least = min(least, mem.sketch(st)[_cell(how, stream, row, key)])
             mem.sides(st, slot)["weight"][stream] = least
             order.reweigh(how, st, 1 - stream, slot)
+    elif how["estimator"] == LEARNED:
+        learn.look(how, st, slot)
     elif how["estimator"] == DECAYED and not _live(how):
         for stream in range(2):
             mem.sides(st, slot)["weight"][stream] = order.current_matches(how, st, 1 - stream, slot)
@@ -157,7 +163,13 @@ def refresh(how, st, slot, key):
 
 @kernel
 def sweep(how, st):
-    """Let go of the keys of which Decayed remembers next to nothing and nothing is stored."""
+    """Let go of the keys of which next to nothing is remembered and nothing is stored."""
+    if how["estimator"] == LEARNED:
+        for slot in range(st["keys_room"]):
+            count = mem.sides(st, slot)["count"]
+            if mem.keys(st, slot)["held"] == 1 and count[0] + count[1] == 0 and learn.is_negligible(how, st, slot):
+                mem.keys(st, slot)["held"] = 0
+        return
     if how["estimator"] != DECAYED or st["started"] == 0:
         return
     for slot in range(st["keys_room"]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shedjoin.errors import SpecError
 from shedjoin.lab.experiment import Figure
-from shedjoin.lab.papers import das2003, dual2006, gedik2007, golab2003, importance2006
+from shedjoin.lab.papers import das2003, dual2006, gedik2007, golab2003, importance2006, prospect
 
 PAPERS: dict[str, tuple[Figure, ...]] = {
     "das2003": das2003.FIGURES,
@@ -12,6 +12,7 @@ PAPERS: dict[str, tuple[Figure, ...]] = {
     "golab2003": golab2003.FIGURES,
     "dual2006": dual2006.FIGURES,
     "gedik2007": gedik2007.FIGURES,
+    "prospect": prospect.FIGURES,
 }
 
 

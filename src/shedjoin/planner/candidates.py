@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shedjoin.errors import SpecError
 from shedjoin.estimators import History, InMemory, InWindow
-from shedjoin.policies import Dgl, DimpProb, KeepAll, Life, Policy, Prob, Rand, Replay, Simp, SimpProb
+from shedjoin.policies import Dgl, DimpProb, KeepAll, Life, Policy, Prob, Prospect, Rand, Replay, Simp, SimpProb
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("PROB, window", Prob(InWindow())),
     Candidate("LIFE", Life(History())),
     Candidate("LIFE, window", Life(InWindow())),
+    Candidate("PROSPECT", Prospect()),
     Candidate("SIMP", Simp(), weighs=True),
     Candidate("SIMPPROB", SimpProb(History()), weighs=True),
     Candidate("DIMPPROB", DimpProb(InMemory()), weighs=True),

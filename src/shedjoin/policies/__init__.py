@@ -8,6 +8,7 @@ from shedjoin.policies.forms import Additive, Multiplicative
 from shedjoin.policies.keep_all import KeepAll
 from shedjoin.policies.life import Life
 from shedjoin.policies.prob import Prob
+from shedjoin.policies.prospect import Prospect
 from shedjoin.policies.rand import Rand
 from shedjoin.policies.replay import Replay
 from shedjoin.policies.simp import Simp
@@ -20,6 +21,7 @@ POLICIES: dict[str, type[Policy]] = {
         Rand,
         Prob,
         Life,
+        Prospect,
         Simp,
         SimpProb,
         DimpProb,
@@ -42,6 +44,7 @@ __all__ = [
     "Multiplicative",
     "Policy",
     "Prob",
+    "Prospect",
     "Rand",
     "Replay",
     "Simp",

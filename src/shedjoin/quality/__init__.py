@@ -3,6 +3,7 @@
 from shedjoin.quality.archive_metric import arm, incomplete_rows
 from shedjoin.quality.distances import emd, mac
 from shedjoin.quality.live import LIVE_COLUMNS, LiveRecall, RecallEstimate, combine
+from shedjoin.quality.live_many import MultiRecall
 from shedjoin.quality.measures import (
     Comparison,
     Pairs,
@@ -23,6 +24,7 @@ __all__ = [
     "Arrivals",
     "Comparison",
     "LiveRecall",
+    "MultiRecall",
     "Pairs",
     "RecallEstimate",
     "arm",

@@ -1,11 +1,13 @@
-"""The archive of a join: both inputs with their numbers, and the log of what was shed."""
+"""The archive of a join: all inputs with their numbers, and the log of what was shed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shedjoin.errors import InputError
+from shedjoin.spark.keys import SIDES
 from shedjoin.window import Window
 
 if TYPE_CHECKING:
@@ -13,39 +15,48 @@ if TYPE_CHECKING:
 
 #: What the join adds to each archived row.
 ROW_COLUMNS = ("_sj_shard", "_sj_seq", "_sj_key", "_sj_ts", "_sj_imp", "sj_batch")
-#: What a record of the shed log has.
-SHED_COLUMNS = (
-    "shard",
-    "stream",
-    "seq",
-    "ts",
-    "key",
-    "left_at",
-    "why",
-    "seen_left",
-    "seen_right",
-    "batch",
-)
-SHED_DDL = (
-    "shard int, stream int, seq bigint, ts bigint, key bigint, left_at bigint, why string, "
-    "seen_left bigint, seen_right bigint, batch bigint"
-)
+_SHED = {
+    "shard": "int",
+    "stream": "int",
+    "seq": "bigint",
+    "ts": "bigint",
+    "key": "bigint",
+    "left_at": "bigint",
+    "why": "string",
+}
+
+
+def shed_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """What a record of the shed log has, of streams of these names."""
+    return (*_SHED, *(f"seen_{name}" for name in names), "batch")
+
+
+def shed_ddl(names: Sequence[str]) -> str:
+    """The same with types, for Spark."""
+    return ", ".join(f"{column} {_SHED.get(column, 'bigint')}" for column in shed_columns(names))
+
+
+#: That of two streams.
+SHED_COLUMNS, SHED_DDL = shed_columns(SIDES), shed_ddl(SIDES)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a result is made of two rows.
+    """How a result is made of rows, one of each stream.
 
     Parameters
     ----------
     keys
-        Pairs of key columns (left, right), compared once more: two keys of one hash make no result.
+        Key columns, one a stream, compared once more: two keys of one hash make no result.
     columns
-        Of the result, in order: (its name, 0 for left or 1 for right, the column there).
+        Of the result, in order: (its name, the stream (0 for left, 1 for right, ...), the column there).
+    names
+        Of the streams.
     """
 
-    keys: tuple[tuple[str, str], ...]
+    keys: tuple[tuple[str, ...], ...]
     columns: tuple[tuple[str, int, str], ...]
+    names: tuple[str, ...] = SIDES
 
     @classmethod
     def plain(cls, left: DataFrame, right: DataFrame, keys: tuple[tuple[str, str], ...] = ()) -> Layout:
@@ -61,52 +72,76 @@ class Layout:
         return cls(keys, tuple(columns))
 
     def results(self, pairs: DataFrame, *more: str) -> DataFrame:
-        """The results of pairs of rows, structs `left` and `right`; and more columns of the pairs."""
+        """The results of rows that belong together, a struct for each stream; and more columns of theirs."""
         from pyspark.sql import functions as F
 
-        for left, right in self.keys:
-            pairs = pairs.where(F.col("left")[left] == F.col("right")[right])
-        sides = (F.col("left"), F.col("right"))
+        sides = [F.col(name) for name in self.names]
+        for first, *others in self.keys:
+            for side, other in enumerate(others, start=1):
+                pairs = pairs.where(sides[0][first] == sides[side][other])
         return pairs.select(*(sides[side][source].alias(name) for name, side, source in self.columns), *more)
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Both inputs and the shed log of one join, as batch DataFrames.
+    """All inputs and the shed log of one join, as batch DataFrames.
 
     Parameters
     ----------
     left, right
         The user's columns and those of `ROW_COLUMNS`.
     shed
-        The records, with the columns of `SHED_COLUMNS`.
+        The records, with the columns of `shed_columns`.
     windows
         The window of each stream.
     layout
-        How results are made; all columns by default.
+        How results are made; of two streams all columns by default.
+    more
+        The third stream and those after it, as left and right.
     """
 
     left: DataFrame
     right: DataFrame
     shed: DataFrame
-    windows: tuple[Window, Window]
+    windows: tuple[Window, ...]
     layout: Layout | None = None
+    more: tuple[DataFrame, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, columns in (("left", ROW_COLUMNS), ("right", ROW_COLUMNS), ("shed", SHED_COLUMNS)):
-            there = getattr(self, name).columns
-            absent = [column for column in columns if column not in there]
-            if absent:
-                raise InputError(f"{name} has no column {absent[0]!r}: give the archive that the join wrote")
+        if self.layout is None and self.more:
+            raise InputError("layout must say what the results of three and more streams are made of: give a Layout")
         if self.layout is None:
             object.__setattr__(self, "layout", Layout.plain(self.left, self.right))
+        if not len(self.windows) == len(self.sides) == len(self.names):
+            raise InputError(
+                f"the archive has {len(self.sides)} streams, but {len(self.windows)} windows and {len(self.names)} names"
+            )
+        given = [(name, side, ROW_COLUMNS) for name, side in zip(self.names, self.sides, strict=True)]
+        for name, frame, columns in (*given, ("shed", self.shed, shed_columns(self.names))):
+            absent = [column for column in columns if column not in frame.columns]
+            if absent:
+                raise InputError(f"{name} has no column {absent[0]!r}: give the archive that the join wrote")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        assert self.layout is not None  # __post_init__ fills it in
+        return self.layout.names
+
+    @property
+    def sides(self) -> tuple[DataFrame, ...]:
+        return self.left, self.right, *self.more
 
     def side(self, stream: int) -> DataFrame:
-        return self.right if stream else self.left
+        return self.sides[stream]
+
+    def only(self, sides: Sequence[DataFrame], shed: DataFrame) -> Archive:
+        """The same join with fewer rows of each stream, and fewer records."""
+        left, right, *more = sides
+        return replace(self, left=left, right=right, more=tuple(more), shed=shed)
 
     def upto(self, batch: int) -> Archive:
         """Without what came after a batch."""
         from pyspark.sql import functions as F
 
-        left, right = (frame.where(F.col("sj_batch") <= batch) for frame in (self.left, self.right))
-        return replace(self, left=left, right=right, shed=self.shed.where(F.col("batch") <= batch))
+        sides = [frame.where(F.col("sj_batch") <= batch) for frame in self.sides]
+        return self.only(sides, self.shed.where(F.col("batch") <= batch))

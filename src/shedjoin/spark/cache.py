@@ -25,9 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from shedjoin.engine.engine import Engine
-from shedjoin.engine.park import boot_mark, notes_of, park, unpark
-from shedjoin.engine.plan import Plan
+from shedjoin.engine.park import Parkable, boot_mark, fill, notes_of, park
 from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.spark.payload import Payload
 from shedjoin.spark.state import segment_name, with_numbers, without_numbers
@@ -113,9 +111,12 @@ class Copy:
             return None
         return cls(root, lineage, path)
 
-    def load(self, plan: Plan) -> tuple[Engine, list[Payload], bytes]:
-        """What was kept: the engine, the payload of each stream, and what else was given. SnapshotError: it is no good."""
-        engine = unpark(plan, self.path)
+    def load(self, engine: Parkable) -> tuple[list[Payload], bytes]:
+        """What was kept: a new engine goes on from it; the payload of each stream, and what else was given are returned.
+
+        SnapshotError: it is no good, and neither is the engine.
+        """
+        fill(engine, self.path)
         payloads = []
         try:
             for stream, kept in enumerate(notes_of(self.path)["payloads"]):
@@ -128,9 +129,9 @@ class Copy:
             more = (self.path / "more").read_bytes()
         except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as reason:
             raise SnapshotError(f"the copy in {self.path} cannot be read: {reason}") from None
-        return engine, payloads, more
+        return payloads, more
 
-    def give(self, token: str, engine: Engine, payloads: list[Payload], more: bytes, query: str = "") -> None:
+    def give(self, token: str, engine: Parkable, payloads: list[Payload], more: bytes, query: str = "") -> None:
         """Leave it for the next micro-batch, as the copy of the state with this token. Should that fail, there is none."""
         try:
             wanted = set()

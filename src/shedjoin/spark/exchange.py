@@ -38,7 +38,21 @@ PACKED_ARROW = pa.schema(
 #: What a shard gives: blobs of several kinds.
 GIVEN = "kind string, shard int, blob binary"
 GIVEN_ARROW = pa.schema([("kind", pa.string()), ("shard", pa.int32()), ("blob", pa.binary())])
-RESULT, SHED, METRIC, INPUT = "result", "shed", "metric", ("input_left", "input_right")
+RESULT, SHED, METRIC = "result", "shed", "metric"
+
+
+def inputs_of(names: Sequence[str]) -> tuple[str, ...]:
+    """The kinds of blobs that echo the input, one a stream.
+
+    Examples
+    --------
+    >>> inputs_of(SIDES)
+    ('input_left', 'input_right')
+    """
+    return tuple(f"input_{name}" for name in names)
+
+
+INPUT = inputs_of(SIDES)
 
 #: A task packs when it holds this many rows or bytes.
 ROWS, BYTES = 1 << 17, 1 << 25
@@ -129,6 +143,11 @@ class Packing:
     time: str  # the names are for messages
     importance: str | None
     counted: bool = False  # whether shards are told how many rows there are where
+    side: str = ""  # what the stream is called; default: left or right
+
+    @property
+    def called(self) -> str:
+        return self.side or SIDES[self.stream]
 
 
 def pack(batches: Iterator[pa.RecordBatch], how: Packing, task: int) -> Iterator[pa.RecordBatch]:
@@ -215,7 +234,7 @@ class _Packer:
         return pa.RecordBatch.from_arrays([*own, *payload.columns], schema=pa.schema([*fields, *self.travels]))
 
     def _times(self, column: pa.Array) -> NDArray[np.int64]:
-        side, name = SIDES[self.how.stream], self.how.time
+        side, name = self.how.called, self.how.time
         if column.null_count:
             raise InputError(
                 f"{side}.{name} is null in {column.null_count} rows: a row without a time belongs to no window, so filter such "
@@ -237,7 +256,7 @@ class _Packer:
         bad = ~(np.isfinite(numbers) & (numbers > 0))
         if bad.any():
             raise InputError(
-                f"importance: {SIDES[self.how.stream]}.{self.how.importance} must be finite and above 0, but a row has "
+                f"importance: {self.how.called}.{self.how.importance} must be finite and above 0, but a row has "
                 f"{values[int(np.argmax(bad))].as_py()} ({int(bad.sum())} such rows here)"
             )
         return values

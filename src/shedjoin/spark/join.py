@@ -1,4 +1,4 @@
-"""`shed_join`: a windowed join of two DataFrames, streaming or batch, within a memory budget."""
+"""`shed_join`: a windowed join of two or more DataFrames, streaming or batch, within a memory budget."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.budget import Budget
+from shedjoin.engine.nway.state import MOST
 from shedjoin.errors import SpecError
+from shedjoin.multi import MultiJoinSpec
 from shedjoin.policies import Policy, Prob, Replay
 from shedjoin.spark import keys as columns
 from shedjoin.spark.cache import check_option, forget_at_exit
-from shedjoin.spark.exchange import GIVEN, GIVEN_ARROW, INPUT, PACKED, RESULT, Packing, shard_labels
+from shedjoin.spark.exchange import GIVEN, GIVEN_ARROW, PACKED, RESULT, Packing, inputs_of, shard_labels
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted, sides_of
+from shedjoin.spark.many import KEY as HASH
+from shedjoin.spark.many import Join, Many
 from shedjoin.spark.operator import Job, Message, Shard
+from shedjoin.spark.payload import column_name
 from shedjoin.spark.shares import SHARES, least_of
-from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_window
+from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_windows
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
 
@@ -35,30 +41,32 @@ MOST_SHARDS = 1024
 def shed_join(
     left: DataFrame,
     right: DataFrame,
-    *,
-    on: str | tuple[str, str] | list[str | tuple[str, str]],
-    time: str | tuple[str, str],
+    *more: DataFrame,
+    on: str | tuple[str, ...] | list[str | tuple[str, ...]],
+    time: str | tuple[str, ...],
     window: Any,
     budget: Any = None,
     policy: str | dict[str, Any] | Policy = "prob",
-    importance: str | tuple[str | None, str | None] | None = None,
+    importance: str | tuple[str | None, ...] | None = None,
     allocation: str = "fixed",
     lateness: Any = 0,
     max_skew: Any = None,
     shards: int | None = None,
     select: list[str] | dict[str, str] | None = None,
-    suffixes: tuple[str, str] | None = None,
+    suffixes: tuple[str, ...] | None = None,
     combine: str = "min",
     seed: int = 0,
     shares: str = "adaptive",
     cache: str | bool | None = None,
+    names: tuple[str, ...] | None = None,
 ) -> DataFrame:
-    """Join two DataFrames on keys and time within a memory budget. Streaming in, streaming out; batch in, batch out.
+    """Join DataFrames on keys and time within a memory budget. Streaming in, streaming out; batch in, batch out.
 
     Parameters
     ----------
-    left, right
-        Two streaming DataFrames, or two batch ones.
+    left, right, more
+        Streaming DataFrames, or batch ones: two, or up to 16. Wherever a pair (left, right) is spoken of below, three and more
+        streams take one value a stream.
     on
         The key: a column name, a pair (left name, right name), or a list of these. Null keys match nothing.
     time
@@ -66,6 +74,7 @@ def shed_join(
     window
         Rows join if their times differ by less than this: "10 minutes", a timedelta, microseconds (for whole numbers: in
         their unit), a `TimeWindow`, or a pair of these (how long a left row, a right row is kept).
+        Of three and more streams: if no row is older than the newest by its window.
     budget
         How much may be stored in all shards together: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: no limit,
         and the join is exact.
@@ -75,7 +84,7 @@ def shed_join(
         A column of positive numbers that says how much a row matters: a name, or a pair (left, right) in which None means
         that all rows matter alike.
     allocation
-        "fixed" or "variable" shares of the two streams (see `Budget`); for budgets given as text or number.
+        "fixed" or "variable" shares of the streams (see `Budget`); for budgets given as text or number.
     lateness
         How far a row may lag behind the newest of its stream, from one micro-batch to the next, and still be joined.
     max_skew
@@ -97,10 +106,14 @@ def shed_join(
         "equal" gives all the same. May change while a checkpoint lives.
     cache
         Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the default.
+    names
+        What three and more streams are called in `select`, the shed log, metrics and the archive; default: s0, s1, s2, ... (Two
+        are left and right.)
     """
     plan = plan_join(
         left,
         right,
+        *more,
         on=on,
         time=time,
         window=window,
@@ -117,6 +130,7 @@ def shed_join(
         seed=seed,
         shares=shares,
         cache=cache,
+        names=names,
     )
     return plan.results(plan.blobs((RESULT,)))
 
@@ -151,13 +165,14 @@ def results_of(blobs: DataFrame, layout: Layout) -> DataFrame:
 class JoinPlan:
     """A join that is checked and can be run: its pieces as DataFrames."""
 
-    sides: tuple[DataFrame, DataFrame]
+    sides: tuple[DataFrame, ...]
+    names: tuple[str, ...]
     keys: Keys
     key_types: list[str]
-    times: tuple[str, str]
-    importances: tuple[str | None, str | None]
+    times: tuple[str, ...]
+    importances: tuple[str | None, ...]
     out: list[OutColumn]
-    spec: JoinSpec
+    spec: Join
     labels: tuple[int, ...]
     seed: int
     shares: str
@@ -175,11 +190,13 @@ class JoinPlan:
 
     def travels(self, side: int, kinds: tuple[str, ...]) -> list[str]:
         """The columns that go through the shuffle: all of them if the input is to be archived."""
-        return list(self.sides[side].columns) if INPUT[side] in kinds else self.needed(side)
+        return list(self.sides[side].columns) if inputs_of(self.names)[side] in kinds else self.needed(side)
 
     def blobs(self, kinds: tuple[str, ...]) -> DataFrame:
         """What the shards give: rows of (kind, shard, blob)."""
-        packed = self._packed(0, kinds).unionAll(self._packed(1, kinds))
+        packed = reduce(
+            lambda one, two: one.unionAll(two), [self._packed(side, kinds) for side in range(len(self.sides))]
+        )
         grouped = packed.groupBy("label")
         job = self._job(kinds)
         if not self.streaming:
@@ -199,14 +216,14 @@ class JoinPlan:
         from pyspark.sql.types import StructField, StructType
 
         fields = []
-        names: list[dict[str, str]] = [{}, {}]
-        for side in (0, 1):
+        names: list[dict[str, str]] = [{} for _ in self.sides]
+        for side in range(len(self.sides)):
             for place, name in enumerate(self.needed(side)):
-                names[side][name] = f"{'lr'[side]}{place}"
+                names[side][name] = column_name(len(self.sides), side, place)
                 fields.append(StructField(names[side][name], self.sides[side].schema[name].dataType))
         return Layout(
             StructType(fields),
-            [(names[0][first], names[1][second]) for first, second in self.keys.pairs],
+            [(names[0][pair[0]], names[side][pair[side]]) for pair in self.keys.pairs for side in range(1, len(pair))],
             [(names[one.side][one.source], one.name) for one in self.out],
         )
 
@@ -234,6 +251,7 @@ class JoinPlan:
             time=self.times[side],
             importance=importance,
             counted=self._job(kinds).adaptive,
+            side=self.names[side],
         )
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
         return frame.select(*chosen, *payload).mapInArrow(_pack_worker(how), PACKED)
@@ -245,30 +263,29 @@ class JoinPlan:
             "time": list(self.times),
             "weights": list(self.importances),
         }
-        for side in (0, 1):
+        for side, called in enumerate(self.names):
             travels = self.travels(side, kinds)
             kept.append(tuple(travels.index(name) for name in self.needed(side)))
             schema = self.sides[side].schema
-            signature[f"columns of {SIDES[side]}"] = [
+            signature[f"columns of {called}"] = [
                 [name, schema[name].dataType.simpleString()] for name in self.needed(side)
             ]
         return Job(
             self.spec.to_dict(),
             self.labels,
             self.seed,
-            (kept[0], kept[1]),
+            tuple(kept),
             signature,
             kinds,
             self.cache,
             self.shares,
             self.query,
+            self.names,
         )
 
 
 def plan_join(
-    left: DataFrame,
-    right: DataFrame,
-    *,
+    *frames: DataFrame,
     on: Any,
     time: Any,
     window: Any,
@@ -285,53 +302,87 @@ def plan_join(
     seed: int = 0,
     shares: str = "adaptive",
     cache: str | bool | None = None,
+    names: Any = None,
 ) -> JoinPlan:
     """Check the arguments of `shed_join` and plan the join."""
-    for side, frame in enumerate((left, right)):
-        if not hasattr(frame, "mapInArrow"):
-            raise SpecError(f"{SIDES[side]} must be a Spark DataFrame, not {type(frame).__name__}")
-    if left.isStreaming != right.isStreaming:
-        streaming = SIDES[0] if left.isStreaming else SIDES[1]
-        raise SpecError(
-            f"left and right must both be streaming or both be batch DataFrames; only {streaming} is streaming"
-        )
+    sides = _names(names, len(frames))
+    _check_frames(frames, sides)
     check_seed(seed)
     check_option(cache)
     if shares not in SHARES:
         raise SpecError(f"shares must be one of {', '.join(SHARES)}, not {shares!r}")
-    spark = left.sparkSession
-    found = Keys.of(on, left, right)
-    times = sides_of("time", time)
-    kind = columns.time_kind(left, right, times)
-    weights = sides_of("importance", importance)
-    for side, (frame, name) in enumerate(zip((left, right), weights, strict=True)):
+    spark = frames[0].sparkSession
+    found = Keys.of(on, *frames, sides=sides)
+    times = sides_of("time", time, sides)
+    kind = columns.time_kind(frames, times, sides)
+    weights = sides_of("importance", importance, sides)
+    for side, frame, name in zip(sides, frames, weights, strict=True):
         if name is not None:
             columns.check_column("importance", name, frame, side)
-    if left.isStreaming:
+    if frames[0].isStreaming:
         _check_provider(spark)
     partitions = int(spark.conf.get(PARTITIONS) or 1)
     count = _shards(spark, shards, partitions)
-    spec = JoinSpec(
-        window=_window(window, kind, count),
-        budget=_budget(budget, allocation, count),
-        policy=None if budget is None else _policy(policy),
-        importance=combine,
-        lateness=_duration(lateness, kind, "lateness"),
-        max_skew=None if max_skew is None else _duration(max_skew, kind, "max_skew"),
-    )
+    given: dict[str, Any] = {
+        "budget": _budget(budget, allocation, count, len(frames)),
+        "policy": None if budget is None else _policy(policy),
+        "importance": combine,
+        "lateness": _duration(lateness, kind, "lateness"),
+        "max_skew": None if max_skew is None else _duration(max_skew, kind, "max_skew"),
+    }
+    windows = _windows(window, kind, count, sides)
+    spec: Join
+    if len(frames) == 2:
+        spec = JoinSpec(window=(windows[0], windows[1]) if windows[0] != windows[1] else windows[0], **given)
+    else:
+        spec = Many(MultiJoinSpec(windows=dict(zip(sides, windows, strict=True)), on=HASH, **given))
     return JoinPlan(
-        sides=(left, right),
+        sides=tuple(frames),
+        names=sides,
         keys=found,
-        key_types=columns.common_types(left, right, found),
+        key_types=columns.common_types(frames, found, sides),
         times=times,
         importances=weights,
-        out=columns.out_columns(left, right, found, select, suffixes),
+        out=columns.out_columns(frames, found, select, suffixes, sides),
         spec=spec,
         labels=shard_labels(count, partitions),
         seed=seed,
         shares=shares,
         cache=cache,
     )
+
+
+def _names(names: Any, count: int) -> tuple[str, ...]:
+    """What the streams are called."""
+    if count == 2:
+        if names is not None:
+            raise SpecError(f"names is for joins of three and more streams, not {names!r}: two are left and right")
+        return SIDES
+    if not 2 < count <= MOST:
+        raise SpecError(f"shed_join takes 2 to {MOST} DataFrames, not {count}")
+    made = tuple(f"s{place}" for place in range(count)) if names is None else names
+    if not isinstance(made, tuple | list) or len(made) != count or not all(isinstance(name, str) for name in made):
+        raise SpecError(f"names must be one text for each of {count} streams, not {names!r}")
+    lower = [name.lower() for name in made]
+    if len(set(lower)) < count or not all(name.isidentifier() and name.isascii() for name in made):
+        raise SpecError(
+            f"names must be simple words that differ, not {names!r}: columns and directories are named by them"
+        )
+    return tuple(made)
+
+
+def _check_frames(frames: tuple[DataFrame, ...], sides: tuple[str, ...]) -> None:
+    for side, frame in zip(sides, frames, strict=True):
+        if not hasattr(frame, "mapInArrow"):
+            raise SpecError(f"{side} must be a Spark DataFrame, not {type(frame).__name__}")
+    streaming = [side for side, frame in zip(sides, frames, strict=True) if frame.isStreaming]
+    if streaming and len(streaming) < len(sides):
+        both = "both" if len(sides) == 2 else "all"
+        verb = "is" if len(streaming) == 1 else "are"
+        raise SpecError(
+            f"{' and '.join(sides)} must {both} be streaming or {both} be batch DataFrames; only "
+            f"{' and '.join(streaming)} {verb} streaming"
+        )
 
 
 def _check_provider(spark: SparkSession) -> None:
@@ -369,9 +420,9 @@ def _duration(value: Any, kind: str, argument: str) -> int:
     return parse_duration(value, argument=argument)
 
 
-def _window(value: Any, kind: str, shards: int) -> Window | tuple[Window, Window]:
-    made = parse_window(value)
-    for given, one in zip(sides_of("window", value), sides_of("window", made), strict=True):
+def _windows(value: Any, kind: str, shards: int, sides: tuple[str, ...]) -> tuple[Window, ...]:
+    made = parse_windows(value, len(sides))
+    for given, one in zip(sides_of("window", value, sides), made, strict=True):
         if isinstance(one, RowWindow) and shards != 1:
             raise SpecError(
                 f"window: a RowWindow counts the rows of a whole stream, which {shards} shards do not see: pass shards=1"
@@ -381,14 +432,14 @@ def _window(value: Any, kind: str, shards: int) -> Window | tuple[Window, Window
     return made
 
 
-def _budget(value: Any, allocation: str, shards: int) -> Budget | None:
+def _budget(value: Any, allocation: str, shards: int, streams: int) -> Budget | None:
     if value is None:
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         value = Budget(tuples=value, allocation=allocation)
     elif not isinstance(value, Budget):
         value = parse_budget(value, allocation=allocation)
-    least_of(value, shards)
+    least_of(value, shards, streams)
     made: Budget = value
     return made
 

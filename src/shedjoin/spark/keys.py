@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from shedjoin.errors import SpecError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 SIDES = ("left", "right")
 KEY, TS, IMPORTANCE = "_sj_key", "_sj_ts", "_sj_imp"
@@ -29,25 +31,28 @@ class OutColumn:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The key columns of each side, one pair a key."""
+    """The key columns, for each key one name a stream."""
 
-    pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(cls, on: Any, left: DataFrame, right: DataFrame) -> Keys:
-        """From what a user gives: a name, a pair of names (left, right), or a list of names and pairs."""
+    def of(cls, on: Any, *frames: DataFrame, sides: Sequence[str] = SIDES) -> Keys:
+        """From what a user gives: a name, a name for each stream, or a list of these."""
         parts = on if isinstance(on, list) else [on]
-        pairs = [(part, part) if isinstance(part, str) else part for part in parts]
+        count = len(frames)
+        pairs = [(part,) * count if isinstance(part, str) else part for part in parts]
         for pair in pairs:
-            if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(name, str) for name in pair)):
-                raise SpecError(
-                    f"on must be a column name, a pair (left name, right name), or a list of these, not {on!r}"
-                )
+            if not (isinstance(pair, tuple) and len(pair) == count and all(isinstance(name, str) for name in pair)):
+                names = ", ".join(f"{side} name" for side in sides)
+                what = "a pair" if count == 2 else "a tuple of one name a stream"
+                raise SpecError(f"on must be a column name, {what} ({names}), or a list of these, not {on!r}")
         if not pairs:
             raise SpecError("on must name at least one key column, not an empty list")
-        for side, frame in enumerate((left, right)):
+        if count > 2:
+            _no_graph(pairs, frames, sides)
+        for side, frame in enumerate(frames):
             for pair in pairs:
-                check_column("on", pair[side], frame, side)
+                check_column("on", pair[side], frame, sides[side])
         return cls(tuple(pairs))
 
     def names(self, side: int) -> list[str]:
@@ -55,8 +60,26 @@ class Keys:
 
     @property
     def shared(self) -> list[str]:
-        """Keys of one name on both sides: one column in the result, as in Spark's own joins."""
-        return [first for first, second in self.pairs if first == second]
+        """Keys of one name on all sides: one column in the result, as in Spark's own joins."""
+        return [pair[0] for pair in self.pairs if len(set(pair)) == 1]
+
+    def repeats(self, side: int, name: str) -> bool:
+        """Whether a column is a key that an earlier stream has under the same name: it is in the result already."""
+        return any(pair[side] == name and name in pair[:side] for pair in self.pairs)
+
+
+_COMPARES = re.compile(r"[=<>|]")
+
+
+def _no_graph(pairs: Sequence[tuple[str, ...]], frames: Sequence[DataFrame], sides: Sequence[str]) -> None:
+    """A clear word to who gives predicates between pairs of streams, as `MultiJoinSpec` takes them."""
+    for name in {name for pair in pairs for name in pair}:
+        if _COMPARES.search(name) and not any(name in frame.columns for frame in frames):
+            raise SpecError(
+                f"on: {name!r} looks like a predicate between two of {', '.join(sides)}: on Spark the rows of all streams are "
+                "split by a key that all of them have, so give its column (or one name a stream), and filter the result by what "
+                "else must hold; a join graph with other attributes for each pair runs in one process: shedjoin.MultiJoinSpec"
+            )
 
 
 def quoted(name: str) -> str:
@@ -64,61 +87,64 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def check_column(argument: str, name: str, frame: DataFrame, side: int) -> None:
+def check_column(argument: str, name: str, frame: DataFrame, side: str) -> None:
     """A clear word when a side has no such column, or more than one."""
     found = frame.columns.count(name)
     if found != 1:
         what = "no column" if found == 0 else f"{found} columns named"
-        raise SpecError(f"{argument}: {SIDES[side]} has {what} {name!r}; it has {', '.join(frame.columns)}")
+        raise SpecError(f"{argument}: {side} has {what} {name!r}; it has {', '.join(frame.columns)}")
 
 
-def sides_of(argument: str, value: Any) -> tuple[Any, Any]:
-    """One value for both sides, or a pair."""
+def sides_of(argument: str, value: Any, sides: Sequence[str] = SIDES) -> tuple[Any, ...]:
+    """One value for all sides, or one each."""
     if isinstance(value, list | tuple):
-        if len(value) != 2:
-            raise SpecError(f"{argument} must be one for both sides, or a pair (left, right), not {value!r}")
-        return value[0], value[1]
-    return value, value
+        if len(value) != len(sides):
+            each = "both sides, or a pair" if len(sides) == 2 else "all streams, or one each"
+            raise SpecError(f"{argument} must be one for {each} ({', '.join(sides)}), not {value!r}")
+        return tuple(value)
+    return (value,) * len(sides)
 
 
 def _type_name(frame: DataFrame, name: str) -> str:
     return str(frame.schema[name].dataType.typeName())
 
 
-def time_kind(left: DataFrame, right: DataFrame, names: tuple[str, str]) -> str:
+def time_kind(frames: Sequence[DataFrame], names: Sequence[Any], sides: Sequence[str] = SIDES) -> str:
     """Whether times are timestamps ("time") or plain whole numbers ("number")."""
     kinds = []
-    for side, (frame, name) in enumerate(zip((left, right), names, strict=True)):
+    for side, frame, name in zip(sides, frames, names, strict=True):
         if not isinstance(name, str):
-            raise SpecError(f"time must be a column name, or a pair of them (left, right), not {name!r}")
+            what = "a pair of them" if len(sides) == 2 else "one each"
+            raise SpecError(f"time must be a column name, or {what} ({', '.join(sides)}), not {name!r}")
         check_column("time", name, frame, side)
         kind = _type_name(frame, name)
         if kind not in ("timestamp", "timestamp_ntz", *WHOLE):
             raise SpecError(
-                f"time: {SIDES[side]}.{name} is of type {kind}: it must be a timestamp or a whole number, so cast it first"
+                f"time: {side}.{name} is of type {kind}: it must be a timestamp or a whole number, so cast it first"
             )
         kinds.append("number" if kind in WHOLE else kind)
-    if kinds[0] != kinds[1]:
-        raise SpecError(
-            f"time: left.{names[0]} is a {kinds[0]} and right.{names[1]} a {kinds[1]}: both must be of one kind, so cast one"
-        )
+    for place in range(1, len(kinds)):
+        if kinds[place] != kinds[0]:
+            raise SpecError(
+                f"time: {sides[0]}.{names[0]} is a {kinds[0]} and {sides[place]}.{names[place]} a {kinds[place]}: "
+                f"{'both' if len(sides) == 2 else 'all'} must be of one kind, so cast one"
+            )
     return "number" if kinds[0] == "number" else "time"
 
 
-def common_types(left: DataFrame, right: DataFrame, keys: Keys) -> list[str]:
-    """The type in which the two sides of each key are compared, as Spark itself widens them."""
-    from pyspark.sql import functions as fn
-    from pyspark.sql.types import StructField, StructType
-
+def common_types(frames: Sequence[DataFrame], keys: Keys, sides: Sequence[str] = SIDES) -> list[str]:
+    """The type in which the columns of each key are compared, as Spark itself widens them."""
     types = []
-    for first, second in keys.pairs:
-        mine, theirs = left.schema[first].dataType, right.schema[second].dataType
-        if mine != theirs and ("string" in (mine.typeName(), theirs.typeName())):
-            raise SpecError(
-                f"on: left.{first} is {mine.simpleString()} and right.{second} is {theirs.simpleString()}: "
-                "text and other types are not compared, so cast one of them"
-            )
-        for name, kind in (("left." + first, mine), ("right." + second, theirs)):
+    for pair in keys.pairs:
+        kinds = [frame.schema[name].dataType for frame, name in zip(frames, pair, strict=True)]
+        called = [f"{side}.{name}" for side, name in zip(sides, pair, strict=True)]
+        for name, kind in zip(called[1:], kinds[1:], strict=True):
+            if kind != kinds[0] and "string" in (kinds[0].typeName(), kind.typeName()):
+                raise SpecError(
+                    f"on: {called[0]} is {kinds[0].simpleString()} and {name} is {kind.simpleString()}: "
+                    "text and other types are not compared, so cast one of them"
+                )
+        for name, kind in zip(called, kinds, strict=True):
             if "map<" in kind.simpleString() or kind.typeName() in ("variant", "void"):
                 raise SpecError(f"on: {name} is of type {kind.simpleString()}, which Spark cannot compare")
             if "collate" in kind.simpleString():
@@ -126,19 +152,24 @@ def common_types(left: DataFrame, right: DataFrame, keys: Keys) -> list[str]:
                     f"on: {name} is {kind.simpleString()}: keys are hashed by their bytes, so bring them to one spelling first, "
                     "such as lower(...), without a collation"
                 )
-        if mine == theirs:
-            types.append(mine.simpleString())
-            continue
-        fields = StructType([StructField("a", mine), StructField("b", theirs)])
-        nothing = left.sparkSession.createDataFrame([], fields)
-        try:
-            types.append(nothing.select(fn.coalesce("a", "b").alias("c")).schema["c"].dataType.simpleString())
-        except Exception as reason:
-            raise SpecError(
-                f"on: left.{first} ({mine.simpleString()}) and right.{second} ({theirs.simpleString()}) cannot be compared: "
-                "cast one of them"
-            ) from reason
+        types.append(_widened(frames[0], kinds, called))
     return types
+
+
+def _widened(frame: DataFrame, kinds: Sequence[DataType], called: Sequence[str]) -> str:
+    from pyspark.sql import functions as fn
+    from pyspark.sql.types import StructField, StructType
+
+    if all(kind == kinds[0] for kind in kinds):
+        return str(kinds[0].simpleString())
+    names = [f"c{place}" for place in range(len(kinds))]
+    fields = StructType([StructField(name, kind) for name, kind in zip(names, kinds, strict=True)])
+    nothing = frame.sparkSession.createDataFrame([], fields)
+    try:
+        return str(nothing.select(fn.coalesce(*names).alias("c")).schema["c"].dataType.simpleString())
+    except Exception as reason:
+        what = " and ".join(f"{name} ({kind.simpleString()})" for name, kind in zip(called, kinds, strict=True))
+        raise SpecError(f"on: {what} cannot be compared: cast one of them") from reason
 
 
 def key_hash(frame: DataFrame, names: Sequence[str], types: Sequence[str]) -> Column:
@@ -159,39 +190,55 @@ def key_hash(frame: DataFrame, names: Sequence[str], types: Sequence[str]) -> Co
 
 
 def out_columns(
-    left: DataFrame, right: DataFrame, keys: Keys, select: Any, suffixes: tuple[str, str] | None
+    frames: Sequence[DataFrame], keys: Keys, select: Any, suffixes: Any, sides: Sequence[str] = SIDES
 ) -> list[OutColumn]:
     """The columns of the result, in order."""
-    everything = _all_columns(left, right, keys, suffixes)
+    everything = _all_columns(frames, keys, suffixes, sides)
     if select is None:
         clashes = [name for name, count in Counter(column.name for column in everything).items() if count > 1]
         if clashes:
+            name = clashes[0]
+            endings = tuple(f"_{side}" for side in sides)
+            where = _qualified(name, everything, sides)
             raise SpecError(
-                f"both sides have a column {clashes[0]!r}: choose with select=[...] ('left.{clashes[0]}', 'right.{clashes[0]}', "
-                "or a dict from new names to these), or tell them apart with suffixes=('_left', '_right'), or rename one"
+                f"{_several(name, everything, sides)} a column {name!r}: choose with select=[...] ({where}, "
+                f"or a dict from new names to these), or tell them apart with suffixes={endings}, or rename one"
             )
         return everything
     wanted = _wanted(select)
-    columns = [_resolve(name, source, left, right, everything) for name, source in wanted]
+    columns = [_resolve(name, source, frames, everything, sides) for name, source in wanted]
     twice = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
     if twice:
         raise SpecError(f"select would give two columns {twice[0]!r}: use a dict from new names to columns")
     return columns
 
 
-def _all_columns(left: DataFrame, right: DataFrame, keys: Keys, suffixes: Any) -> list[OutColumn]:
-    """As Spark's joins: shared keys once and first, then what else is left's, then right's."""
+def _several(name: str, everything: Sequence[OutColumn], sides: Sequence[str]) -> str:
+    having = [sides[column.side] for column in everything if column.name == name]
+    return "both sides have" if len(sides) == 2 else f"{' and '.join(having)} have"
+
+
+def _qualified(name: str, everything: Sequence[OutColumn], sides: Sequence[str], between: str = ", ") -> str:
+    return between.join(f"'{sides[one.side]}.{one.source}'" for one in everything if one.name == name)
+
+
+def _all_columns(frames: Sequence[DataFrame], keys: Keys, suffixes: Any, sides: Sequence[str]) -> list[OutColumn]:
+    """As in Spark's own joins: shared keys first, then the columns of each stream. A key is there once under each name."""
     if suffixes is not None and not (
-        isinstance(suffixes, tuple) and len(suffixes) == 2 and all(isinstance(one, str) for one in suffixes)
+        isinstance(suffixes, tuple) and len(suffixes) == len(sides) and all(isinstance(one, str) for one in suffixes)
     ):
-        raise SpecError(f"suffixes must be a pair of texts such as ('_left', '_right'), not {suffixes!r}")
+        what = "a pair of texts" if len(sides) == 2 else "a tuple of one text a stream"
+        raise SpecError(f"suffixes must be {what} such as {tuple(f'_{side}' for side in sides)}, not {suffixes!r}")
     shared = keys.shared
-    rest = [[name for name in frame.columns if name not in shared] for frame in (left, right)]
-    both = set(rest[0]) & set(rest[1])
+    rest = [
+        [name for name in frame.columns if name not in shared and not keys.repeats(side, name)]
+        for side, frame in enumerate(frames)
+    ]
+    several = {name for name, count in Counter(name for names in rest for name in set(names)).items() if count > 1}
     columns = [OutColumn(name, 0, name) for name in shared]
-    for side in (0, 1):
-        for name in rest[side]:
-            ending = suffixes[side] if suffixes is not None and name in both else ""
+    for side, names in enumerate(rest):
+        for name in names:
+            ending = suffixes[side] if suffixes is not None and name in several else ""
             columns.append(OutColumn(name + ending, side, name))
     return columns
 
@@ -211,17 +258,21 @@ def _wanted(select: Any) -> list[tuple[str | None, str]]:
 
 
 def _resolve(
-    name: str | None, source: str, left: DataFrame, right: DataFrame, everything: Sequence[OutColumn]
+    name: str | None,
+    source: str,
+    frames: Sequence[DataFrame],
+    everything: Sequence[OutColumn],
+    sides: Sequence[str],
 ) -> OutColumn:
     found = [column for column in everything if column.name == source]
     if len(found) == 1:
         return OutColumn(name or source, found[0].side, found[0].source)
-    for side, frame in enumerate((left, right)):
-        prefix = SIDES[side] + "."
+    for side, frame in enumerate(frames):
+        prefix = sides[side] + "."
         if source.startswith(prefix) and frame.columns.count(source.removeprefix(prefix)) == 1:
             return OutColumn(name or source.removeprefix(prefix), side, source.removeprefix(prefix))
     if found:
-        raise SpecError(f"select: both sides have a column {source!r}: say 'left.{source}' or 'right.{source}'")
-    raise SpecError(
-        f"select: there is no column {source!r}; left has {', '.join(left.columns)}, right has {', '.join(right.columns)}"
-    )
+        where = _qualified(source, everything, sides, " or ")
+        raise SpecError(f"select: {_several(source, everything, sides)} a column {source!r}: say {where}")
+    there = ", ".join(f"{side} has {', '.join(frame.columns)}" for side, frame in zip(sides, frames, strict=True))
+    raise SpecError(f"select: there is no column {source!r}; {there}")

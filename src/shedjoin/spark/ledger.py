@@ -24,9 +24,8 @@ class Step:
     after: int | None
     upto: int
     rows: int = 0
-    incomplete_left: int = 0  # rows that were complete before
-    incomplete_right: int = 0
-    arrived: dict[int, tuple[int, int]] = field(default_factory=dict)  # rows of each stream up to here, of each shard
+    incomplete: tuple[int, ...] = ()  # of each stream, rows that were complete before
+    arrived: dict[int, tuple[int, ...]] = field(default_factory=dict)  # rows of each stream up to here, of each shard
 
     @property
     def name(self) -> str:
@@ -87,8 +86,10 @@ class Ledger:
 
 
 def _step(data: dict[str, Any]) -> Step:
-    arrived = {int(shard): (int(left), int(right)) for shard, (left, right) in data.pop("arrived").items()}
-    return Step(**data, arrived=arrived)
+    arrived = {int(shard): tuple(map(int, counts)) for shard, counts in data.pop("arrived").items()}
+    if "incomplete_left" in data:  # so it was written of two streams at first
+        data["incomplete"] = [data.pop("incomplete_left"), data.pop("incomplete_right")]
+    return Step(**{**data, "incomplete": tuple(data["incomplete"])}, arrived=arrived)
 
 
 def read_if_there(spark: SparkSession, form: str, path: str, *, flat: bool = True) -> DataFrame | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from shedjoin.quality.live import LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.spark.keys import SIDES
 
 Row = Mapping[str, Any]
 
 _COUNTS = (
-    "rows_left",
-    "rows_right",
     "nulls",
     "late",
     "results",
@@ -23,7 +22,6 @@ _COUNTS = (
     "scheduled",
     "expired",
 )
-_LEVELS = ("resident_left", "resident_right", "bytes_left", "bytes_right")
 _PEAKS = ("peak_tuples", "peak_bytes")
 _RECALLS = (
     "recall",
@@ -34,22 +32,33 @@ _RECALLS = (
     "importance_recall_high",
 )
 
-#: One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they stood at
-#: its end. (Peaks are taken at the end of every instant, when the cap holds.)
-METRIC_SCHEMA = pa.schema(
-    [
-        pa.field("batch", pa.int64(), nullable=False),
-        pa.field("shard", pa.int32(), nullable=False),
-        pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
-        *(pa.field(name, pa.int64(), nullable=False) for name in (*_COUNTS, *_LEVELS, *_PEAKS)),
-        pa.field("clock_left", pa.int64()),
-        pa.field("clock_right", pa.int64()),
-        pa.field("state_bytes", pa.int64(), nullable=False),
-        pa.field("seconds", pa.float64(), nullable=False),
-        pa.field("restored", pa.bool_(), nullable=False),
-        *(pa.field(name, pa.float64()) for name in (*_RECALLS, *LIVE_COLUMNS)),
-    ]
-)
+_BY_STREAM = ("rows", "resident", "bytes")
+
+
+def metric_schema(names: Sequence[str]) -> pa.Schema:
+    """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
+    stood at its end. (Peaks are taken at the end of every instant, when the cap holds.)
+
+    Parameters
+    ----------
+    names
+        Of the streams; `rows_...`, `resident_...`, `bytes_...` and `clock_...` are of each.
+    """
+    rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
+    return pa.schema(
+        [
+            pa.field("batch", pa.int64(), nullable=False),
+            pa.field("shard", pa.int32(), nullable=False),
+            pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
+            *(pa.field(name, pa.int64(), nullable=False) for name in (*rows, *_COUNTS, *residents, *sizes, *_PEAKS)),
+            *(pa.field(name, pa.int64()) for name in clocks),
+            pa.field("state_bytes", pa.int64(), nullable=False),
+            pa.field("seconds", pa.float64(), nullable=False),
+            pa.field("restored", pa.bool_(), nullable=False),
+            *(pa.field(name, pa.float64()) for name in (*_RECALLS, *LIVE_COLUMNS)),
+        ]
+    )
+
 
 _WORDS = {
     "int64": "bigint",
@@ -59,8 +68,14 @@ _WORDS = {
     "timestamp[us, tz=UTC]": "timestamp",
 }
 
-#: The same for Spark.
-METRIC_DDL = ", ".join(f"{field.name} {_WORDS[str(field.type)]}" for field in METRIC_SCHEMA)
+
+def metric_ddl(names: Sequence[str]) -> str:
+    """The same for Spark."""
+    return ", ".join(f"{field.name} {_WORDS[str(field.type)]}" for field in metric_schema(names))
+
+
+#: Those of two streams.
+METRIC_SCHEMA, METRIC_DDL = metric_schema(SIDES), metric_ddl(SIDES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +92,10 @@ class Summary:
         When the first and the last of these batches ended.
     seconds
         Time spent in the join: of each batch that of its slowest shard.
-    resident_left, resident_right, bytes_left, bytes_right
-        Stored now, in all shards.
+    rows_of
+        Input rows of each stream, by its name.
+    resident_of, bytes_of
+        Stored now of each stream, in all shards.
     peak_tuples, peak_bytes
         The most that was stored at once: the peaks that the shards had in one batch, added up.
     recall
@@ -89,18 +106,15 @@ class Summary:
     shards: int
     since: datetime
     at: datetime
-    rows_left: int
-    rows_right: int
+    rows_of: dict[str, int]
     nulls: int
     late: int
     results: int
     evicted: int
     scheduled: int
     expired: int
-    resident_left: int
-    resident_right: int
-    bytes_left: int
-    bytes_right: int
+    resident_of: dict[str, int]
+    bytes_of: dict[str, int]
     peak_tuples: int
     peak_bytes: int
     state_bytes: int
@@ -110,7 +124,7 @@ class Summary:
 
     @property
     def rows(self) -> int:
-        return self.rows_left + self.rows_right
+        return sum(self.rows_of.values())
 
     @property
     def shed(self) -> int:
@@ -123,11 +137,11 @@ class Summary:
 
     @property
     def resident(self) -> int:
-        return self.resident_left + self.resident_right
+        return sum(self.resident_of.values())
 
     @property
     def stored_bytes(self) -> int:
-        return self.bytes_left + self.bytes_right
+        return sum(self.bytes_of.values())
 
 
 def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
@@ -148,7 +162,10 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
         batches.setdefault(row["batch"], []).append(row)
     last = latest(known)
     counts = {name: sum(row[name] for row in known) for name in (*_COUNTS, "state_bytes", "restored")}
-    levels = {name: sum(row[name] for row in last) for name in _LEVELS}
+
+    def by_stream(what: str, some: Iterable[Row]) -> dict[str, int]:
+        return {name: sum(row[f"{what}_{name}"] for row in some) for name in streams_of(last[0])}
+
     return Summary(
         batches=(min(batches), max(batches)),
         shards=len(last),
@@ -157,9 +174,16 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
         **{name: max(sum(row[name] for row in some) for some in batches.values()) for name in _PEAKS},
         seconds=sum(max(row["seconds"] for row in some) for some in batches.values()),
         recall=recall_of(last, level=level),
+        rows_of=by_stream("rows", known),
+        resident_of=by_stream("resident", last),
+        bytes_of=by_stream("bytes", last),
         **counts,
-        **levels,
     )
+
+
+def streams_of(row: Row) -> list[str]:
+    """The streams that a metric row speaks of, in their order."""
+    return [name.removeprefix("rows_") for name in row if name.startswith("rows_")]
 
 
 def by_batch(rows: Iterable[Row], *, level: float = 0.95) -> list[Summary]:

@@ -20,7 +20,7 @@ from shedjoin.window import RowWindow, TimeWindow, Window
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-Totals = Mapping[int, tuple[int, int]]
+Totals = Mapping[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ class Span:
 
 
 def missing_pairs(archive: Archive, span: Span | None = None) -> DataFrame:
-    """Every missing pair once: `_sj_shard`, row numbers `_sj_left`, `_sj_right`, times `_sj_left_ts`, `_sj_right_ts`, and the
-    two rows as structs `left`, `right`.
+    """Every missing pair once: `_sj_shard`, row numbers `_sj_seq_left`, `_sj_seq_right`, times `_sj_ts_left`, `_sj_ts_right`, and
+    the two rows as structs `left`, `right`.
 
     A pair belongs to the later of its rows' batches: what made it missing is known by then, so that the pairs of batches 0
     to 4 and those of 5 to 9 are those of 0 to 9.
     """
     span = span or Span()
     by_rows = any(isinstance(window, RowWindow) for window in archive.windows)
-    counts = _arrivals(archive, span) if by_rows else None
+    counts = arrivals(archive, span) if by_rows else None
     found = [
         part
         for stream in (0, 1)
@@ -80,10 +80,10 @@ def _meetings(
         left, right = ("x", "y") if stream == 0 else ("y", "x")
         yield met.select(
             F.col("shard").alias("_sj_shard"),
-            F.col(f"{left}_seq").alias("_sj_left"),
-            F.col(f"{right}_seq").alias("_sj_right"),
-            F.col(f"{left}_ts").alias("_sj_left_ts"),
-            F.col(f"{right}_ts").alias("_sj_right_ts"),
+            F.col(f"{left}_seq").alias("_sj_seq_left"),
+            F.col(f"{right}_seq").alias("_sj_seq_right"),
+            F.col(f"{left}_ts").alias("_sj_ts_left"),
+            F.col(f"{right}_ts").alias("_sj_ts_right"),
             F.col(f"{left}_row").alias("left"),
             F.col(f"{right}_row").alias("right"),
         )
@@ -101,7 +101,7 @@ def _shed_rows(archive: Archive, stream: int, counts: DataFrame | None) -> DataF
         late.alias("x_late"),
         F.when(late, 0).otherwise(seen).alias("x_seen"),
     )
-    rows = _with_keys(archive, stream).join(records, ["_sj_shard", "_sj_seq"])
+    rows = with_keys(archive, stream).join(records, ["_sj_shard", "_sj_seq"])
     return _columns(rows, "x", stream, counts, "x_late", "x_seen")
 
 
@@ -112,11 +112,11 @@ def _partners(archive: Archive, stream: int, counts: DataFrame | None) -> DataFr
     late = archive.shed.where((F.col("stream") == stream) & (F.col("why") == "late")).select(
         F.col("shard").alias("_sj_shard"), F.col("seq").alias("_sj_seq"), F.lit(True).alias("y_late")
     )
-    rows = _with_keys(archive, stream).join(late, ["_sj_shard", "_sj_seq"], "left")
+    rows = with_keys(archive, stream).join(late, ["_sj_shard", "_sj_seq"], "left")
     return _columns(rows.withColumn("y_late", F.coalesce("y_late", F.lit(False))), "y", stream, counts, "y_late")
 
 
-def _with_keys(archive: Archive, stream: int) -> DataFrame:
+def with_keys(archive: Archive, stream: int) -> DataFrame:
     """The rows that can have partners; the user's columns, whatever their names, in one struct."""
     from pyspark.sql import functions as F
 
@@ -147,7 +147,7 @@ def _columns(rows: DataFrame, prefix: str, stream: int, counts: DataFrame | None
     )
 
 
-def _arrivals(archive: Archive, span: Span) -> DataFrame:
+def arrivals(archive: Archive, span: Span) -> DataFrame:
     """How many rows of each stream had arrived before and after each instant of the new batches.
 
     An instant is the rows of one shard, batch and time; instants follow one another by (batch, time).
@@ -156,7 +156,7 @@ def _arrivals(archive: Archive, span: Span) -> DataFrame:
     from pyspark.sql import functions as F
 
     keys = ["_sj_shard", "sj_batch", "_sj_ts"]
-    sides = ("left", "right")
+    sides = archive.names
     rows = reduce(
         lambda one, two: one.unionByName(two, allowMissingColumns=True),
         (archive.side(stream).select(*keys, F.col("_sj_seq").alias(name)) for stream, name in enumerate(sides)),
@@ -207,9 +207,9 @@ class _Case:
             keys.append(name)
         if self.axis is not None:
             place, low, high, width = self.axis
-            buckets = F.sequence(_start(low, width), _start(high, width), F.lit(width))
+            buckets = F.sequence(bucket(low, width), bucket(high, width), F.lit(width))
             ours = ours.where(low <= high).withColumn("bucket", F.explode(buckets))
-            theirs = theirs.withColumn("bucket", _start(place, width))
+            theirs = theirs.withColumn("bucket", bucket(place, width))
             keys.append("bucket")
         met = ours.join(theirs, keys)
         if self.axis is not None:
@@ -217,7 +217,7 @@ class _Case:
         return met if self.fits is None else met.where(self.fits)
 
 
-def _start(place: Column, width: int) -> Column:
+def bucket(place: Column, width: int) -> Column:
     """Where the bucket begins in which a place lies."""
     from pyspark.sql import functions as F
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,18 +14,31 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shedjoin.batch import ROW_BYTES, Batch
+from shedjoin.batch import ROW_BYTES
 from shedjoin.engine.codes import WHY
-from shedjoin.engine.engine import Engine
-from shedjoin.engine.output import ShedLog
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError
-from shedjoin.quality.live import LiveRecall
 from shedjoin.spark.cache import Copy, cache_root
-from shedjoin.spark.exchange import INPUT, METRIC, OWN, RESULT, SHED, from_blob, to_blob
+from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, to_blob
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.metrics import METRIC_SCHEMA
-from shedjoin.spark.payload import Payload, gather
+from shedjoin.spark.many import (
+    AnyEngine,
+    Join,
+    Log,
+    Out,
+    Recall,
+    Rows,
+    bare,
+    join_of,
+    log_of,
+    no_rows,
+    numbers_of,
+    recall_of,
+    rows_of,
+    watched,
+)
+from shedjoin.spark.metrics import metric_schema
+from shedjoin.spark.payload import Payload, assemble, gather
 from shedjoin.spark.shares import Counts, Picture, share_of
 from shedjoin.spark.state import (
     FORMAT,
@@ -41,9 +54,7 @@ from shedjoin.spark.state import (
     save_payload,
     write_head,
 )
-from shedjoin.spec import JoinSpec
 
-STREAMS = 2
 #: Results leave in blobs of about this many bytes and at most this many rows.
 BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
 Integers = NDArray[np.int64]
@@ -68,60 +79,67 @@ class Job:
     spec: dict[str, Any]
     labels: tuple[int, ...]
     seed: int
-    kept: tuple[tuple[int, ...], tuple[int, ...]]  # of the columns that travel, those that results are made of
+    kept: tuple[tuple[int, ...], ...]  # of the columns that travel, those that results are made of
     signature: dict[str, Any]  # what may not change while the checkpoint lives, beside the spec
     kinds: tuple[str, ...]
     cache: str | bool | None
     shares: str = "adaptive"
     query: str = ""  # names this run, so that its copies are known
+    names: tuple[str, ...] = SIDES  # of the streams
 
     @property
     def shards(self) -> int:
         return len(self.labels)
 
     @property
+    def streams(self) -> int:
+        return len(self.names)
+
+    @property
     def adaptive(self) -> bool:
         """Whether memory moves between shards."""
         return self.shares == "adaptive" and self.shards > 1 and self.spec.get("budget") is not None
 
-    def spec_of(self, shard: int) -> JoinSpec:
+    def spec_of(self, shard: int) -> Join:
         """The join of one shard: its share of the memory, as long as nothing is known of the streams."""
-        spec = JoinSpec.from_dict(self.spec)
-        return spec if spec.budget is None else spec.with_budget(share_of(spec.budget, shard, self.shards))
+        spec = join_of(self.spec)
+        if spec.budget is None:
+            return spec
+        return spec.with_budget(share_of(spec.budget, shard, self.shards, self.streams))
 
     def seed_of(self, shard: int) -> int:
         return (self.seed + shard) % 2**64
 
-    def live_of(self, shard: int, spec: JoinSpec) -> LiveRecall | None:
+    def live_of(self, shard: int, spec: Join) -> Recall | None:
         """A new estimate of recall, if it is to be told: of a join with a budget."""
         if METRIC not in self.kinds or spec.budget is None:
             return None
-        return LiveRecall(spec, seed=self.seed_of(shard))
+        return recall_of(spec, self.seed_of(shard))
 
 
 class Arrived(NamedTuple):
     """A micro-batch, in order: the engine's columns, and the tables of each stream."""
 
-    batch: Batch
-    clocks: tuple[int | None, int | None]
+    batch: Rows
+    clocks: tuple[int | None, ...]
     tables: list[pa.RecordBatch | None]
-    counts: tuple[list[Counts], list[Counts]]
+    counts: list[list[Counts]]
 
 
-def arrange(messages: Iterable[Message]) -> Arrived:
-    """Rows of both streams sorted by time; on equal times left first, then by task and place in it."""
+def arrange(messages: Iterable[Message], join: Join) -> Arrived:
+    """Rows of all streams sorted by time; on equal times in the order of streams, then by task and place in it."""
     ordered = sorted(messages, key=lambda message: (message.stream, message.task, message.part))
     clocks: list[int | None] = []
     tables: list[pa.RecordBatch | None] = []
-    counts: tuple[list[Counts], list[Counts]] = ([], [])
-    for stream in range(STREAMS):
+    counts: list[list[Counts]] = []
+    for stream in range(len(join.windows)):
         mine = [message for message in ordered if message.stream == stream]
         newest = max((message.newest for message in mine), default=NEVER)
         clocks.append(None if newest == NEVER else newest)
         parts = [rows for message in mine if message.rows for rows in from_blob(message.blob)]
         tables.append(_sorted_by_time(parts) if parts else None)
-        counts[stream].extend(Counts.from_bytes(last.blob) for last in mine if not last.rows and last.blob is not None)
-    return Arrived(_interleaved(tables), (clocks[0], clocks[1]), tables, counts)
+        counts.append([Counts.from_bytes(last.blob) for last in mine if not last.rows and last.blob is not None])
+    return Arrived(_interleaved(tables, join), tuple(clocks), tables, counts)
 
 
 def _sorted_by_time(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -132,27 +150,25 @@ def _sorted_by_time(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     return table.take(pa.array(np.argsort(ts, kind="stable")))
 
 
-def _interleaved(tables: list[pa.RecordBatch | None]) -> Batch:
+def _interleaved(tables: list[pa.RecordBatch | None], join: Join) -> Rows:
     sides = [_columns(table, stream) for stream, table in enumerate(tables) if table is not None]
     if not sides:
-        return Batch.of()
-    if len(sides) == 1:
-        return sides[0]
-    both = Batch(*(np.concatenate(parts) for parts in zip(*(side.fields() for side in sides), strict=True)))
-    return both.take(np.argsort(both.ts, kind="stable"))
+        return no_rows(join)
+    whole = rows_of(join, **{name: np.concatenate([side[name] for side in sides]) for name in sides[0]})
+    return whole if len(sides) == 1 else whole.take(np.argsort(whole.ts, kind="stable"))
 
 
-def _columns(table: pa.RecordBatch, stream: int) -> Batch:
+def _columns(table: pa.RecordBatch, stream: int) -> dict[str, NDArray[Any]]:
     rows = table.num_rows
     key, ts, importance, size = (table.column(name) for name in OWN)
-    return Batch(
-        stream=np.full(rows, stream, np.int64),
-        key=key.fill_null(0).to_numpy(zero_copy_only=False),
-        null=np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
-        ts=ts.to_numpy(),
-        importance=np.ones(rows) if pa.types.is_null(importance.type) else importance.to_numpy(),
-        bytes=np.full(rows, ROW_BYTES, np.int64) if pa.types.is_null(size.type) else size.to_numpy(),
-    )
+    return {
+        "stream": np.full(rows, stream, np.int64),
+        "key": key.fill_null(0).to_numpy(zero_copy_only=False),
+        "null": np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
+        "ts": ts.to_numpy(),
+        "importance": np.ones(rows) if pa.types.is_null(importance.type) else importance.to_numpy(),
+        "size": np.full(rows, ROW_BYTES, np.int64) if pa.types.is_null(size.type) else size.to_numpy(),
+    }
 
 
 class Shard:
@@ -176,15 +192,15 @@ class Shard:
         self.blobs = Blobs(store) if store is not None else None
         self.head: dict[str, Any] | None = None
         self.log = EngineLog.new(self.spec)
-        self.picture: Picture | None = Picture.new(job.shards) if job.adaptive else None
+        self.picture: Picture | None = Picture.new(job.shards, job.streams) if job.adaptive else None
         self.copy: Copy | None = None
         self.lineage = ""
         self.batches = 0
         self.restored = False
         self.policy_changed = False
-        self.engine: Engine
-        self.live: LiveRecall | None = None
-        self.payloads = [Payload(), Payload()]
+        self.engine: AnyEngine
+        self.live: Recall | None = None
+        self.payloads = [Payload() for _ in job.names]
 
     def run(self, messages: Iterable[Message]) -> Iterator[Given]:
         """Take in a micro-batch, give what comes of it, and save the state."""
@@ -192,7 +208,7 @@ class Shard:
         try:
             self._open()
             before = self.engine.counters
-            arrived = arrange(messages)
+            arrived = arrange(messages, self.spec)
             was = self.engine.budget
             changed = self._change_budget(arrived)
             self.engine.forget_peaks()
@@ -224,7 +240,7 @@ class Shard:
         self.log = EngineLog(self.head["engine"])
         was = as_it_was(self.spec, self.head["budget"], self.head["policy"])
         if self.spec.budget is None:  # without a cap nobody is chosen: the order goes on as it is
-            self.spec = replace(self.spec, policy=was.policy)
+            self.spec = as_it_was(self.spec, None, self.head["policy"])
         if self.picture is not None and self.head["picture"] is not None:
             self.picture = Picture.from_dict(self.head["picture"])
         # An estimate that did not see the beginning would be wrong: none is better.
@@ -235,7 +251,7 @@ class Shard:
             self.restored = True
         self._change_policy(was)
 
-    def _change_policy(self, was: JoinSpec) -> None:
+    def _change_policy(self, was: Join) -> None:
         """Go on by the policy of now, if it differs from the one of before in numbers alone."""
         if self.spec.policy == was.policy:
             return
@@ -246,27 +262,28 @@ class Shard:
             raise SnapshotError(f"{_another('policy', was.policy, self.spec.policy)}. {reason}. {MAY_CHANGE}") from None
         self.policy_changed = True
 
-    def _change_budget(self, arrived: Arrived) -> ShedLog:
+    def _change_budget(self, arrived: Arrived) -> Log:
         """Fit what is stored into the budget of now; returns what had to go."""
         budget = self.spec.budget
         if self.picture is not None:
-            self.picture = self.picture.follow(arrived.counts, arrived.clocks, JoinSpec.from_dict(self.job.spec))
+            self.picture = self.picture.follow(arrived.counts, arrived.clocks, join_of(self.job.spec))
             budget = self.picture.part(self.number)
         if self.engine.budget == budget:
-            return ShedLog()
-        out = self.engine.set_budget(budget)
+            return log_of(self.spec)
+        out: Out = self.engine.set_budget(budget)
         if self.live is not None:
-            self.live.follow(Batch.of(), out)
+            self.live.follow(no_rows(self.spec), out)
         return out.shed
 
-    def _open_copy(self, spec: JoinSpec) -> bool:
+    def _open_copy(self, spec: Join) -> bool:
         root = cache_root(self.job.cache)
         assert self.head is not None
         self.copy = Copy.take(root, self.lineage, self.head["token"]) if root is not None else None
         if self.copy is None:
             return False
         try:
-            self.engine, self.payloads, saved = self.copy.load(spec.plan())
+            self.engine = spec.build()
+            self.payloads, saved = self.copy.load(bare(self.engine))
             if self.live is not None:
                 self.live._load(saved)
         except SnapshotError:
@@ -297,7 +314,7 @@ class Shard:
         self.log.append(self.blobs, redo_blob(Redo(arrived.batch, arrived.clocks, *new)))
         if self.log.is_long:
             self.log.rebase(self.blobs, self.engine, self.live, now)
-        before = self.head["payloads"] if self.head is not None else [{"segments": []}] * STREAMS
+        before = self.head["payloads"] if self.head is not None else [{"segments": []}] * self.job.streams
         token = secrets.token_hex(16)
         head = {
             "format": FORMAT,
@@ -331,29 +348,30 @@ class Shard:
             except OSError:
                 return
         live = self.live.to_bytes() if self.live is not None else b""
-        self.copy.give(token, self.engine, self.payloads, live, self.job.query)
+        self.copy.give(token, bare(self.engine), self.payloads, live, self.job.query)
 
     # ------------------------------------------------------------------------------------------------------ the join
 
-    def _store_payload(self, arrived: Arrived, seqs: tuple[int, int]) -> None:
+    def _store_payload(self, arrived: Arrived, seqs: tuple[int, ...]) -> None:
         for stream, table in enumerate(arrived.tables):
             if table is not None:
                 kept = [len(OWN) + place for place in self.job.kept[stream]]
                 self.payloads[stream].add(table.select(kept), seqs[stream])
 
-    def _join(self, arrived: Arrived, changed: ShedLog) -> Iterator[Given]:
+    def _join(self, arrived: Arrived, changed: Log) -> Iterator[Given]:
         yield from self._shed(changed)
-        logs, late = [], 0
-        for out in self.engine.chunks(arrived.batch, limit=self._limit(), clocks=arrived.clocks):
+        pieces = self.engine.chunks(arrived.batch, limit=self._limit(), clocks=arrived.clocks)
+        for out in watched(self.live, self.spec, arrived.batch, arrived.clocks, pieces):
             if len(out):
-                yield RESULT, to_blob(*gather(self.payloads[0], self.payloads[1], (out.left, out.right)))
-            if self.live is not None:
-                self.live.deliver(out.importance)
-                logs.append(out.shed.records())
-                late += out.stats["late"]
+                yield RESULT, to_blob(*self._results(numbers_of(out)))
             yield from self._shed(out.shed)
-        if self.live is not None:
-            self.live.watch(arrived.batch, ShedLog(logs), late)
+
+    def _results(self, numbers: tuple[Integers, ...]) -> Iterator[pa.RecordBatch]:
+        """Results with their columns. Of two streams, pieces as the segments are; of more, those would be too many."""
+        if len(numbers) == 2:
+            yield from gather(self.payloads[0], self.payloads[1], (numbers[0], numbers[1]))
+        else:
+            yield assemble(self.payloads, numbers)
 
     def _limit(self) -> int:
         """How many results make a blob."""
@@ -361,7 +379,7 @@ class Shard:
         width = sum(payload.nbytes / count for payload, count in zip(self.payloads, rows, strict=True))
         return int(min(BLOB_ROWS, max(BLOB_BYTES / max(width, 1.0), 256)))
 
-    def _shed(self, log: ShedLog) -> Iterator[Given]:
+    def _shed(self, log: Log) -> Iterator[Given]:
         if SHED in self.job.kinds and len(log):
             rows, seen = len(log), log.seen
             columns = {
@@ -372,13 +390,12 @@ class Shard:
                 "key": pa.array(log.key),
                 "left_at": pa.array(log.when),
                 "why": pa.array(np.array(WHY, dtype=object)[log.why], pa.string()),
-                "seen_left": pa.array(seen[:, 0]),
-                "seen_right": pa.array(seen[:, 1]),
+                **{f"seen_{name}": pa.array(seen[:, place]) for place, name in enumerate(self.job.names)},
                 "batch": pa.array(np.full(rows, self.batches, np.int64)),
             }
             yield SHED, to_blob(pa.RecordBatch.from_pydict(columns))
 
-    def _metric(self, before: dict[str, int], seqs: tuple[int, int], seconds: float) -> bytes:
+    def _metric(self, before: dict[str, int], seqs: tuple[int, ...], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch."""
         engine = self.engine
         done = {name: total - before.get(name, 0) for name, total in engine.counters.items()}
@@ -394,7 +411,7 @@ class Shard:
             "seconds": seconds,
             "restored": self.restored,
         }
-        for stream, side in enumerate(SIDES):
+        for stream, side in enumerate(self.job.names):
             known[f"rows_{side}"] = engine.arrived[stream] - seqs[stream]
             known[f"resident_{side}"] = engine.residents[stream]
             known[f"bytes_{side}"] = sizes[stream]
@@ -408,13 +425,14 @@ class Shard:
                 "importance_recall_low": now.importance_low,
                 "importance_recall_high": now.importance_high,
             }
-        arrays = [pa.array([known.get(field.name)], field.type) for field in METRIC_SCHEMA]
-        return to_blob(pa.RecordBatch.from_arrays(arrays, schema=METRIC_SCHEMA))
+        schema = metric_schema(self.job.names)
+        arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
+        return to_blob(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
-    def _echo(self, arrived: Arrived, seqs: tuple[int, int]) -> Iterator[Given]:
+    def _echo(self, arrived: Arrived, seqs: tuple[int, ...]) -> Iterator[Given]:
         """The input rows with their numbers, for an archive."""
-        for stream, table in enumerate(arrived.tables):
-            if table is None or INPUT[stream] not in self.job.kinds:
+        for stream, (table, kind) in enumerate(zip(arrived.tables, inputs_of(self.job.names), strict=True)):
+            if table is None or kind not in self.job.kinds:
                 continue
             for start in range(0, table.num_rows, BLOB_ROWS):
                 part = table.slice(start, BLOB_ROWS)
@@ -429,7 +447,7 @@ class Shard:
                 ]
                 columns = [*part.columns[len(OWN) :], *numbers]
                 yield (
-                    INPUT[stream],
+                    kind,
                     to_blob(pa.RecordBatch.from_arrays(columns, names=[f"a{i}" for i in range(len(columns))])),
                 )
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import InputError
-from shedjoin.spark.archive import SHED_DDL, Archive, Layout
+from shedjoin.spark.archive import Archive, Layout, shed_ddl
+from shedjoin.spark.keys import SIDES
 from shedjoin.spark.ledger import read_if_there
+from shedjoin.spark.many import join_of
 from shedjoin.spark.start import checkpoint_of, read_job
-from shedjoin.spec import JoinSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SIDES = ("left", "right")
 _NUMBERS = "_sj_shard int, _sj_seq bigint, _sj_key bigint, _sj_ts bigint, _sj_imp double, sj_batch int"
 
 
@@ -22,15 +22,17 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
     job = check_archive(folder)
     spark = spark or active_session()
     last = last_complete(spark, folder, checkpoint_of(folder, job["checkpoint"]))
+    names = tuple(job.get("streams", SIDES))  # directories of two streams may be older than the word
     layout = Layout(
-        tuple((left, right) for left, right in job["on"]),
-        tuple((name, SIDES.index(side), source) for name, side, source in job["columns"]),
+        tuple(tuple(key) for key in job["on"]),
+        tuple((name, names.index(side), source) for name, side, source in job["columns"]),
+        names,
     )
-    left, right = (
-        table(spark, f"{folder}/archive/{side}", _nothing(layout, stream)) for stream, side in enumerate(SIDES)
+    left, right, *more = (
+        table(spark, f"{folder}/archive/{side}", _nothing(layout, stream)) for stream, side in enumerate(names)
     )
-    shed = table(spark, f"{folder}/shed", SHED_DDL)
-    return Archive(left, right, shed, JoinSpec.from_dict(job["spec"]).windows, layout), last
+    shed = table(spark, f"{folder}/shed", shed_ddl(names))
+    return Archive(left, right, shed, join_of(job["spec"]).windows, layout, tuple(more)), last
 
 
 def check_archive(folder: str) -> dict[str, Any]:

@@ -76,6 +76,22 @@ class Payload:
         starts = np.array([segment.first for segment in self.segments], np.int64)
         return np.searchsorted(starts, seqs, side="right") - 1
 
+    def rows_at(self, seqs: Integers) -> pa.RecordBatch:
+        """The columns of rows, in the order given."""
+        where = self.locate(seqs)
+        used, counts = np.unique(where, return_counts=True)
+        if used.size == 1:
+            segment = self.segments[int(used[0])]
+            return segment.batch.take(pa.array(segment.places(seqs)))
+        order = np.argsort(where, kind="stable")
+        parts = []
+        for number, some in zip(used.tolist(), np.split(seqs[order], np.cumsum(counts)[:-1]), strict=True):
+            segment = self.segments[number]
+            parts.append(segment.batch.take(pa.array(segment.places(some))))
+        back = np.empty(order.size, np.int64)
+        back[order] = np.arange(order.size)
+        return pa.concat_batches(parts).take(pa.array(back))
+
     def tidy(self, residents: int, live_rows: Callable[[], Integers]) -> None:
         """Drop what is dead and merge what is small, so that the cost is a constant number of rewrites a row.
 
@@ -127,6 +143,22 @@ class Payload:
         self.segments.append(Segment(self._number(), old[-1].level + 1, int(seqs[0]), whole, seqs))
 
 
+def column_name(streams: int, side: int, place: int) -> str:
+    """What a column of results is called in their blobs."""
+    return f"{'lr'[side]}{place}" if streams == 2 else f"s{side}_{place}"
+
+
+def assemble(payloads: Sequence[Payload], numbers: Sequence[Integers]) -> pa.RecordBatch:
+    """The columns of all streams side by side, a row for each result, in the order given."""
+    columns: list[pa.Array] = []
+    names: list[str] = []
+    for side, (payload, seqs) in enumerate(zip(payloads, numbers, strict=True)):
+        rows = payload.rows_at(seqs)
+        columns += rows.columns
+        names += [column_name(len(payloads), side, place) for place in range(rows.num_columns)]
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
 def gather(left: Payload, right: Payload, pairs: tuple[Integers, Integers]) -> Iterator[pa.RecordBatch]:
     """Left's columns beside right's for each pair of row numbers, in an order that suits the segments."""
     places = left.locate(pairs[0]), right.locate(pairs[1])
@@ -148,5 +180,5 @@ def gather(left: Payload, right: Payload, pairs: tuple[Integers, Integers]) -> I
             segment = payload.segments[int(where[side][start])]
             rows = segment.batch.take(pa.array(segment.places(sides[side][start:end])))
             columns += rows.columns
-            names += [f"{'lr'[side]}{place}" for place in range(rows.num_columns)]
+            names += [column_name(2, side, place) for place in range(rows.num_columns)]
         yield pa.RecordBatch.from_arrays(columns, names=names)

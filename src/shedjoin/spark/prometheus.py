@@ -16,16 +16,18 @@ from typing import Any
 
 from shedjoin.errors import EnvironmentProblem, InputError
 from shedjoin.quality.live import RecallEstimate
-from shedjoin.spark.metrics import Row, latest, recall_of
+from shedjoin.spark.metrics import Row, latest, recall_of, streams_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "shedjoin_"
 _SAMPLE = re.compile(r"(\w+)(?:\{([^}]*)\})? (\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
-#: name of the metric: (what it is, labels beside the shard, column) for what is added up over batches
-_COUNTERS: dict[str, tuple[str, tuple[tuple[dict[str, str], str], ...]]] = {
-    "rows": ("Input rows.", (({"side": "left"}, "rows_left"), ({"side": "right"}, "rows_right"))),
+#: name of the metric: (what it is, labels beside the shard, column); without any of these, one a stream
+_Families = dict[str, tuple[str, tuple[tuple[dict[str, str], str], ...]]]
+#: what is added up over batches
+_COUNTERS: _Families = {
+    "rows": ("Input rows.", ()),
     "null_keys": ("Input rows with a null key, which match nothing.", (({}, "nulls"),)),
     "results": ("Results delivered.", (({}, "results"),)),
     "shed": (
@@ -37,16 +39,23 @@ _COUNTERS: dict[str, tuple[str, tuple[tuple[dict[str, str], str], ...]]] = {
     "seconds": ("Time spent in the join.", (({}, "seconds"),)),
     "restored": ("Batches in which the engine was rebuilt from the state store.", (({}, "restored"),)),
 }
-#: the same for what is so now
-_GAUGES: dict[str, tuple[str, tuple[tuple[dict[str, str], str], ...]]] = {
+#: what is so now
+_GAUGES: _Families = {
     "batch": ("The last micro-batch.", (({}, "batch"),)),
-    "resident_tuples": ("Stored tuples.", (({"side": "left"}, "resident_left"), ({"side": "right"}, "resident_right"))),
-    "resident_bytes": ("Stored bytes.", (({"side": "left"}, "bytes_left"), ({"side": "right"}, "bytes_right"))),
-    "clock": (
-        "The largest event time of a stream, in microseconds or the unit of whole-number times.",
-        (({"side": "left"}, "clock_left"), ({"side": "right"}, "clock_right")),
-    ),
+    "resident_tuples": ("Stored tuples.", ()),
+    "resident_bytes": ("Stored bytes.", ()),
+    "clock": ("The largest event time of a stream, in microseconds or the unit of whole-number times.", ()),
 }
+_BY_STREAM = {"rows": "rows", "resident_tuples": "resident", "resident_bytes": "bytes", "clock": "clock"}
+
+
+def _columns(families: _Families, row: Row) -> Iterator[tuple[str, dict[str, str], str]]:
+    """The metrics, labels and columns of a row."""
+    for name, (_, parts) in families.items():
+        for labels, column in parts:
+            yield name, labels, column
+        if not parts:
+            yield from ((name, {"side": side}, f"{_BY_STREAM[name]}_{side}") for side in streams_of(row))
 
 
 class Board:
@@ -67,9 +76,8 @@ class Board:
                 if before is not None and before["batch"] >= row["batch"]:
                     continue
                 self._last[shard] = row
-                for _, parts in _COUNTERS.values():
-                    for _, column in parts:
-                        self._totals[shard, column] = self._totals.get((shard, column), 0) + row[column]
+                for _, _, column in _columns(_COUNTERS, row):
+                    self._totals[shard, column] = self._totals.get((shard, column), 0) + row[column]
 
     def text(self) -> str:
         """Everything in Prometheus' text format."""
@@ -81,12 +89,12 @@ class Board:
         for name, (what, parts) in _COUNTERS.items():
             yield from _family(f"{name}_total", "counter", what)
             for row in rows:
-                for labels, column in parts:
+                for _, labels, column in _columns({name: (what, parts)}, row):
                     yield self._sample(f"{name}_total", self._totals[row["shard"], column], row["shard"], labels)
         for name, (what, parts) in _GAUGES.items():
             yield from _family(name, "gauge", what)
             for row in rows:
-                for labels, column in parts:
+                for _, labels, column in _columns({name: (what, parts)}, row):
                     if row[column] is not None:
                         yield self._sample(name, row[column], row["shard"], labels)
         if rows:

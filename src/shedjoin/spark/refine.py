@@ -6,7 +6,10 @@ the answer when there is time. A batch job; it may run again and again while the
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +18,12 @@ from shedjoin.spark.archive import Archive
 from shedjoin.spark.ledger import Ledger, Step, read_if_there
 from shedjoin.spark.lock import alone_in
 from shedjoin.spark.missing import Span, missing_pairs
+from shedjoin.spark.missing_many import missing_results
 from shedjoin.spark.output import open_archive
 from shedjoin.window import RowWindow, TimeWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-SIDES = ("left", "right")
-_IDS = ("_sj_shard", "_sj_left", "_sj_right", "_sj_left_ts", "_sj_right_ts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +40,20 @@ class Refinement:
         How many of them this call has added.
     batches
         The last batch that is refined; None if there was none.
-    incomplete_left, incomplete_right
-        Rows of each stream that had missed some partner, and had to be read again.
+    incomplete
+        Of each stream, by its name, the rows that had missed some partner, and had to be read again.
     """
 
     rows: DataFrame
     count: int
     new: int
     batches: int | None
-    incomplete_left: int
-    incomplete_right: int
+    incomplete: dict[str, int]
 
     @property
     def arm(self) -> int:
         """The Archive-metric of das2003: rows that did not meet all their partners."""
-        return self.incomplete_left + self.incomplete_right
+        return sum(self.incomplete.values())
 
 
 def refine(
@@ -109,8 +109,8 @@ def _opened(
 def _last_batch(archive: Archive) -> int:
     from pyspark.sql import functions as F
 
-    parts = [archive.side(stream).select(F.col("sj_batch").alias("batch")) for stream in (0, 1)]
-    last = parts[0].unionAll(parts[1]).agg(F.max("batch")).first()
+    parts = [side.select(F.col("sj_batch").alias("batch")) for side in archive.sides]
+    last = reduce(lambda one, two: one.unionAll(two), parts).agg(F.max("batch")).first()
     return -1 if last is None or last[0] is None else int(last[0])
 
 
@@ -131,17 +131,16 @@ def _next_step(ledger: Ledger, upto: int) -> Step | None:
 def _refine_step(archive: Archive, step: Step, ledger: Ledger, target: str) -> int:
     """Do a step and note it; returns the number of its rows."""
     new = _New.of(archive, step)
-    pairs = missing_pairs(new.reachable(archive), Span(step.after, step.arrived))
-    found = _results(archive, pairs, *_IDS).persist()
+    ids = _ids(archive)
+    found = _missing(new.reachable(archive), Span(step.after, step.arrived), *ids).persist()
     try:  # readers see the last batch of the step as a column, as they do in `results`
-        found.drop(*_IDS).write.mode("overwrite").parquet(f"{target}/sj_batch={step.upto}")
+        found.drop(*ids).write.mode("overwrite").parquet(f"{target}/sj_batch={step.upto}")
         rows = found.count()
-        incomplete = _newly_incomplete(found, step, ledger.done(), f"{target}/_incomplete", new.oldest(archive))
+        notes = f"{target}/_incomplete"
+        incomplete = _newly_incomplete(found, archive.names, step, ledger.done(), notes, new.oldest(archive))
     finally:
         found.unpersist()
-    ledger.finish(
-        replace(step, rows=rows, incomplete_left=incomplete[0], incomplete_right=incomplete[1], arrived=new.arrived)
-    )
+    ledger.finish(replace(step, rows=rows, incomplete=incomplete, arrived=new.arrived))
     return rows
 
 
@@ -149,58 +148,65 @@ def _so_far(archive: Archive, done: list[Step], target: str, new: int) -> Refine
     spark = archive.left.sparkSession
     rows = read_if_there(spark, "parquet", target)
     if rows is None:
-        rows = spark.createDataFrame([], _results(archive, missing_pairs(archive)).schema)
+        rows = spark.createDataFrame([], _missing(archive).schema)
     return Refinement(
         rows=rows,
         count=sum(step.rows for step in done),
         new=new,
         batches=done[-1].upto if done else None,
-        incomplete_left=sum(step.incomplete_left for step in done),
-        incomplete_right=sum(step.incomplete_right for step in done),
+        incomplete={name: sum(step.incomplete[stream] for step in done) for stream, name in enumerate(archive.names)},
     )
 
 
 def _unstored(archive: Archive, last: int) -> Refinement:
     _New.of(archive, Step(None, last))  # sees that the archive is whole
-    found = _results(archive, missing_pairs(archive), *_IDS).persist()
-    incomplete = [int(_touched(found, stream).count()) for stream in (0, 1)]
+    found = _missing(archive, None, *_ids(archive)).persist()
+    incomplete = {name: int(_touched(found, name, 0).count()) for name in archive.names}
     count = found.count()
     found.unpersist()
-    rows = _results(archive, missing_pairs(archive))
-    return Refinement(rows, count, count, last if last >= 0 else None, incomplete[0], incomplete[1])
+    return Refinement(_missing(archive), count, count, last if last >= 0 else None, incomplete)
 
 
-def _results(archive: Archive, pairs: DataFrame, *more: str) -> DataFrame:
+def _missing(archive: Archive, span: Span | None = None, *more: str) -> DataFrame:
+    """The missing results, and more columns of theirs."""
     assert archive.layout is not None  # Archive fills it in
-    return archive.layout.results(pairs, *more)
+    find = missing_results if archive.more else missing_pairs
+    return archive.layout.results(find(archive, span), *more)
 
 
-def _touched(found: DataFrame, stream: int) -> DataFrame:
+def _ids(archive: Archive) -> tuple[str, ...]:
+    """The columns by which rows are known."""
+    return "_sj_shard", *(f"_sj_{what}_{name}" for what in ("seq", "ts") for name in archive.names)
+
+
+def _touched(found: DataFrame, name: str, stream: int) -> DataFrame:
     """The rows of a stream that missed a partner."""
     from pyspark.sql import functions as F
 
-    name = SIDES[stream]
     return found.select(
         F.lit(stream).alias("stream"),
         F.col("_sj_shard").alias("shard"),
-        F.col(f"_sj_{name}").alias("seq"),
-        F.col(f"_sj_{name}_ts").alias("ts"),
+        F.col(f"_sj_seq_{name}").alias("seq"),
+        F.col(f"_sj_ts_{name}").alias("ts"),
     ).distinct()
 
 
-def _newly_incomplete(found: DataFrame, step: Step, done: list[Step], folder: str, oldest: int) -> tuple[int, int]:
+def _newly_incomplete(
+    found: DataFrame, names: Sequence[str], step: Step, done: list[Step], folder: str, oldest: int
+) -> tuple[int, ...]:
     """How many rows of each stream missed a partner now and had not before; they are noted for the next time."""
     from pyspark.sql import functions as F
 
     spark, keys = found.sparkSession, ["stream", "shard", "seq"]
-    touched = _touched(found, 0).unionAll(_touched(found, 1))
+    parts = [_touched(found, name, stream) for stream, name in enumerate(names)]
+    touched = reduce(lambda one, two: one.unionAll(two), parts)
     if done:  # of these alone: a step that is done again may have left a note of its own
         known = spark.read.parquet(*(f"{folder}/{earlier.name}" for earlier in done)).where(F.col("ts") >= oldest)
         touched = touched.join(known.select(*keys), keys, "left_anti")
     touched.write.mode("overwrite").parquet(f"{folder}/{step.name}")
     noted = spark.read.parquet(f"{folder}/{step.name}").groupBy("stream").count().collect()
     counts = {row["stream"]: int(row["count"]) for row in noted}
-    return counts.get(0, 0), counts.get(1, 0)
+    return tuple(counts.get(stream, 0) for stream in range(len(names)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +214,8 @@ class _New:
     """What the batches of a step have brought, of each shard."""
 
     after: int | None
-    before: dict[int, tuple[int, int]]  # rows of each stream that had arrived, of each shard
-    arrived: dict[int, tuple[int, int]]  # the same at the end of the step
+    before: dict[int, tuple[int, ...]]  # rows of each stream that had arrived, of each shard
+    arrived: dict[int, tuple[int, ...]]  # the same at the end of the step
     earliest: int | None  # the smallest time
 
     @classmethod
@@ -219,7 +225,7 @@ class _New:
 
         totals = {shard: list(counts) for shard, counts in step.arrived.items()}
         earliest: int | None = None
-        for stream, name in enumerate(SIDES):
+        for stream, name in enumerate(archive.names):
             rows = archive.side(stream)
             if step.after is not None:
                 rows = rows.where(F.col("sj_batch") > step.after)
@@ -230,7 +236,7 @@ class _New:
                 F.min("_sj_ts").alias("earliest"),
             )
             for row in found.collect():
-                counts = totals.setdefault(row["_sj_shard"], [0, 0])
+                counts = totals.setdefault(row["_sj_shard"], [0] * len(archive.names))
                 if row["first"] != counts[stream] or row["last"] - row["first"] + 1 != row["rows"]:
                     raise InputError(
                         f"the archive of {name} is not whole: shard {row['_sj_shard']} has {row['rows']} rows with numbers from "
@@ -238,7 +244,7 @@ class _New:
                     )
                 counts[stream] += row["rows"]
                 earliest = row["earliest"] if earliest is None else min(earliest, row["earliest"])
-        arrived = {shard: (counts[0], counts[1]) for shard, counts in totals.items()}
+        arrived = {shard: tuple(counts) for shard, counts in totals.items()}
         return cls(step.after, step.arrived, arrived, earliest)
 
     def oldest(self, archive: Archive) -> int:
@@ -253,12 +259,15 @@ class _New:
 
         if self.after is None:
             return archive
-        left, right = (
-            archive.side(stream).where(self._keeps(archive, stream, "sj_batch", "_sj_ts", "_sj_seq"))
-            for stream in (0, 1)
-        )
-        shed = [(F.col("stream") == stream) & self._keeps(archive, stream, "batch", "ts", "seq") for stream in (0, 1)]
-        return replace(archive, left=left, right=right, shed=archive.shed.where(shed[0] | shed[1]))
+        sides = [
+            side.where(self._keeps(archive, stream, "sj_batch", "_sj_ts", "_sj_seq"))
+            for stream, side in enumerate(archive.sides)
+        ]
+        shed = [
+            (F.col("stream") == stream) & self._keeps(archive, stream, "batch", "ts", "seq")
+            for stream in range(len(sides))
+        ]
+        return archive.only(sides, archive.shed.where(reduce(operator.or_, shed)))
 
     def _keeps(self, archive: Archive, stream: int, batch: str, ts: str, seq: str) -> Column:
         from pyspark.sql import functions as F

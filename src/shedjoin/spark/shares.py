@@ -23,7 +23,7 @@ from shedjoin.batch import LATEST, ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError, SpecError
-from shedjoin.spec import JoinSpec
+from shedjoin.spark.many import Join
 
 STREAMS = 2
 #: How memory may be shared.
@@ -222,45 +222,46 @@ class Stream:
 class Picture:
     """What every shard knows of the whole join; and the shares that were made of it."""
 
-    streams: tuple[Stream, Stream]
+    streams: tuple[Stream, ...]
     budget: Budget | None = None  # which is shared
-    parts: tuple[tuple[int, ...], ...] = ()  # for each memory (one a stream, or one for both) those of the shards
+    parts: tuple[tuple[int, ...], ...] = ()  # for each memory (one a stream, or one for all) those of the shards
 
     @classmethod
-    def new(cls, shards: int) -> Picture:
-        return cls((Stream.new(shards), Stream.new(shards)))
+    def new(cls, shards: int, streams: int = STREAMS) -> Picture:
+        return cls(tuple(Stream.new(shards) for _ in range(streams)))
 
     def part(self, shard: int) -> Budget:
         """The budget of one shard."""
         assert self.budget is not None
         return _part(self.budget, [parts[shard] for parts in self.parts])
 
-    def follow(self, told: Sequence[Sequence[Counts]], newest: Sequence[int | None], spec: JoinSpec) -> Picture:
+    def follow(self, told: Sequence[Sequence[Counts]], newest: Sequence[int | None], spec: Join) -> Picture:
         """After a micro-batch has arrived: what each stream's tasks counted, and its newest time."""
         lengths = [window.size + spec.lateness for window in spec.windows]
-        left, right = (
+        streams = tuple(
             stream.absorb(counts, NEVER if time is None else time, length)
             for stream, counts, time, length in zip(self.streams, told, newest, lengths, strict=True)
         )
-        return replace(self, streams=(left, right))._share(spec, lengths)
+        return replace(self, streams=streams)._share(spec, lengths)
 
-    def _share(self, spec: JoinSpec, lengths: list[int]) -> Picture:
+    def _share(self, spec: Join, lengths: list[int]) -> Picture:
         budget = spec.budget
         assert budget is not None
-        caps = budget.caps(STREAMS, ROW_BYTES)
-        wants = [self._wants(stream, spec, lengths[stream]) for stream in range(STREAMS)]
+        caps = budget.caps(len(self.streams), ROW_BYTES)
+        wants = [self._wants(stream, spec, length) for stream, length in enumerate(lengths)]
         if len(caps) == 1:
-            wants = [Wants(*(np.concatenate(both) for both in zip(*wants, strict=True)))]
+            wants = [Wants(*(np.concatenate(each) for each in zip(*wants, strict=True)))]
         shards = self.streams[0].rest.size
-        least = least_of(budget, shards)
+        least = least_of(budget, shards, len(self.streams))
         parts = tuple(_split(cap, want, shards, least) for cap, want in zip(caps, wants, strict=True))
         if budget == self.budget and moved(self.parts, parts) <= MOVED * sum(caps):
             return self
         return replace(self, budget=budget, parts=parts)
 
-    def _wants(self, number: int, spec: JoinSpec, length: int) -> Wants:
+    def _wants(self, number: int, spec: Join, length: int) -> Wants:
         """What of a stream might be stored, by cells, and the rest by shards."""
-        mine, other = self.streams[number], self.streams[1 - number]
+        mine = self.streams[number]
+        others = [stream for place, stream in enumerate(self.streams) if place != number]
         shards = mine.rest.size
         each = cells_of(shards)
         factor = mine.in_window(length + self._ahead(number, spec))
@@ -268,14 +269,14 @@ class Picture:
         size = np.concatenate([mine.inside, mine.rest]) * factor
         if spec.budget is not None and spec.budget.unit == "bytes":
             size *= (mine.sizes / np.maximum(mine.rows, 1))[shard]
-        return Wants(np.rint(size * FINE).astype(np.int64), _worth(mine, other, spec), shard)
+        return Wants(np.rint(size * FINE).astype(np.int64), _worth(mine, others, spec), shard)
 
-    def _ahead(self, number: int, spec: JoinSpec) -> int:
-        """How far a stream has run ahead of the other: so much longer its tuples stay."""
-        mine, other = (self.streams[place].clock for place in (number, 1 - number))
-        if NEVER in (mine, other):
+    def _ahead(self, number: int, spec: Join) -> int:
+        """How far a stream has run ahead of the last of the others: so much longer its tuples stay."""
+        clocks = [stream.clock for stream in self.streams]
+        if NEVER in clocks:
             return LATEST if spec.max_skew is None else spec.max_skew
-        ahead = max(mine - other, 0)
+        ahead = max(clocks[number] - min(clocks), 0)
         return ahead if spec.max_skew is None else min(ahead, spec.max_skew)
 
     # ------------------------------------------------------------------------------------------------- as plain data
@@ -296,9 +297,9 @@ class Picture:
             raise SnapshotError(
                 f"the shares in this checkpoint have version {data.get('version')}, this shedjoin reads version {VERSION}"
             )
-        left, right = (Stream.from_dict(one) for one in data["streams"])
+        streams = tuple(Stream.from_dict(one) for one in data["streams"])
         budget = data["budget"] and Budget(**{**data["budget"], "shares": _tuple(data["budget"]["shares"])})
-        return cls((left, right), budget, tuple(tuple(part) for part in data["parts"]))
+        return cls(streams, budget, tuple(tuple(part) for part in data["parts"]))
 
 
 def _tuple(numbers: list[float] | None) -> tuple[float, ...] | None:
@@ -327,15 +328,16 @@ class Wants(NamedTuple):
     shard: Integers
 
 
-def _worth(mine: Stream, other: Stream, spec: JoinSpec) -> Numbers:
-    """What tuples of each cell, and of the rest, are worth to the policy: how often partners come."""
-    everything = mine.cells.size + mine.rest.size
+def _worth(mine: Stream, others: Sequence[Stream], spec: Join) -> Numbers:
+    """What tuples of each cell, and of the rest, are worth to the policy: how often partners come, one of each stream."""
     order = spec.policy.order() if spec.policy is not None else None
-    if order is None or order.matches <= 0.0 or not other.cells.size:
-        return np.zeros(everything)  # such a policy sheds of all keys alike
-    found = np.searchsorted(other.cells, mine.cells).clip(max=other.cells.size - 1)
-    met = np.where(other.cells[found] == mine.cells, other.inside[found], 0)
-    return np.concatenate([met, np.zeros(mine.rest.size, np.int64)]) / max(other.span, 1)
+    if order is None or order.matches <= 0.0 or not all(other.cells.size for other in others):
+        return np.zeros(mine.cells.size + mine.rest.size)  # such a policy sheds of all keys alike
+    worth = np.ones(mine.cells.size)
+    for other in others:
+        found = np.searchsorted(other.cells, mine.cells).clip(max=other.cells.size - 1)
+        worth *= np.where(other.cells[found] == mine.cells, other.inside[found], 0) / max(other.span, 1)
+    return np.concatenate([worth, np.zeros(mine.rest.size)])
 
 
 def _split(cap: int, wants: Wants, shards: int, least: int) -> tuple[int, ...]:
@@ -350,7 +352,7 @@ def _split(cap: int, wants: Wants, shards: int, least: int) -> tuple[int, ...]:
     return apportion(cap, _sums(wants.shard, stored, shards).tolist(), least)
 
 
-def share_of(budget: Budget, shard: int, shards: int) -> Budget:
+def share_of(budget: Budget, shard: int, shards: int, streams: int = STREAMS) -> Budget:
     """One shard's part of a budget when all are alike; all parts add up to the whole.
 
     Examples
@@ -360,8 +362,8 @@ def share_of(budget: Budget, shard: int, shards: int) -> Budget:
     """
     if shards == 1:
         return budget
-    least = least_of(budget, shards)
-    caps = budget.caps(STREAMS, ROW_BYTES)
+    least = least_of(budget, shards, streams)
+    caps = budget.caps(streams, ROW_BYTES)
     return _part(budget, [apportion(cap, [0] * shards, least)[shard] for cap in caps])
 
 
@@ -395,10 +397,10 @@ def moved(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> in
     return sum(max(new - old, 0) for old, new in pairs)
 
 
-def least_of(budget: Budget, shards: int) -> int:
+def least_of(budget: Budget, shards: int, streams: int = STREAMS) -> int:
     """The least that a shard has of each memory: room for a tuple of each stream that is stored there."""
-    caps = budget.caps(STREAMS, ROW_BYTES)
-    one = (1 if budget.unit == "tuples" else ROW_BYTES) * (STREAMS // len(caps))
+    caps = budget.caps(streams, ROW_BYTES)
+    one = (1 if budget.unit == "tuples" else ROW_BYTES) * (streams // len(caps))
     if min(caps) < one * shards:
         raise SpecError(
             f"budget: {budget.total} {budget.unit} are too few for {shards} shards, each of which needs some for each stream"

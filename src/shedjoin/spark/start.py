@@ -12,22 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem, SpecError
+from shedjoin.spark.archive import shed_ddl
 from shedjoin.spark.cache import forget
-from shedjoin.spark.exchange import INPUT, METRIC, RESULT, SHED
+from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import JoinPlan, Layout, is_connect, plan_join, results_of, rows_of
-from shedjoin.spark.keys import SIDES
-from shedjoin.spark.metrics import METRIC_DDL
+from shedjoin.spark.metrics import metric_ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-#: Columns of the shed log.
-SHED_DDL = (
-    "shard int, stream int, seq long, ts long, key long, left_at long, why string, seen_left long, seen_right long, "
-    "batch long"
-)
 #: What an archived row has beside the user's columns.
 ARCHIVED = (
     ("_sj_shard", "integer"),
@@ -47,7 +42,7 @@ Sink = Callable[["DataFrame", int], None]
 def start(
     left: DataFrame,
     right: DataFrame,
-    *,
+    *more: DataFrame,
     output: str | os.PathLike[str],
     archive: bool = False,
     sink: Sink | None = None,
@@ -59,13 +54,14 @@ def start(
     """Start a join that also says what it shed and how it fares.
 
     Below `output` there will be parquet files: `results`, `shed` (the shed log), `metrics` (one row a shard and micro-batch),
-    `archive/left` and `archive/right` (the input with its numbers), each with one directory a micro-batch. A micro-batch that is
+    `archive/left` and `archive/right` (the input with its numbers; of three and more streams by their names), each with one
+    directory a micro-batch. A micro-batch that is
     repeated after a failure overwrites its own directories, so that every row is there exactly once. `job.json` says what was
     run.
 
     Parameters
     ----------
-    left, right
+    left, right, more
         Streaming DataFrames.
     output
         A directory; on a cluster one that all machines see.
@@ -87,7 +83,7 @@ def start(
     before = read_job(folder)
     if before is not None and join.get("shards") is None:
         join["shards"] = before["shards"]
-    plan = plan_join(left, right, **join)
+    plan = plan_join(left, right, *more, **join)
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
     if before is not None and before["archive"] != archive:
@@ -98,7 +94,7 @@ def start(
     _check_names(plan, archive, sink)
     _check_checkpoint(folder, before, checkpoint)
     write_job(folder, plan, archive, checkpoint)
-    kinds = (RESULT, SHED, METRIC, *(INPUT if archive else ()))
+    kinds = (RESULT, SHED, METRIC, *(inputs_of(plan.names) if archive else ()))
     writer = (
         plan.blobs(kinds)
         .writeStream.foreachBatch(_writer(_Outputs.of(plan, folder, archive), sink))
@@ -127,7 +123,7 @@ def _check_names(plan: JoinPlan, archive: bool, sink: Sink | None) -> None:
     written = {f"the column {one.name!r} of the result": one.name for one in plan.out} if sink is None else {}
     if archive:
         for side, frame in enumerate(plan.sides):
-            written |= {f"{SIDES[side]}.{name}": name for name in frame.columns}
+            written |= {f"{plan.names[side]}.{name}": name for name in frame.columns}
     for what, name in written.items():
         if name in taken:
             raise SpecError(f"{what} needs another name: {', '.join(taken)} are written beside the columns of the join")
@@ -155,7 +151,8 @@ class _Outputs:
 
     folder: str
     layout: Layout
-    archived: tuple[StructType, StructType] | None
+    names: tuple[str, ...]
+    archived: tuple[StructType, ...] | None
 
     @classmethod
     def of(cls, plan: JoinPlan, folder: str, archive: bool) -> _Outputs:
@@ -168,8 +165,8 @@ class _Outputs:
                 made = made.add(name, kind)
             return made
 
-        schemas = (nullable(plan.sides[0].schema), nullable(plan.sides[1].schema))
-        return cls(folder, plan.layout(), schemas if archive else None)
+        schemas = tuple(nullable(side.schema) for side in plan.sides)
+        return cls(folder, plan.layout(), plan.names, schemas if archive else None)
 
 
 def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
@@ -184,14 +181,15 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
                 else:
                     sink(results, number)
             if SHED in kinds:
-                shed = rows_of(blobs, SHED, SHED_DDL).drop("batch")
+                shed = rows_of(blobs, SHED, shed_ddl(outputs.names)).drop("batch")
                 _overwrite(shed, f"{outputs.folder}/shed", number, "batch")
-            for side, kind in enumerate(INPUT):
-                if kind in kinds and outputs.archived is not None:
-                    rows = rows_of(blobs, kind, outputs.archived[side])
-                    _overwrite(rows, f"{outputs.folder}/archive/{SIDES[side]}", number, BATCH)
+            for name, kind, schema in zip(
+                outputs.names, inputs_of(outputs.names), outputs.archived or (), strict=outputs.archived is not None
+            ):
+                if kind in kinds:
+                    _overwrite(rows_of(blobs, kind, schema), f"{outputs.folder}/archive/{name}", number, BATCH)
             if METRIC in kinds:
-                told = rows_of(blobs, METRIC, METRIC_DDL).drop("batch")
+                told = rows_of(blobs, METRIC, metric_ddl(outputs.names)).drop("batch")
                 _overwrite(told, f"{outputs.folder}/metrics", number, "batch")
         finally:
             blobs.unpersist()
@@ -236,7 +234,8 @@ def write_job(folder: str, plan: JoinPlan, archive: bool, checkpoint: str | os.P
         "on": [list(pair) for pair in plan.keys.pairs],
         "time": list(plan.times),
         "importance": list(plan.importances),
-        "columns": [[one.name, SIDES[one.side], one.source] for one in plan.out],
+        "streams": list(plan.names),
+        "columns": [[one.name, plan.names[one.side], one.source] for one in plan.out],
         "archive": archive,
         "checkpoint": None if checkpoint is None else str(checkpoint),
     }

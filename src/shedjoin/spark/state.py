@@ -15,14 +15,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from shedjoin.batch import ROW_BYTES, Batch
-from shedjoin.engine.engine import Engine
-from shedjoin.engine.output import ShedLog
+from shedjoin.batch import ROW_BYTES
 from shedjoin.errors import SnapshotError
-from shedjoin.quality.live import LiveRecall
 from shedjoin.spark.exchange import from_blob, to_blob
+from shedjoin.spark.many import AnyEngine, Join, Recall, Rows, keys_of, no_rows, rows_of, watched
 from shedjoin.spark.payload import Payload, Segment
-from shedjoin.spec import JoinSpec, make_policy
+from shedjoin.spec import make_policy
 
 FORMAT = 3
 #: A value in the state store has at most this many bytes.
@@ -171,8 +169,8 @@ class Redo(NamedTuple):
     """What one micro-batch did to the engine: a new policy and a new budget ({}: no limit any more), if it got one, then
     rows, then clocks."""
 
-    batch: Batch
-    clocks: tuple[int | None, int | None]
+    batch: Rows
+    clocks: tuple[int | None, ...]
     budget: dict[str, Any] | None = None
     policy: dict[str, Any] | None = None
 
@@ -186,7 +184,7 @@ def redo_blob(redo: Redo) -> bytes:
     steps = np.diff(batch.ts, prepend=0)
     columns = {
         "stream": pa.array(batch.stream.astype(np.int8)),
-        "key": pa.array(batch.key, mask=batch.null),
+        "key": pa.array(keys_of(batch), mask=batch.null),
         "step": pa.array(steps),
     }
     if (batch.importance != 1.0).any():
@@ -198,8 +196,8 @@ def redo_blob(redo: Redo) -> bytes:
     return to_blob(made.replace_schema_metadata(told), codec=CODEC)
 
 
-def read_redo(blob: bytes) -> Redo:
-    """What `redo_blob` wrote."""
+def read_redo(blob: bytes, join: Join) -> Redo:
+    """What `redo_blob` wrote of this join."""
     (made,) = from_blob(blob)
     clocks, budget, policy = (json.loads(made.schema.metadata[name.encode()]) for name in _TOLD)
     key = made.column("key")
@@ -209,23 +207,24 @@ def read_redo(blob: bytes) -> Redo:
         there = name in made.schema.names
         return made.column(name).to_numpy().astype(kind) if there else np.full(rows, default, kind)
 
-    batch = Batch(
+    batch = rows_of(
+        join,
         stream=made.column("stream").to_numpy().astype(np.int64),
         key=key.fill_null(0).to_numpy().astype(np.int64),
         null=np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
         ts=np.cumsum(made.column("step").to_numpy()),
         importance=column("importance", 1.0, np.float64),
-        bytes=column("bytes", ROW_BYTES, np.int64),
+        size=column("bytes", ROW_BYTES, np.int64),
     )
-    return Redo(batch, (clocks[0], clocks[1]), budget, policy)
+    return Redo(batch, tuple(clocks), budget, policy)
 
 
-def as_it_was(spec: JoinSpec, budget: dict[str, Any] | None, policy: dict[str, Any]) -> JoinSpec:
+def as_it_was(spec: Join, budget: dict[str, Any] | None, policy: dict[str, Any]) -> Join:
     """The same join with what may change as it was: budget and policy as plain data."""
-    return JoinSpec.from_dict({**spec.to_dict(), "budget": budget, "policy": policy})
+    return type(spec).from_dict({**spec.to_dict(), "budget": budget, "policy": policy})
 
 
-def changing(spec: JoinSpec) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def changing(spec: Join) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     """What may change of a join, as plain data: its budget and its policy."""
     data = spec.to_dict()
     return data.get("budget"), data["policy"]
@@ -255,7 +254,7 @@ class EngineLog:
         self.entry = entry
 
     @classmethod
-    def new(cls, spec: JoinSpec) -> EngineLog:
+    def new(cls, spec: Join) -> EngineLog:
         """Of an engine that is not begun."""
         return cls(_entry(None, changing(spec), 0, 0))
 
@@ -275,7 +274,7 @@ class EngineLog:
         count = self.entry["next"] - self.entry["first"]
         return bool(count >= MOST_REDO or self.entry["bytes"] >= max(LEAST_REDO, self.entry["base_bytes"]))
 
-    def rebase(self, blobs: Blobs, engine: Engine, live: LiveRecall | None, spec: JoinSpec) -> None:
+    def rebase(self, blobs: Blobs, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
         """The engine (and the estimate of its recall) as it is now, with its budget and policy, and nothing to do again."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
@@ -289,34 +288,29 @@ class EngineLog:
         self.entry = _entry([*receipt, len(plain)], changing(spec), len(packed), following)
         self.entry["live"] = blobs.put(f"live-{following}", live.to_bytes() if live is not None else b"")
 
-    def recover(self, blobs: Blobs, spec: JoinSpec, seed: int, live: LiveRecall | None) -> Engine:
+    def recover(self, blobs: Blobs, spec: Join, seed: int, live: Recall | None) -> AnyEngine:
         """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""
         spec = as_it_was(spec, self.entry["budget"], self.entry["policy"])
         if self.entry["base"] is None:
-            engine = spec.build(seed=seed)
+            engine: AnyEngine = spec.build(seed=seed)
         else:
             *receipt, size = self.entry["base"]
             engine = spec.resume(pa.decompress(blobs.get(receipt), size, codec=CODEC, asbytes=True))
             if live is not None:
                 live._load(blobs.get(self.entry["live"]))
-        for batch, clocks, budget, policy in self._redo(blobs):
+        for batch, clocks, budget, policy in self._redo(blobs, spec):
             if policy is not None:
                 engine.set_policy(make_policy(policy))
             if budget is not None:
                 shed = engine.set_budget(as_it_was(spec, budget or None, self.entry["policy"]).budget)
                 if live is not None:
-                    live.follow(Batch.of(), shed)
-            logs, late = [], 0
-            for out in engine.chunks(batch, limit=REPLAYED, clocks=clocks, emit=live is not None):
-                late += out.stats["late"]
-                if live is not None:
-                    live.deliver(out.importance)
-                    logs.append(out.shed.records())
-            if live is not None:
-                live.watch(batch, ShedLog(logs), late)
+                    live.follow(no_rows(spec), shed)
+            pieces = engine.chunks(batch, limit=REPLAYED, clocks=clocks, emit=live is not None)
+            for _ in watched(live, spec, batch, clocks, pieces):
+                pass
         return engine
 
-    def _redo(self, blobs: Blobs) -> Iterator[Redo]:
+    def _redo(self, blobs: Blobs, join: Join) -> Iterator[Redo]:
         chain = ""
         batches = []
         for number in range(self.entry["first"], self.entry["next"]):
@@ -329,7 +323,7 @@ class EngineLog:
         if chain != self.entry["chain"]:
             raise SnapshotError("the log in the state store is damaged: its checksum does not fit its contents")
         for blob in batches:
-            yield read_redo(blob)
+            yield read_redo(blob, join)
 
     def _pieces(self, number: int) -> int:
         return int(self.entry.get("long", {}).get(str(number), 1))

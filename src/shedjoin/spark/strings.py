@@ -172,12 +172,24 @@ def parse_window(value: object, *, argument: str = "window") -> Window | tuple[W
     >>> parse_window(("1 hour", "50k rows"))
     (TimeWindow(length=3600000000), RowWindow(rows=50000))
     """
-    if isinstance(value, tuple | list):
-        if len(value) != 2:
-            raise SpecError(f"{argument} must be one window or a pair, for the left and the right, not {value!r}")
-        left, right = (_one_window(one, f"{argument}[{place}]") for place, one in enumerate(value))
-        return left if left == right else (left, right)
-    return _one_window(value, argument)
+    left, right = parse_windows(value, 2, argument=argument)
+    return left if left == right else (left, right)
+
+
+def parse_windows(value: object, streams: int, *, argument: str = "window") -> tuple[Window, ...]:
+    """The window of each of some streams, from one for all, or one each.
+
+    Examples
+    --------
+    >>> parse_windows("10 s", 3)
+    (TimeWindow(length=10000000), TimeWindow(length=10000000), TimeWindow(length=10000000))
+    """
+    if not isinstance(value, tuple | list):
+        return (_one_window(value, argument),) * streams
+    if len(value) != streams:
+        each = "a pair, for the left and the right" if streams == 2 else f"one for each of {streams} streams"
+        raise SpecError(f"{argument} must be one window or {each}, not {value!r}")
+    return tuple(_one_window(one, f"{argument}[{place}]") for place, one in enumerate(value))
 
 
 def format_window(window: Window) -> str:

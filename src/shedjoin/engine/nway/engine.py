@@ -89,13 +89,16 @@ class MultiEngine(Running):
     def snapshot(self) -> bytes:
         """The whole state between two pushes, with a version and a checksum."""
         self._check_idle()
+        return snapshot.encode(self._state, self._plan.signature(), self._extra())
+
+    def _extra(self) -> dict[str, Any]:
+        """What is kept beside the state, as plain data."""
         pending = [[*map(int, list(row)[:7]), list(map(int, row["seen"]))] for part in self._pending for row in part]
-        extra = {
+        return {
             "pending": pending,
             "orders": [list(order) for order in self._orders],
             "statistics": self._statistics.saved(),
         }
-        return snapshot.encode(self._state, self._plan.signature(), extra)
 
     def batch(self, tables: Mapping[str, Table]) -> MultiBatch:
         """One table a stream, interleaved by time. Without a `ts` column, rows are numbered on."""
@@ -313,6 +316,11 @@ class MultiEngine(Running):
         self._pending = []
         nothing = np.empty((0, self._plan.streams), np.int64)
         return self._output(nothing, np.empty(0), shed, before)
+
+    def forget_peaks(self) -> None:
+        """From now on, peaks are those since here."""
+        for peak, field in (("peak_tuples", "resident"), ("peak_bytes", "stored_bytes")):
+            self._state[peak] = sum(self._by_stream(field).values())
 
     def _by_stream(self, field: str) -> dict[str, int]:
         return {name: int(self._state[field][stream]) for stream, name in enumerate(self.names)}

@@ -2,6 +2,7 @@
 
 from shedjoin.lab.workloads.bursts import Burst, bursty
 from shedjoin.lab.workloads.drift import drifting
+from shedjoin.lab.workloads.flash import flashing
 from shedjoin.lab.workloads.importance import IMPORTANCE
 from shedjoin.lab.workloads.rates import at_rates
 from shedjoin.lab.workloads.rotating import rotating, rotating_sets, rotating_sets_at
@@ -16,6 +17,7 @@ __all__ = [
     "at_rates",
     "bursty",
     "drifting",
+    "flashing",
     "rotating",
     "rotating_sets",
     "rotating_sets_at",

@@ -1,0 +1,186 @@
+"""shed_join of three streams against a cascade of two of Spark's own joins: the same files, the same output.
+
+Each system runs in a process of its own (with its JVM and Python workers), as in spark_join.py; the cascade runs once with the
+in-memory state store and once with RocksDB, which is where ours keeps its state.
+
+    python benchmarks/spark_nway.py --rows 100000 --batches 4
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from spark_join import MILLISECOND, SYSTEMS, peak_of, spark_session, stream_of, write_files
+
+NAMES = ("a", "b", "c")
+HEAD = """# Benchmarks of three streams on Spark
+
+Written by `make bench`; all systems on the same files, in one run, with the same sink. Ratios, not times: machines differ.
+Memory is that of the whole process tree (JVM and Python workers), shared pages counted once. State is the most that the state
+stores held at the end of a micro-batch, as Spark tells it: bytes in memory for the in-memory store, bytes of the database's files
+for RocksDB. Rows stored are those of Spark's own count (the cascade keeps pairs as well as rows), for `shed_join` the tuples of
+its windows.
+"Once warm": the median micro-batch after the first third of them, in which workers start and the JVM compiles.
+"""
+
+
+def make(folder: Path, rows: int, keys: int, batches: int) -> None:
+    """Three streams of one row a millisecond, keys alike often, each in as many files as micro-batches."""
+    for number, name in enumerate(NAMES):
+        random = np.random.default_rng(number)
+        ts = pa.array(np.arange(rows, dtype=np.int64) * MILLISECOND, pa.timestamp("us", tz="UTC"))
+        table = pa.table({f"k_{name}": random.integers(0, keys, rows), f"ts_{name}": ts, name: np.arange(rows)})
+        (folder / name).mkdir(parents=True)
+        write_files(folder / name, table, np.linspace(0, rows, batches + 1).astype(int).tolist())
+
+
+def cascade(sides: list[Any], window: int) -> Any:
+    """Pairs first, then the third stream, near to both; Spark drops what no watermark needs any more."""
+    from pyspark.sql import functions as fn
+
+    length = fn.expr(f"interval {window / 1e6} seconds")
+
+    def near(one: str, other: str) -> Any:
+        first, second = fn.col(f"ts_{one}"), fn.col(f"ts_{other}")
+        return (first > second - length) & (first < second + length)
+
+    a, b, c = (side.withWatermark(f"ts_{name}", "0 seconds") for name, side in zip(NAMES, sides, strict=True))
+    pairs = a.join(b, (fn.col("k_a") == fn.col("k_b")) & near("a", "b"))
+    # Spark wants one event time a stream: that of b goes on as a plain column.
+    pairs = pairs.withColumn("plain", fn.timestamp_micros(fn.unix_micros("ts_b"))).drop("ts_b")
+    pairs = pairs.withColumnRenamed("plain", "ts_b")
+    return pairs.join(c, (fn.col("k_a") == fn.col("k_c")) & near("a", "c") & near("b", "c"))
+
+
+def run(system: str, folder: Path, window: int) -> dict[str, Any]:
+    """One system, in this process."""
+    from shedjoin.spark import shed_join
+
+    spark = spark_session(system)
+    sides = [stream_of(spark, folder / name) for name in NAMES]
+    if system == "shedjoin":
+        times = tuple(f"ts_{name}" for name in NAMES)
+        joined = shed_join(*sides, on=tuple(f"k_{name}" for name in NAMES), time=times, window=window)
+    else:
+        joined = cascade(sides, window)
+    out = folder / f"out-{system}"
+    begin = time.perf_counter()
+    query = (
+        joined.writeStream.format("parquet")
+        .option("path", str(out))
+        .option("checkpointLocation", str(folder / f"checkpoint-{system}"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    seconds = time.perf_counter() - begin
+    total = (
+        spark.read.parquet(str(out)).selectExpr("count(*) n", "sum(pmod(xxhash64(a, b, c), 1000003)) h").collect()[0]
+    )
+    told = [one for one in query.recentProgress if one["numInputRows"]]
+    batches = [one["durationMs"]["triggerExecution"] / 1000 for one in told]
+    state = [one["stateOperators"] for one in told]
+    spark.stop()
+    return {
+        "system": system,
+        "seconds": seconds,
+        "results": total["n"],
+        "hash": str(total["h"]),
+        "batches": batches,
+        "state_bytes": max(sum(_bytes(one) for one in operators) for operators in state),
+        "state_rows": max(sum(one["numRowsTotal"] for one in operators) for operators in state),
+    }
+
+
+def _bytes(operator: dict[str, Any]) -> int:
+    files = operator.get("customMetrics", {}).get("rocksdbSstFileSize")
+    return int(operator["memoryUsedBytes"] if files is None else files)
+
+
+def measured(folder: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """One row a system, all on the same files."""
+    make(folder, given.rows, given.keys, given.batches)
+    rows = []
+    for system in given.systems:
+        print(system, flush=True)
+        command = [sys.executable, __file__, "--one", system, "--folder", str(folder), "--window", str(given.window)]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        peak = peak_of(process)
+        if process.returncode:
+            raise SystemExit(f"{system} failed; run it alone to see why: {' '.join(command)}")
+        found = json.loads((folder / f"{system}.json").read_text())
+        warm = found["batches"][max(1, given.batches // 3) :]
+        speeds = {
+            "speed": 3 * given.rows / found["seconds"],
+            "steady": 3 * given.rows / given.batches / float(np.median(warm)),
+        }
+        rows.append({"peak": peak, **found, **speeds})
+    if len({(row["results"], row["hash"]) for row in rows}) > 1:
+        raise SystemExit("the outputs differ")
+    return rows
+
+
+def table(given: argparse.Namespace, rows: list[dict[str, Any]]) -> str:
+    """As Markdown."""
+    held = 3 * min(given.rows, given.window // MILLISECOND)
+    lines = [
+        f"{3 * given.rows:,} rows in {given.batches} micro-batches, window {given.window / 1e6:g} s ({held:,} rows), "
+        f"{given.keys:,} keys ({rows[0]['results']:,} results, the same of all systems).",
+        "",
+        "| system | rows/s, once warm | rows/s, start included | shed_join is | state | rows stored | peak memory |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        ours = row["system"] == "shedjoin"
+        times = "" if ours else f"{rows[0]['steady'] / row['steady']:.1f} x as fast"
+        name = "shed_join" if ours else f"two joins of Spark, {row['system'].partition('-')[2]} state"
+        stored = held if ours else row["state_rows"]
+        sizes = f"{row['state_bytes'] / 1e6:,.1f} MB | {stored:,} | {row['peak'] / 1e9:.2f} GB"
+        lines.append(f"| {name} | {row['steady']:,.0f} | {row['speed']:,.0f} | {times} | {sizes} |")
+    return "\n".join(lines) + "\n"
+
+
+def warm_up() -> None:
+    """Kernels are compiled once in the life of a version; that is not what is measured."""
+    code = (
+        "import shedjoin as sj; s = sj.MultiJoinSpec(windows=dict.fromkeys('abc', sj.TimeWindow(2)), on='key'); e = s.build();"
+        "e.push(dict.fromkeys('abc', {'key': [1]}), clocks={'a': 5}); s.resume(e.snapshot())"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=400_000, help="a stream")
+    parser.add_argument("--batches", type=int, default=4, help="micro-batches")
+    parser.add_argument("--keys", type=int, default=20_000)
+    parser.add_argument("--window", type=int, default=10_000_000, help="microseconds")
+    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
+    parser.add_argument("--page", type=Path, help="where the page of results goes (default: it is only printed)")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        found = run(given.one, given.folder, given.window)
+        (given.folder / f"{given.one}.json").write_text(json.dumps(found))
+        return
+    warm_up()
+    with tempfile.TemporaryDirectory() as temporary:
+        text = table(given, measured(Path(temporary), given))
+    print("\n" + text, flush=True)
+    if given.page is not None:
+        given.page.write_text(f"{HEAD}\n{text}")
+        print(f"written: {given.page}")
+
+
+if __name__ == "__main__":
+    main()

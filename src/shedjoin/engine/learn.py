@@ -1,0 +1,317 @@
+"""Prospect's model as kernels: how likely is the next row of the other stream to be of a tuple's key?
+
+Each key has decayed counts on each stream, from slow to fast, and each is a share of all rows counted alike. A faster
+share is drawn towards the slower one, so that it says something only where it contradicts it. The logs of these shares, of
+both streams, are the features of a Poisson regression that is learned as rows come. See docs/prospect.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+from shedjoin.engine import mem, order
+from shedjoin.engine.jit import inlined, kernel
+
+#: Decayed counts a key and stream: they halve in 16, 1/2, 1/8 and 1/32 of a window.
+LEVELS = 4
+SLOWEST = 16.0
+#: What a count of nothing is taken for, in rows.
+PRIOR = 0.5
+#: A count below this is forgotten.
+FORGOTTEN = 2.0**-20
+#: A key of which nothing has come since is looked at again after these parts of a window.
+SOON, LATER, LAST = 1.0 / 32, 1.0 / 8, 1.0 / 2
+
+FEATURES = 1 + 2 * LEVELS
+#: So many rows are lessons one and all; then one of `SELDOM` is.
+EARLY, SELDOM = 16384, 32
+#: Rows that are drawn to stand for all that could have been met.
+DRAWS = 4
+STRIDE = 7919
+#: Lessons from one step of the model to the next, and what earlier ones weigh after it.
+PACE = 64.0
+FADE = 2.0 ** (-1.0 / 64)
+RIDGE, PULL = 100.0, 2.0
+#: The longest step of a coefficient.
+LONGEST = 0.1
+#: Shares are measured in rows of so many, so that their logs are near 0.
+SCALE = 1024.0
+LEAST = -30.0
+#: The fading of a stream's share in all rows.
+SHARE_FADE = 2.0 ** (-1.0 / 1024)
+
+# The places of a stream's numbers in `model`.
+SHARE = order.SHARE
+COEFFICIENT = SHARE + 1
+GRADIENT = COEFFICIENT + FEATURES
+TOTAL = GRADIENT + FEATURES  # all rows of the stream, decayed like the counts of a key
+LESSONS = TOTAL + LEVELS
+CURVATURE = LESSONS + 1
+LOG_SHARE = CURVATURE + FEATURES * FEATURES  # what is worked out anew each time begins here
+STEP = LOG_SHARE + LEVELS
+MATRIX = STEP + FEATURES
+NUMBERS = MATRIX + FEATURES * (FEATURES + 1)
+
+
+def first_guess(feature: int) -> float:
+    """Where the coefficients start, and are drawn to: the slow share of the other stream, which is PROB by history."""
+    return {0: -math.log(SCALE), 1: 1.0}.get(feature, 0.0)
+
+
+_NO_KEY = first_guess(0)
+
+
+@inlined
+def _guess(feature):
+    return _NO_KEY if feature == 0 else (1.0 if feature == 1 else 0.0)
+
+
+@inlined
+def _now(how, st):
+    """Windows of rows go by rows, all others by time."""
+    if how["by_rows"]:
+        return st["observed"][0] + st["observed"][1]
+    return max(st["clock"][0], st["clock"][1])
+
+
+@inlined
+def _trail(st, stream, slot):
+    return mem.trail(st, stream * st["trail_room"] + slot)
+
+
+@inlined
+def _slowest(how, since):
+    """What is left of the slowest counts after so long."""
+    return math.exp2(-since / (SLOWEST * how["span"]))
+
+
+@inlined
+def _faster(j, fade):
+    """From what is left of a level to what is left of the next: 32 times as fast, then 4 times each."""
+    fade = fade * fade
+    fade = fade * fade
+    if j == 0:
+        fade = fade * fade
+        fade = fade * fade
+        fade = fade * fade
+    return fade
+
+
+@kernel
+def _work_out_shares(how, st, stream, slot):
+    """The log share of a key on a stream by its slowest count, and how far each faster one differs from the one before."""
+    trail, model = _trail(st, stream, slot), mem.model(st)
+    fade = _slowest(how, _now(how, st) - trail["last"])
+    gone = trail["mass"][0] * fade < FORGOTTEN
+    before = 1.0
+    for j in range(LEVELS):
+        count = 0.0 if gone else trail["mass"][j] * fade
+        fade = _faster(j, fade)
+        total = model[stream, TOTAL + j]
+        if j == 0:
+            share = (count + PRIOR) / (total + 1.0)
+            model[stream, LOG_SHARE] = math.log(share * SCALE)
+        else:
+            share = (count + PRIOR) / (total + PRIOR / before)
+            model[stream, LOG_SHARE + j] = math.log(share / before)
+        before = share
+
+
+@inlined
+def _feature(model, stream, d):
+    """Of a tuple of `stream`: the other stream's shares come first, then its own."""
+    if d == 0:
+        return 1.0
+    if d <= LEVELS:
+        return model[1 - stream, LOG_SHARE + d - 1]
+    return model[stream, LOG_SHARE + d - 1 - LEVELS]
+
+
+@inlined
+def _log_chance(model, stream):
+    total = 0.0
+    for d in range(FEATURES):
+        total += model[stream, COEFFICIENT + d] * _feature(model, stream, d)
+    return min(total, 0.0)
+
+
+@kernel
+def look(how, st, slot):
+    """Weigh a key anew, for the tuples of both streams."""
+    model, side = mem.model(st), mem.sides(st, slot)
+    for stream in range(2):
+        _work_out_shares(how, st, stream, slot)
+    for stream in range(2):
+        side["weight"][1 - stream] = math.exp(max(_log_chance(model, stream), LEAST))
+        order.reweigh(how, st, stream, slot)
+
+
+@inlined
+def _arrival(st, stream, place):
+    return mem.seen(st)[stream, (st["seen_head"][stream] + place) & (st["seen_room"] - 1)]
+
+
+@kernel
+def _look_again(how, st, slot, stamp):
+    """Weigh a key anew unless more of it has come since. (What has no tuples is weighed when it has some.)"""
+    count = mem.sides(st, slot)["count"]
+    if count[0] + count[1] == 0:
+        return
+    if max(_trail(st, 0, slot)["last"], _trail(st, 1, slot)["last"]) == stamp:
+        look(how, st, slot)
+
+
+@kernel
+def _go_on(how, st):
+    """Time has gone by: totals fade, and keys that have been quiet for a while are looked at again."""
+    now = _now(how, st)
+    if st["observed"][0] + st["observed"][1] == 0:
+        st["faded"] = now
+    if now > st["faded"]:
+        fade = _slowest(how, now - st["faded"])
+        for j in range(LEVELS):
+            for stream in range(2):
+                mem.model(st)[stream, TOTAL + j] *= fade
+            fade = _faster(j, fade)
+        st["faded"] = now
+    for stream in range(2):
+        while st["looked_soon"][stream] < st["seen_size"][stream]:
+            arrival = _arrival(st, stream, st["looked_soon"][stream])
+            if now - arrival["stamp"] < SOON * how["span"]:
+                break
+            st["looked_soon"][stream] += 1
+            _look_again(how, st, arrival["slot"], arrival["stamp"])
+        while st["looked_later"][stream] < st["looked_soon"][stream]:
+            arrival = _arrival(st, stream, st["looked_later"][stream])
+            if now - arrival["stamp"] < LATER * how["span"]:
+                break
+            st["looked_later"][stream] += 1
+            _look_again(how, st, arrival["slot"], arrival["stamp"])
+        while st["looked_later"][stream] > 0:
+            arrival = _arrival(st, stream, 0)
+            slot, stamp = arrival["slot"], arrival["stamp"]
+            if now - stamp < LAST * how["span"]:
+                break
+            st["seen_head"][stream] = (st["seen_head"][stream] + 1) & (st["seen_room"] - 1)
+            st["seen_size"][stream] -= 1
+            st["looked_soon"][stream] -= 1
+            st["looked_later"][stream] -= 1
+            _trail(st, stream, slot)["recent"] -= 1
+            _look_again(how, st, slot, stamp)
+
+
+@kernel
+def _learn(how, st, stream, slot):
+    """A row of the other stream came, of this key: what does that say about the tuples of `stream`?
+
+    Each of its late rows could have been met. Those of the key were; a few that are drawn stand for all.
+    """
+    model = mem.model(st)
+    size = st["seen_size"][stream]
+    if size == 0:
+        return
+    met = _trail(st, stream, slot)["recent"]
+    if met > 0:
+        for side in range(2):
+            _work_out_shares(how, st, side, slot)
+        for d in range(FEATURES):
+            model[stream, GRADIENT + d] += met * _feature(model, stream, d)
+    for draw in range(DRAWS):
+        drawn = _arrival(st, stream, (DRAWS * st["observed"][1 - stream] + draw) * STRIDE % size)["slot"]
+        for side in range(2):
+            _work_out_shares(how, st, side, drawn)
+        expected = size / DRAWS * math.exp(_log_chance(model, stream))
+        for d in range(FEATURES):
+            part = expected * _feature(model, stream, d)
+            model[stream, GRADIENT + d] -= part
+            for e in range(d + 1):
+                model[stream, CURVATURE + FEATURES * d + e] += part * _feature(model, stream, e)
+    model[stream, LESSONS] += 1.0
+    if model[stream, LESSONS] >= PACE:
+        model[stream, LESSONS] = 0.0
+        _step(st, stream)
+
+
+@kernel
+def _step(st, stream):
+    """Newton's step with all that was learned; what is old fades."""
+    model = mem.model(st)
+    for d in range(FEATURES):
+        model[stream, GRADIENT + d] -= PULL * (model[stream, COEFFICIENT + d] - _guess(d))
+    _solve(st, stream)
+    for d in range(FEATURES):
+        step = model[stream, STEP + d]
+        if step == step:  # what is not a number is no step
+            model[stream, COEFFICIENT + d] += min(max(step, -LONGEST), LONGEST)
+        model[stream, GRADIENT + d] = 0.0
+        for e in range(d + 1):
+            model[stream, CURVATURE + FEATURES * d + e] *= FADE
+
+
+@inlined
+def _cell(row, column):
+    return MATRIX + (FEATURES + 1) * row + column
+
+
+@kernel
+def _solve(st, stream):
+    """(curvature + ridge) x step = gradient, by elimination: the matrix is positive definite."""
+    m = mem.model(st)[stream]
+    for i in range(FEATURES):
+        for j in range(FEATURES):
+            m[_cell(i, j)] = m[CURVATURE + FEATURES * max(i, j) + min(i, j)]
+        m[_cell(i, i)] += RIDGE
+        m[_cell(i, FEATURES)] = m[GRADIENT + i]
+    for i in range(FEATURES):
+        for row in range(i + 1, FEATURES):
+            factor = m[_cell(row, i)] / m[_cell(i, i)]
+            for j in range(i, FEATURES + 1):
+                m[_cell(row, j)] -= factor * m[_cell(i, j)]
+    for i in range(FEATURES - 1, -1, -1):
+        value = m[_cell(i, FEATURES)]
+        for j in range(i + 1, FEATURES):
+            value -= m[_cell(i, j)] * m[STEP + j]
+        m[STEP + i] = value / m[_cell(i, i)]
+
+
+@kernel
+def _count(how, st, stream, slot):
+    """The row joins the counts, and the late rows of its stream."""
+    model, trail = mem.model(st), _trail(st, stream, slot)
+    st["observed"][stream] += 1
+    now = _now(how, st)
+    fade = _slowest(how, now - trail["last"])
+    gone = trail["mass"][0] * fade < FORGOTTEN
+    for j in range(LEVELS):
+        trail["mass"][j] = 1.0 if gone else trail["mass"][j] * fade + 1.0
+        fade = _faster(j, fade)
+        model[stream, TOTAL + j] += 1.0
+    trail["last"] = now
+    trail["recent"] += 1
+    arrival = _arrival(st, stream, st["seen_size"][stream])
+    arrival["stamp"] = now
+    arrival["slot"] = slot
+    st["seen_size"][stream] += 1
+    for one in range(2):
+        share = model[one, SHARE] * SHARE_FADE
+        model[one, SHARE] = share + (1.0 - SHARE_FADE) if one == stream else share
+
+
+@kernel
+def observe(how, st, stream, slot):
+    """A row: time goes on up to it, it is a lesson, and it is counted."""
+    _go_on(how, st)
+    if st["observed"][stream] < EARLY or st["observed"][stream] % SELDOM == 0:
+        _learn(how, st, 1 - stream, slot)
+    _count(how, st, stream, slot)
+
+
+@kernel
+def is_negligible(how, st, slot):
+    """Whether next to nothing is remembered of a key."""
+    for stream in range(2):
+        trail = _trail(st, stream, slot)
+        fade = _slowest(how, _now(how, st) - trail["last"])
+        if trail["recent"] > 0 or trail["mass"][0] * fade >= FORGOTTEN:
+            return False
+    return True

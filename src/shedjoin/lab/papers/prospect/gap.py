@@ -1,0 +1,55 @@
+"""Streams that change: drift, bursts, and popularity that rotates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
+from shedjoin.lab.papers.prospect import contest
+from shedjoin.lab.papers.prospect.streams import SYNTHETIC
+from shedjoin.lab.plot import Panel, Plot
+
+CLOSED = ("closed", "share of the gap to OPT that is closed")
+CAPTION = (
+    "0: as good as the best policy of the papers, chosen afterwards for each workload, memory and seed among 22 to 24 with "
+    "their estimators; 1: OPT. Memory as a share of what the exact join needs. Prospect was tuned on other data."
+)
+
+
+def parameters(scale: Scale) -> list[Params]:
+    """Every workload, memory and allocation."""
+    few = scale.quick
+    return grid(
+        workload=["burst: of keys"] if few else SYNTHETIC,
+        part=[0.25] if few else contest.MEMORIES,
+        allocation=["fixed"] if few else contest.ALLOCATIONS,
+        seed=range(scale.seeds),
+    )
+
+
+def measure(params: Params, data: Path | None) -> list[Row]:
+    """All methods at once: they share the streams."""
+    del data
+    return contest.measure(params, SYNTHETIC[str(params["workload"])](int(str(params["seed"]))))
+
+
+FIGURE = Figure(
+    paper="prospect",
+    name="gap",
+    title="How much of the gap between the best paper policy and OPT Prospect closes, on streams that change",
+    parameters=parameters,
+    measure=measure,
+    plot=Plot(
+        x="workload",
+        x_label="",
+        panels=tuple(
+            Panel(f"{allocation} shares", *CLOSED, {"allocation": allocation}, from_zero=False)
+            for allocation in contest.ALLOCATIONS
+        ),
+        caption=CAPTION,
+        series="memory",
+        kind="bars",
+        derive=contest.contests,
+    ),
+    minutes=6.0,
+)

@@ -1,0 +1,55 @@
+"""The same on real streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shedjoin.errors import DataError
+from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
+from shedjoin.lab.papers.prospect import contest
+from shedjoin.lab.papers.prospect.gap import CAPTION, CLOSED
+from shedjoin.lab.papers.prospect.streams import REAL
+from shedjoin.lab.plot import Panel, Plot
+
+DATA = "ship_weather_ww2"
+
+
+def parameters(scale: Scale) -> list[Params]:
+    """Every stream, memory and allocation, once: nothing is drawn by lot but for RAND and the like."""
+    few = scale.quick
+    return grid(
+        workload=["ships, by the hour"] if few else REAL,
+        part=[0.25] if few else contest.MEMORIES,
+        allocation=["fixed"] if few else contest.ALLOCATIONS,
+        seed=[0],
+    )
+
+
+def measure(params: Params, data: Path | None) -> list[Row]:
+    """All methods at once."""
+    if data is None:
+        raise DataError("this figure needs the real streams: give --data FOLDER")
+    return contest.measure(params, REAL[str(params["workload"])](data))
+
+
+FIGURE = Figure(
+    paper="prospect",
+    name="real",
+    title="How much of the gap between the best paper policy and OPT Prospect closes, on real streams",
+    parameters=parameters,
+    measure=measure,
+    plot=Plot(
+        x="workload",
+        x_label="",
+        panels=tuple(
+            Panel(f"{allocation} shares", *CLOSED, {"allocation": allocation}, from_zero=False)
+            for allocation in contest.ALLOCATIONS
+        ),
+        caption=CAPTION,
+        series="memory",
+        kind="bars",
+        derive=contest.contests,
+    ),
+    minutes=3.0,
+    data=DATA,
+)

@@ -1,0 +1,42 @@
+"""PROSPECT: our own. Keep the tuples whose keys have the best prospects, as learned from the streams themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shedjoin.engine.codes import KEY, LEARNED, PRODUCT, Order, Weigher
+from shedjoin.estimators import Estimator
+from shedjoin.policies.base import Policy
+
+
+class Learned(Estimator):
+    """Prospect's model. It weighs keys for Prospect alone: its weights are chances of a row, not counts."""
+
+    name: ClassVar[str] = "learned"
+    streams: ClassVar[int] = 2
+
+    def weigher(self) -> Weigher:
+        return Weigher(LEARNED)
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect(Policy):
+    """Priority: the learned chance that the next row of the other stream is of the tuple's key. Ties keep the later arrival.
+
+    PROB asks how often a key came, by a count of which somebody has to choose the memory. Prospect counts each key at four
+    speeds and on both streams, and learns as rows come what each of these counts is worth: that of all time where
+    nothing changes, the last few rows where keys come in bursts, the own stream's where one stream foretells the other.
+
+    All tuples of one stream and key share one priority, as in PROB, so that a row moves a few keys of a heap and nothing
+    is scanned. There is nothing to set. docs/prospect.md has the formulas, and where it wins and loses.
+    """
+
+    name: ClassVar[str] = "prospect"
+
+    @property
+    def estimator(self) -> Estimator:  # type: ignore[override]
+        return Learned()
+
+    def order(self) -> Order:
+        return Order(KEY, PRODUCT, matches=1.0)

@@ -1,0 +1,260 @@
+"""Joins of three and more streams as shards run them: streams by their places and not by their names, and one key.
+
+`Many` and `ManyEngine` give an n-way join the face that `JoinSpec` and `Engine` have, so that a shard is the same for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shedjoin.batch import Batch
+from shedjoin.budget import Budget
+from shedjoin.engine.engine import Engine
+from shedjoin.engine.nway.batch import MultiBatch
+from shedjoin.engine.nway.engine import MultiEngine
+from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
+from shedjoin.engine.output import Output, ShedLog
+from shedjoin.errors import SnapshotError
+from shedjoin.multi import MultiJoinSpec
+from shedjoin.policies import Policy
+from shedjoin.quality.live import LiveRecall, RecallEstimate
+from shedjoin.quality.live_many import MultiRecall
+from shedjoin.spec import JoinSpec
+from shedjoin.window import TimeWindow, Window
+
+#: What the engine calls the hash of the key columns.
+KEY = "key"
+Integers = NDArray[np.int64]
+Rows = Batch | MultiBatch
+Log = ShedLog | MultiShedLog
+Out = Output | MultiOutput
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """An n-way join on one key."""
+
+    spec: MultiJoinSpec
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.spec.names
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        return tuple(self.spec.windows.values())
+
+    @property
+    def budget(self) -> Budget | None:
+        return self.spec.budget
+
+    @property
+    def policy(self) -> Policy | None:
+        return self.spec.policy
+
+    @property
+    def importance(self) -> str:
+        return self.spec.importance
+
+    @property
+    def lateness(self) -> int:
+        return self.spec.lateness
+
+    @property
+    def max_skew(self) -> int | None:
+        return self.spec.max_skew
+
+    def with_budget(self, budget: Budget | None) -> Many:
+        return Many(self.spec.with_budget(budget))
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.spec.to_dict()
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Many:
+        return cls(MultiJoinSpec.from_dict(data))
+
+    def build(self, seed: int = 0) -> ManyEngine:
+        return ManyEngine(self.spec.build(seed))
+
+    def resume(self, snapshot: bytes) -> ManyEngine:
+        return ManyEngine(self.spec.resume(snapshot))
+
+
+class ManyEngine:
+    """A `MultiEngine` that speaks of streams by their places."""
+
+    def __init__(self, engine: MultiEngine) -> None:
+        self.engine = engine
+
+    @property
+    def budget(self) -> Budget | None:
+        return self.engine.budget
+
+    @property
+    def counters(self) -> dict[str, int]:
+        return self.engine.counters
+
+    @property
+    def arrived(self) -> tuple[int, ...]:
+        return tuple(self.engine.arrived.values())
+
+    @property
+    def residents(self) -> tuple[int, ...]:
+        return tuple(self.engine.residents.values())
+
+    @property
+    def stored_bytes(self) -> tuple[int, ...]:
+        return tuple(self.engine.stored_bytes.values())
+
+    @property
+    def clocks(self) -> tuple[int | None, ...]:
+        return tuple(self.engine.clocks.values())
+
+    def live(self, stream: int) -> Integers:
+        return self.engine.live(self.engine.names[stream])
+
+    def chunks(
+        self, batch: MultiBatch, *, limit: int, clocks: Sequence[int | None] | None = None, emit: bool = True
+    ) -> Iterator[MultiOutput]:
+        told = dict(zip(self.engine.names, clocks or (), strict=False))
+        known = {name: clock for name, clock in told.items() if clock is not None}
+        return self.engine.chunks(batch, limit=limit, clocks=known or None, emit=emit)
+
+    def set_budget(self, budget: Budget | None) -> MultiOutput:
+        return self.engine.set_budget(budget)
+
+    def set_policy(self, policy: Policy) -> None:
+        raise SnapshotError("A join of three and more streams goes on by the policy it began with, numbers included")
+
+    def forget_peaks(self) -> None:
+        self.engine.forget_peaks()
+
+    def snapshot(self) -> bytes:
+        return self.engine.snapshot()
+
+
+Join = JoinSpec | Many
+
+
+class AnyEngine(Protocol):
+    """What a shard asks of its engine; `Rows`, `Out` and `Log` are those of the join."""
+
+    @property
+    def budget(self) -> Budget | None: ...
+    @property
+    def counters(self) -> dict[str, int]: ...
+    @property
+    def arrived(self) -> tuple[int, ...]: ...
+    @property
+    def residents(self) -> tuple[int, ...]: ...
+    @property
+    def stored_bytes(self) -> tuple[int, ...]: ...
+    @property
+    def clocks(self) -> tuple[int | None, ...]: ...
+    def live(self, stream: int) -> Integers: ...
+    def chunks(
+        self, batch: Any, *, limit: int, clocks: Sequence[int | None] | None = None, emit: bool = True
+    ) -> Iterator[Any]: ...
+    def set_budget(self, budget: Budget | None) -> Any: ...
+    def set_policy(self, policy: Any) -> None: ...
+    def forget_peaks(self) -> None: ...
+    def snapshot(self) -> bytes: ...
+
+
+class Recall(Protocol):
+    """What a shard asks of the estimate of its recall."""
+
+    def follow(self, batch: Any, out: Any) -> None: ...
+    def watch(self, batch: Any, shed: Any, late: int) -> None: ...
+    def estimate(self) -> RecallEstimate: ...
+    def sums(self) -> dict[str, float]: ...
+    def to_bytes(self) -> bytes: ...
+    def _load(self, data: bytes) -> None: ...
+
+
+def recall_of(join: Join, seed: int) -> LiveRecall | MultiRecall | None:
+    """A new estimate of a join's recall; None where there is none: of three and more streams with a row window."""
+    if isinstance(join, JoinSpec):
+        return LiveRecall(join, seed=seed)
+    by_time = all(isinstance(window, TimeWindow) for window in join.windows)
+    return MultiRecall(join.spec, seed=seed) if by_time else None
+
+
+def watched(
+    live: Recall | None, join: Join, batch: Rows, clocks: Sequence[int | None], pieces: Iterable[Any]
+) -> Iterator[Any]:
+    """The pieces of a push as they come, with the estimate of recall told of them."""
+    if live is None:
+        yield from pieces
+        return
+    if isinstance(live, MultiRecall):
+        assert isinstance(batch, MultiBatch)
+        live.begin(batch)
+    logs, late = [], 0
+    for out in pieces:
+        if isinstance(live, MultiRecall):
+            live.take(out)
+        elif isinstance(live, LiveRecall):
+            live.deliver(out.importance)
+        logs.append(out.shed.records())
+        late += out.stats["late"]
+        yield out
+    if isinstance(live, MultiRecall):
+        live.tell(clocks)
+    live.watch(batch, log_of(join, logs), late)
+
+
+def join_of(data: Mapping[str, Any]) -> Join:
+    """The join that plain data describes: of two streams, or of more."""
+    return Many.from_dict(data) if "windows" in data else JoinSpec.from_dict(data)
+
+
+def bare(engine: AnyEngine) -> Engine | MultiEngine:
+    """The engine itself."""
+    if isinstance(engine, ManyEngine):
+        return engine.engine
+    assert isinstance(engine, Engine)
+    return engine
+
+
+def rows_of(
+    join: Join,
+    stream: Integers,
+    key: Integers,
+    null: NDArray[np.bool_],
+    ts: Integers,
+    importance: NDArray[np.float64],
+    size: Integers,
+) -> Rows:
+    """Columns as the engine of a join takes them; rows are in order."""
+    if isinstance(join, JoinSpec):
+        return Batch(stream, key, null, ts, importance, size)
+    return MultiBatch(stream, ts, null, importance, size, np.ascontiguousarray(key).reshape(-1, 1))
+
+
+def no_rows(join: Join) -> Rows:
+    nothing = np.empty(0, np.int64)
+    return rows_of(join, nothing, nothing, np.empty(0, np.bool_), nothing, np.empty(0), nothing)
+
+
+def keys_of(batch: Rows) -> Integers:
+    """The keys of rows."""
+    return batch.key if isinstance(batch, Batch) else batch.attr[:, 0]
+
+
+def log_of(join: Join, records: Iterable[NDArray[np.void]] = ()) -> Log:
+    """Shed records as one log."""
+    return ShedLog(records) if isinstance(join, JoinSpec) else MultiShedLog(join.names, records)
+
+
+def numbers_of(out: Out) -> tuple[Integers, ...]:
+    """Results by the row numbers of their tuples, one array a stream."""
+    if isinstance(out, Output):
+        return out.left, out.right
+    return tuple(np.ascontiguousarray(out.rows.T))

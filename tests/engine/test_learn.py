@@ -1,0 +1,74 @@
+"""Prospect: what it learns, what that is worth, and what it forgets. (Twin and laws are where those of all policies are.)"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import shedjoin as sj
+from naive import Row, Twin
+from shedjoin.engine import learn
+from shedjoin.lab.workloads import Workload, flashing, zipf
+from strategies import INTERPRETED, LONG_SHAPE, Case, batch, go_on, lay_out
+from test_twin import run_twin
+
+WINDOW = sj.TimeWindow(200)
+
+
+def coefficients(engine: sj.Engine) -> np.ndarray:
+    return engine._state.arrays["model"][:, learn.COEFFICIENT : learn.COEFFICIENT + learn.FEATURES]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("window", [sj.TimeWindow(60), sj.RowWindow(50)], ids=str)
+def test_engine_and_twin_learn_the_same_to_the_last_digit(window: sj.TimeWindow | sj.RowWindow) -> None:
+    draw = np.random.default_rng(5)
+    rows = lay_out(LONG_SHAPE, draw.integers(2**40, size=200 if INTERPRETED else 1200).tolist())
+    case = Case(sj.JoinSpec(window, sj.Budget(tuples=30, allocation="variable"), sj.Prospect(), lateness=2), rows)
+    twin, engine = Twin(case.spec), case.spec.build()
+    assert go_on(engine, case) == run_twin(twin, case)
+    learned = coefficients(engine)
+    assert learned.tolist() == twin.weights.coefficients  # type: ignore[attr-defined]
+    assert learned.tolist() != [[learn.first_guess(feature) for feature in range(learn.FEATURES)]] * 2
+
+
+def results(workload: Workload, policy: sj.Policy) -> int:
+    spec = sj.JoinSpec(WINDOW, sj.Budget(tuples=100), policy)
+    return sj.simulate(spec, workload.left, workload.right, warmup=400).matches
+
+
+def test_it_learns_what_the_table_knows() -> None:
+    streams = zipf(20_000, seed=8, ranks="uncorrelated")
+    assert results(streams, sj.Prospect()) > 0.99 * results(streams, sj.Prob(streams.table()))
+
+
+def test_it_sees_a_burst_on_the_other_stream_coming() -> None:
+    streams = flashing(6000, seed=8)
+    estimators = (sj.History(), sj.InWindow(), sj.Decayed(12.0), sj.Decayed(50.0))
+    best = max(results(streams, sj.Prob(estimator)) for estimator in estimators)
+    assert results(streams, sj.Prospect()) > 1.1 * best
+
+
+def test_a_stream_that_foretells_the_other_is_listened_to() -> None:
+    """The right stream repeats what the left one had twenty rows before."""
+    left = np.random.default_rng(4).integers(0, 300, 8000)
+    engine = sj.JoinSpec(WINDOW, sj.Budget(tuples=100), sj.Prospect()).build()
+    engine.push(left={"key": left}, right={"key": np.roll(left, 20)})
+    of_left, of_right = coefficients(engine)
+    own_fast = slice(1 + learn.LEVELS + 1, None)
+    assert of_left[own_fast].max() > 0.2
+    assert of_right[own_fast].max() < of_left[own_fast].max()
+
+
+def test_keys_that_are_long_gone_are_forgotten() -> None:
+    engine = sj.JoinSpec(sj.TimeWindow(4), sj.Budget(tuples=4), sj.Prospect()).build()
+    for part in range(30):  # 2,000 time units are more than 20 of the slowest half-lives
+        keys = np.arange(400) + 400 * part
+        engine.push(batch([Row(i % 2, int(key), 2000 * part + i // 20) for i, key in enumerate(keys)]))
+    assert engine._state.arrays["keys"].size <= 2048
+
+
+@pytest.mark.small
+def test_joins_of_more_streams_refuse_it() -> None:
+    with pytest.raises(sj.SpecError, match="must not be Prospect"):
+        sj.MultiJoinSpec(windows={"a": WINDOW, "b": WINDOW}, on="key", budget=sj.Budget(tuples=4), policy=sj.Prospect())

@@ -1,0 +1,77 @@
+"""How Prospect is judged: by the best of the others, chosen afterwards; and what it is measured on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import shedjoin as sj
+from shedjoin.errors import SpecError
+from shedjoin.lab.catalogue import find
+from shedjoin.lab.experiment import Row, Scale
+from shedjoin.lab.papers.prospect import claims, contest
+from shedjoin.lab.papers.prospect.iid import KNOWS
+from shedjoin.lab.papers.prospect.streams import SYNTHETIC
+from shedjoin.lab.workloads import flashing
+
+
+def rows(ours: int) -> list[Row]:
+    place = {"workload": "any", "part": 0.25, "allocation": "fixed", "seed": 0}
+    matches = {"OPT": 200, "RAND": 50, "PROB History": 80, "LIFE History": 100, "PROSPECT": ours}
+    return [{**place, "method": method, "matches": count} for method, count in matches.items()]
+
+
+@pytest.mark.parametrize(("ours", "closed"), [(100, 0.0), (125, 0.25), (200, 1.0), (90, -0.1)])
+def test_the_gap_is_that_of_the_best_rival(ours: int, closed: float) -> None:
+    (row,) = contest.contests(rows(ours))
+    assert row["best"] == "LIFE History"
+    assert row["closed"] == pytest.approx(closed)
+
+
+@pytest.mark.parametrize(("ours", "holds"), [(125, True), (124, False)])
+def test_a_quarter_is_asked(ours: int, holds: bool) -> None:
+    (quarter, _) = claims.CLAIMS
+    assert quarter.check is not None
+    assert quarter.check(rows(ours), []).holds is holds
+
+
+@pytest.mark.parametrize(("ours", "holds"), [(990, True), (980, False)])
+def test_one_per_cent_may_be_lost(ours: int, holds: bool) -> None:
+    params = find("prospect", "iid").parameters(Scale(seeds=1, quick=True))
+    made: list[Row] = [
+        {**one, "method": method, "matches": count}
+        for one in params
+        for method, count in ((KNOWS, 1000), ("PROB, History", 995), ("PROSPECT", ours))
+    ]
+    (_, one_per_cent) = claims.CLAIMS
+    assert one_per_cent.check is not None
+    assert one_per_cent.check(made).holds is holds
+
+
+def test_a_contest_has_every_rival_and_opt_wins() -> None:
+    figure = find("prospect", "gap")
+    measured = figure.measure(figure.parameters(Scale(seeds=1, quick=True))[0], None)
+    by_method = {str(row["method"]): int(str(row["matches"])) for row in measured}
+    stage = SYNTHETIC["burst: of keys"](0)
+    assert set(by_method) == {"OPT", "PROSPECT", *(name for name, _ in contest.rivals(stage))}
+    assert max(by_method.values()) == by_method["OPT"]
+
+
+def test_flashes_are_of_few_keys_and_seeded() -> None:
+    quiet, loud = flashing(4000, seed=3, share=0.0), flashing(4000, seed=3)
+    assert np.array_equal(loud.right["key"], flashing(4000, seed=3).right["key"])
+    changed = quiet.left["key"] != loud.left["key"]
+    assert 0.2 < changed.mean() < 0.5
+    # In a flash, one key has about half of the rows.
+    most = [np.bincount(loud.left["key"][start : start + 20]).max() for start in range(0, 4000, 20)]
+    assert (
+        max(most) >= 10 > max(np.bincount(quiet.left["key"][start : start + 20]).max() for start in range(0, 4000, 20))
+    )
+    with pytest.raises(SpecError, match="share must be from 0 to 1"):
+        flashing(10, seed=0, share=2.0)
+
+
+def test_no_rival_is_told_more_than_prospect_but_by_the_table() -> None:
+    names = [name for name, policy in contest.rivals(SYNTHETIC["drift: slow"](1)) if isinstance(policy, sj.Prob)]
+    assert "PROB Table" not in names
+    assert "PROB Table" in [name for name, _ in contest.rivals(SYNTHETIC["burst: in turn"](1))]
