@@ -25,9 +25,9 @@ from shedjoin.spark.metrics import metric_ddl
 from shedjoin.spark.operator import Job, Message
 from shedjoin.spark.payload import column_name
 from shedjoin.spark.shares import SHARES, least_of
-from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_windows
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
+from shedjoin.words import parse_budget, parse_duration, parse_policy, parse_windows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,8 +19,8 @@ from shedjoin.spark.predicate_exchange import PredicatePacking
 from shedjoin.spark.predicate_metrics import PREDICATE_DDL
 from shedjoin.spark.predicate_shard import PredicateJob
 from shedjoin.spark.predicate_values import check_values, value_column
-from shedjoin.spark.strings import parse_duration, parse_policy
 from shedjoin.window import TimeWindow
+from shedjoin.words import parse_duration, parse_policy
 
 if TYPE_CHECKING:
     import pyarrow as pa
