@@ -59,7 +59,7 @@ def test_durations_as_people_write_them(text: str, microseconds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "sentence"),
     [
         ("", "lateness must be a duration such as '10 minutes'"),
         ("   ", "must be a duration"),
@@ -79,10 +79,10 @@ def test_durations_as_people_write_them(text: str, microseconds: int) -> None:
         (None, "not None"),
     ],
 )
-def test_bad_durations_get_one_sentence(value: Any, words: str) -> None:
+def test_bad_durations_get_one_sentence(value: Any, sentence: str) -> None:
     with pytest.raises(sj.SpecError) as problem:
         words.parse_duration(value, argument="lateness")
-    assert words in str(problem.value)
+    assert sentence in str(problem.value)
     assert str(problem.value).startswith("lateness ")
     assert "\n" not in str(problem.value)
 
@@ -128,7 +128,7 @@ def test_what_is_said_beside_a_budget_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "sentence"),
     [
         ("200k", "must be an amount of tuples or bytes"),
         (200.5, "must be an amount of tuples or bytes"),
@@ -142,10 +142,10 @@ def test_what_is_said_beside_a_budget_counts() -> None:
         ({"tuples": 5, "bytes": 6}, "either tuples or bytes"),
     ],
 )
-def test_bad_budgets_get_one_sentence(value: Any, words: str) -> None:
+def test_bad_budgets_get_one_sentence(value: Any, sentence: str) -> None:
     with pytest.raises(sj.SpecError) as problem:
         words.parse_budget(value, argument="join.budget")
-    assert words in str(problem.value)
+    assert sentence in str(problem.value)
     assert str(problem.value).startswith("join.budget")
     assert "\n" not in str(problem.value)
 
@@ -162,7 +162,7 @@ def test_windows_round_trip(left: sj.TimeWindow | sj.RowWindow, right: sj.TimeWi
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "sentence"),
     [
         ("0 seconds", "join.window must be longer than nothing"),
         ("0 rows", "join.window: RowWindow.rows must be at least 1"),
@@ -173,10 +173,10 @@ def test_windows_round_trip(left: sj.TimeWindow | sj.RowWindow, right: sj.TimeWi
         (None, "join.window must be a duration"),
     ],
 )
-def test_bad_windows_get_one_sentence(value: Any, words: str) -> None:
+def test_bad_windows_get_one_sentence(value: Any, sentence: str) -> None:
     with pytest.raises(sj.SpecError) as problem:
         words.parse_window(value, argument="join.window")
-    assert words in str(problem.value)
+    assert sentence in str(problem.value)
     assert "\n" not in str(problem.value)
 
 
@@ -197,7 +197,7 @@ def test_policies_take_their_parameters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "sentence"),
     [
         ("best", "policy must be one of keep_all, rand, prob"),
         (3, "policy must be a policy, its name, or a table"),
@@ -207,8 +207,8 @@ def test_policies_take_their_parameters() -> None:
         ({"name": "prob", "estimator": "guess"}, "estimator must be one of"),
     ],
 )
-def test_bad_policies_get_one_sentence(value: Any, words: str) -> None:
+def test_bad_policies_get_one_sentence(value: Any, sentence: str) -> None:
     with pytest.raises(sj.SpecError) as problem:
         words.parse_policy(value)
-    assert words in str(problem.value)
+    assert sentence in str(problem.value)
     assert "\n" not in str(problem.value)
