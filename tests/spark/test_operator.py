@@ -14,7 +14,7 @@ import pytest
 from shards import DictStore, Shards, job, pairs, table
 
 import shedjoin as sj
-from shedjoin.spark import operator, payload, state
+from shedjoin.spark import keeping, operator, payload, state
 from shedjoin.spark.cache import OWNER, forget
 from shedjoin.spark.operator import Job
 from shedjoin.spark.state import read_head
@@ -363,7 +363,7 @@ def test_the_state_holds_what_is_live_and_little_else(tmp_path: Path, monkeypatc
 
 
 def test_a_hot_key_leaves_in_bounded_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operator, "BLOB_ROWS", 500)
+    monkeypatch.setattr(keeping, "BLOB_ROWS", 500)
     store = DictStore()
     shards = Shards(job(SPEC, kinds=("result",)), [store])
     ts = list(range(200))

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shedjoin.batch import ROW_BYTES
-from shedjoin.engine.codes import WHY
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError
-from shedjoin.spark.cache import Copy, cache_root
 from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, to_blob
+from shedjoin.spark.keeping import BLOB_ROWS, Keeping
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import (
     AnyEngine,
@@ -38,25 +36,20 @@ from shedjoin.spark.many import (
     watched,
 )
 from shedjoin.spark.metrics import metric_schema
-from shedjoin.spark.payload import Payload, assemble, gather
+from shedjoin.spark.payload import assemble, gather
 from shedjoin.spark.shares import Counts, Picture, share_of
 from shedjoin.spark.state import (
     FORMAT,
-    Blobs,
     EngineLog,
     Redo,
     Store,
     as_it_was,
     changing,
-    load_payload,
     read_head,
     redo_blob,
-    save_payload,
     write_head,
 )
 
-#: Results leave in blobs of about this many bytes and at most this many rows.
-BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
 Integers = NDArray[np.int64]
 Given = tuple[str, bytes]
 
@@ -174,7 +167,7 @@ def _columns(table: pa.RecordBatch, stream: int) -> dict[str, NDArray[Any]]:
     }
 
 
-class Shard:
+class Shard(Keeping):
     """One shard, for one micro-batch.
 
     Parameters
@@ -188,22 +181,14 @@ class Shard:
     """
 
     def __init__(self, job: Job, number: int, store: Store | None = None) -> None:
+        super().__init__(job, number, store, job.streams)
         self.job = job
-        self.number = number
         self.spec = job.spec_of(number)
-        self.store = store
-        self.blobs = Blobs(store) if store is not None else None
-        self.head: dict[str, Any] | None = None
         self.log = EngineLog.new(self.spec)
         self.picture: Picture | None = Picture.new(job.shards, job.streams) if job.adaptive else None
-        self.copy: Copy | None = None
-        self.lineage = ""
-        self.batches = 0
-        self.restored = False
         self.policy_changed = False
         self.engine: AnyEngine
         self.live: Recall | None = None
-        self.payloads = [Payload() for _ in job.names]
 
     def run(self, messages: Iterable[Message]) -> Iterator[Given]:
         """Take in a micro-batch, give what comes of it, and save the state."""
@@ -217,14 +202,13 @@ class Shard:
             self.engine.forget_peaks()
             seqs = self.engine.arrived
             yield from self._echo(arrived, seqs)
-            self._store_payload(arrived, seqs)
+            self._store_payload(arrived.tables, seqs)
             yield from self._join(arrived, changed)
             self._save(arrived, moved=self.engine.budget != was)
             if METRIC in self.job.kinds:
                 yield METRIC, self._metric(before, seqs, time.perf_counter() - began)
-        except BaseException:  # a copy that was begun on is no copy any more; also when Spark stops reading
-            if self.copy is not None:
-                self.copy.discard()
+        except BaseException:  # also when Spark stops reading
+            self._drop_copy()
             raise
 
     # --------------------------------------------------------------------------------------------------- the state
@@ -235,11 +219,10 @@ class Shard:
         if self.head is None or self.blobs is None:
             self.engine = self.spec.build(seed=self.job.seed_of(self.number))
             self.live = self.job.live_of(self.number, self.spec)
-            self.lineage = secrets.token_hex(16)
+            self._begin()
             return
         check_same(self.head["join"], self._signature())
-        self.lineage = self.head["lineage"]
-        self.batches = self.head["batches"]
+        self._go_on(self.head)
         self.log = EngineLog(self.head["engine"])
         was = as_it_was(self.spec, self.head["budget"], self.head["policy"])
         if self.spec.budget is None:  # without a cap nobody is chosen: the order goes on as it is
@@ -250,8 +233,7 @@ class Shard:
         self.live = self.job.live_of(self.number, was) if self.head["live"] else None
         if not self._open_copy(was):
             self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number), self.live)
-            self.payloads = [load_payload(self.blobs, kept["segments"], kept["next"]) for kept in self.head["payloads"]]
-            self.restored = True
+            self._load_payloads()
         self._change_policy(was)
 
     def _change_policy(self, was: Join) -> None:
@@ -279,19 +261,15 @@ class Shard:
         return out.shed
 
     def _open_copy(self, spec: Join) -> bool:
-        root = cache_root(self.job.cache)
-        assert self.head is not None
-        self.copy = Copy.take(root, self.lineage, self.head["token"]) if root is not None else None
-        if self.copy is None:
+        self.engine = spec.build()
+        saved = self._take_copy(bare(self.engine))
+        if saved is None:
             return False
         try:
-            self.engine = spec.build()
-            self.payloads, saved = self.copy.load(bare(self.engine))
             if self.live is not None:
                 self.live._load(saved)
         except SnapshotError:
-            self.copy.discard()
-            self.copy = None
+            self._drop_copy()
             return False
         return True
 
@@ -311,13 +289,11 @@ class Shard:
             return
         now = self.spec.with_budget(self.engine.budget)
         budget, policy = changing(now)
-        for stream, payload in enumerate(self.payloads):
-            payload.tidy(self.engine.residents[stream], partial(self.engine.live, stream))
+        self._tidy(self.engine)
         new = (budget or {}) if moved else None, policy if self.policy_changed else None
         self.log.append(self.blobs, redo_blob(Redo(arrived.batch, arrived.clocks, *new)))
         if self.log.is_long:
             self.log.rebase(self.blobs, self.engine, self.live, now)
-        before = self.head["payloads"] if self.head is not None else [{"segments": []}] * self.job.streams
         token = secrets.token_hex(16)
         head = {
             "format": FORMAT,
@@ -330,36 +306,12 @@ class Shard:
             "batches": self.batches + 1,
             "live": self.live is not None,
             "engine": self.log.entry,
-            "payloads": [
-                {
-                    "segments": save_payload(self.blobs, stream, payload, before[stream]["segments"]),
-                    "next": payload.next_number,
-                }
-                for stream, payload in enumerate(self.payloads)
-            ],
+            "payloads": self._saved_payloads(),
         }
         self.blobs.written += write_head(self.store, head)
-        self._leave_copy(token)
-
-    def _leave_copy(self, token: str) -> None:
-        root = cache_root(self.job.cache)
-        if root is None:
-            return
-        if self.copy is None:
-            try:
-                self.copy = Copy.new(root, self.lineage)
-            except OSError:
-                return
-        live = self.live.to_bytes() if self.live is not None else b""
-        self.copy.give(token, bare(self.engine), self.payloads, live, self.job.query)
+        self._leave_copy(token, bare(self.engine), self.live.to_bytes() if self.live is not None else b"")
 
     # ------------------------------------------------------------------------------------------------------ the join
-
-    def _store_payload(self, arrived: Arrived, seqs: tuple[int, ...]) -> None:
-        for stream, table in enumerate(arrived.tables):
-            if table is not None:
-                kept = [len(OWN) + place for place in self.job.kept[stream]]
-                self.payloads[stream].add(table.select(kept), seqs[stream])
 
     def _join(self, arrived: Arrived, changed: Log) -> Iterator[Given]:
         yield from self._shed(changed)
@@ -376,27 +328,9 @@ class Shard:
         else:
             yield assemble(self.payloads, numbers)
 
-    def _limit(self) -> int:
-        """How many results make a blob."""
-        rows = [max(payload.rows, 1) for payload in self.payloads]
-        width = sum(payload.nbytes / count for payload, count in zip(self.payloads, rows, strict=True))
-        return int(min(BLOB_ROWS, max(BLOB_BYTES / max(width, 1.0), 256)))
-
     def _shed(self, log: Log) -> Iterator[Given]:
         if SHED in self.job.kinds and len(log):
-            rows, seen = len(log), log.seen
-            columns = {
-                "shard": pa.array(np.full(rows, self.number, np.int32)),
-                "stream": pa.array(log.stream.astype(np.int32)),
-                "seq": pa.array(log.seq),
-                "ts": pa.array(log.ts),
-                "key": pa.array(log.key),
-                "left_at": pa.array(log.when),
-                "why": pa.array(np.array(WHY, dtype=object)[log.why], pa.string()),
-                **{f"seen_{name}": pa.array(seen[:, place]) for place, name in enumerate(self.job.names)},
-                "batch": pa.array(np.full(rows, self.batches, np.int64)),
-            }
-            yield SHED, to_blob(pa.RecordBatch.from_pydict(columns))
+            yield SHED, to_blob(self._shed_rows(log, pa.array(log.key), self.job.names))
 
     def _metric(self, before: dict[str, int], seqs: tuple[int, ...], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch."""

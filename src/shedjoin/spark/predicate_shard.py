@@ -11,29 +11,25 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.cpu.engine import PredicateEngine
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.pace import Watch
-from shedjoin.engine.codes import WHY
-from shedjoin.engine.output import ShedLog
 from shedjoin.errors import SnapshotError
-from shedjoin.spark.cache import Copy, cache_root
-from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, to_blob
+from shedjoin.spark.exchange import METRIC, RESULT, SHED, to_blob
+from shedjoin.spark.keeping import Keeping
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.operator import BLOB_BYTES, BLOB_ROWS, Given, Message
-from shedjoin.spark.payload import Payload, gather
+from shedjoin.spark.operator import Given, Message
+from shedjoin.spark.payload import gather
 from shedjoin.spark.predicate_exchange import STREAMS, Arrived, arrange
 from shedjoin.spark.predicate_metrics import PREDICATE_METRICS
 from shedjoin.spark.predicate_state import Done, PredicateLog, done_blob, plain_budget, with_budget
 from shedjoin.spark.shares import share_of
-from shedjoin.spark.state import FORMAT, Blobs, Store, load_payload, read_head, save_payload, write_head
+from shedjoin.spark.state import FORMAT, Store, read_head, write_head
 
 #: Not all of the deadline is planned for: no two micro-batches are alike.
 AIM = 0.9
@@ -76,7 +72,7 @@ class PredicateJob:
         return PredicateShard(self, number, store)
 
 
-class PredicateShard:
+class PredicateShard(Keeping):
     """One shard, for one micro-batch.
 
     Parameters
@@ -98,23 +94,15 @@ class PredicateShard:
         store: Store | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        super().__init__(job, number, store, STREAMS)
         self.job = job
-        self.number = number
         self.join = job.join_of(number)
         self.part = job.part_of(number)
-        self.store = store
         self.clock = clock
-        self.blobs = Blobs(store) if store is not None else None
-        self.head: dict[str, Any] | None = None
         self.log = PredicateLog.new(plain_budget(self.join))
-        self.copy: Copy | None = None
-        self.lineage = ""
-        self.batches = 0
         self.saving = 0.0  # how long it took the last time
         self.gaps: list[float] = []
-        self.restored = False
         self.engine: PredicateEngine
-        self.payloads = [Payload(), Payload()]
 
     def run(self, messages: Iterable[Message]) -> Iterator[Given]:
         """Take in a micro-batch, give what comes of it, and save the state."""
@@ -127,16 +115,15 @@ class PredicateShard:
             budget = self._change_budget()
             self.engine.forget_peaks()
             seqs = self.engine.arrived
-            self._store_payload(arrived, seqs)
+            self._store_payload(arrived.tables, seqs)  # of all rows: whoever probes may be part of a result
             watch = self._watch(max(waited, self.clock() - began))
             yield from self._join(arrived, watch)
             self._keep_own(arrived, seqs)
             self._save(Done(arrived.rows, arrived.clocks, None if watch is None else watch.said, budget))
             if METRIC in self.job.kinds:
                 yield METRIC, self._metric(before, seqs, self.clock() - began)
-        except BaseException:  # a copy that was begun on is no copy any more; also when Spark stops reading
-            if self.copy is not None:
-                self.copy.discard()
+        except BaseException:  # also when Spark stops reading
+            self._drop_copy()
             raise
 
     def _waited(self, arrived: Arrived) -> float:
@@ -163,32 +150,17 @@ class PredicateShard:
         self.head = read_head(self.store) if self.store is not None else None
         if self.head is None or self.blobs is None:
             self.engine = self.join.build(self.job.seed_of(self.number), part=self.part)
-            self.lineage = secrets.token_hex(16)
+            self._begin()
             return
         check_same(self.head.get("join", {}), self._signature())
-        self.lineage, self.batches = self.head["lineage"], self.head["batches"]
+        self._go_on(self.head)
         self.saving, self.gaps = self.head["saving"], self.head["gaps"]
         self.log = PredicateLog(self.head["engine"])
         was = with_budget(self.join, self.head["budget"])
-        if not self._open_copy(was):
+        self.engine = was.build(part=self.part)
+        if self._take_copy(self.engine) is None:
             self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number), self.part)
-            self.payloads = [load_payload(self.blobs, kept["segments"], kept["next"]) for kept in self.head["payloads"]]
-            self.restored = True
-
-    def _open_copy(self, was: PredicateJoin) -> bool:
-        root = cache_root(self.job.cache)
-        assert self.head is not None
-        self.copy = Copy.take(root, self.lineage, self.head["token"]) if root is not None else None
-        if self.copy is None:
-            return False
-        try:
-            self.engine = was.build(part=self.part)
-            self.payloads, _ = self.copy.load(self.engine)
-        except SnapshotError:
-            self.copy.discard()
-            self.copy = None
-            return False
-        return True
+            self._load_payloads()
 
     def _change_budget(self) -> dict[str, Any] | None:
         """Go on within the budget of now; what no longer fits goes with the next instant. Returns it if it is another one."""
@@ -213,17 +185,12 @@ class PredicateShard:
         if self.blobs is None or self.store is None:
             return
         began = self.clock()
-        for stream, payload in enumerate(self.payloads):
-            payload.tidy(self.engine.residents[stream], partial(self.engine.live, stream))
+        self._tidy(self.engine)
         self.log.append(self.blobs, done_blob(done, self.join.predicate.kind))
         if self.log.is_long:
             self.log.rebase(self.blobs, self.engine, plain_budget(self.join))
-        before = self.head["payloads"] if self.head is not None else [{"segments": []}] * STREAMS
         token = secrets.token_hex(16)
-        payloads = [
-            {"segments": save_payload(self.blobs, stream, payload, old["segments"]), "next": payload.next_number}
-            for stream, (payload, old) in enumerate(zip(self.payloads, before, strict=True))
-        ]
+        payloads = self._saved_payloads()
         head = {
             "format": FORMAT,
             "token": token,
@@ -238,27 +205,9 @@ class PredicateShard:
             "payloads": payloads,
         }
         self.blobs.written += write_head(self.store, head)
-        self._leave_copy(token)
-
-    def _leave_copy(self, token: str) -> None:
-        root = cache_root(self.job.cache)
-        if root is None:
-            return
-        if self.copy is None:
-            try:
-                self.copy = Copy.new(root, self.lineage)
-            except OSError:
-                return
-        self.copy.give(token, self.engine, self.payloads, b"", self.job.query)
+        self._leave_copy(token, self.engine)
 
     # ------------------------------------------------------------------------------------------------------ the join
-
-    def _store_payload(self, arrived: Arrived, seqs: tuple[int, int]) -> None:
-        """Columns of all rows that came: whoever probes may be part of a result."""
-        for stream, table in enumerate(arrived.tables):
-            if table is not None:
-                kept = [len(OWN) + place for place in self.job.kept[stream]]
-                self.payloads[stream].add(table.select(kept), seqs[stream])
 
     def _keep_own(self, arrived: Arrived, seqs: tuple[int, int]) -> None:
         """Now that they have probed, columns of rows that are stored elsewhere are of no use here."""
@@ -278,28 +227,7 @@ class PredicateShard:
             if len(out):
                 yield RESULT, to_blob(*gather(self.payloads[0], self.payloads[1], (out.left, out.right)))
             if SHED in self.job.kinds and len(out.shed):
-                yield SHED, to_blob(self._shed(out.shed))
-
-    def _limit(self) -> int:
-        """How many results make a blob."""
-        rows = [max(payload.rows, 1) for payload in self.payloads]
-        width = sum(payload.nbytes / count for payload, count in zip(self.payloads, rows, strict=True))
-        return int(min(BLOB_ROWS, max(BLOB_BYTES / max(width, 1.0), 256)))
-
-    def _shed(self, log: ShedLog) -> pa.RecordBatch:
-        rows, seen = len(log), log.seen
-        columns = {
-            "shard": pa.array(np.full(rows, self.number, np.int32)),
-            "stream": pa.array(log.stream.astype(np.int32)),
-            "seq": pa.array(log.seq),
-            "ts": pa.array(log.ts),
-            "key": pa.nulls(rows, pa.int64()),
-            "left_at": pa.array(log.when),
-            "why": pa.array(np.array(WHY, dtype=object)[log.why], pa.string()),
-            **{f"seen_{side}": pa.array(seen[:, stream]) for stream, side in enumerate(SIDES)},
-            "batch": pa.array(np.full(rows, self.batches, np.int64)),
-        }
-        return pa.RecordBatch.from_pydict(columns)
+                yield SHED, to_blob(self._shed_rows(out.shed, pa.nulls(len(out.shed), pa.int64()), SIDES))
 
     def _metric(self, before: dict[str, int], seqs: tuple[int, int], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch."""
