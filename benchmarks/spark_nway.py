@@ -22,7 +22,7 @@ import pyarrow as pa
 from spark_join import MILLISECOND, SYSTEMS, peak_of, spark_session, stream_of, write_files
 
 NAMES = ("a", "b", "c")
-#: When the streams begin, in microseconds. Not at 0, where Spark's watermarks begin: its cascade drops a row of that time as late.
+#: When the streams begin, in microseconds. Not at 0, where watermarks begin: Spark's cascade drops a row of that time as late.
 BEGIN = 1_600_000_000_000_000
 HEAD = """# Benchmarks of three streams on Spark
 
