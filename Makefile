@@ -53,6 +53,8 @@ bench: $(READY) ## tuples/s of every policy; joins on sets; the join on Spark be
 	@$(BIN)/shedjoin check
 	@$(BIN)/python benchmarks/spark_join.py --page docs/benchmarks-spark.md
 	@$(BIN)/python benchmarks/spark_nway.py --page docs/benchmarks-nway.md
+	@$(BIN)/python benchmarks/spark_sets.py
+	@$(BIN)/python benchmarks/spark_deadline.py --page docs/benchmarks-deadline.md
 
 .PHONY: lab
 lab: $(READY) ## run the papers experiments, draw the figures, check the claims

@@ -125,7 +125,8 @@ def measured(folder: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
         }
         rows.append({"peak": peak, **found, **speeds})
     if len({(row["results"], row["hash"]) for row in rows}) > 1:
-        raise SystemExit("the outputs differ")
+        found = {row["system"]: (row["results"], row["hash"]) for row in rows}
+        raise SystemExit(f"the outputs differ: {found}")
     return rows
 
 

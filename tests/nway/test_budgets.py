@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nway_twin import NRow, Shedder, exact, numbered, table_of
 
 import shedjoin as sj
-from strategies import CHOOSERS, INTERPRETED, REPRESENTATIVES, Chooser, for_all, policies
+from strategies import INTERPRETED, N_WAY_CHOOSERS, N_WAY_REPRESENTATIVES, Chooser, for_all, policies
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 LONGEST = 20 if INTERPRETED else 36
@@ -158,8 +158,8 @@ def missing(spec: sj.MultiJoinSpec, pushes: list[list[NRow]], log: sj.MultiShedL
 EVERY_CHOOSER = pytest.mark.parametrize(
     "chooser",
     [
-        pytest.param(chooser, marks=pytest.mark.small if chooser in REPRESENTATIVES else (), id=str(chooser))
-        for chooser in CHOOSERS
+        pytest.param(chooser, marks=pytest.mark.small if chooser in N_WAY_REPRESENTATIVES else (), id=str(chooser))
+        for chooser in N_WAY_CHOOSERS
     ],
 )
 
@@ -187,7 +187,7 @@ def test_laws(chooser: Chooser) -> None:
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("chooser", REPRESENTATIVES, ids=str)
+@pytest.mark.parametrize("chooser", N_WAY_REPRESENTATIVES, ids=str)
 def test_exact_when_the_cap_allows_and_a_smaller_budget_takes_hold(chooser: Chooser) -> None:
     def check(case: tuple[sj.MultiJoinSpec, list[list[NRow]]]) -> None:
         spec, pushes = case

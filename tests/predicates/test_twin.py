@@ -114,3 +114,40 @@ def _part(one: dict[str, Any], cut: int) -> dict[str, Any]:
     rows = slice(cut * 1500, (cut + 1) * 1500)
     offsets = one["x"].offsets[rows.start : rows.stop + 1]
     return {"ts": one["ts"][rows], "x": sj.Sets(offsets - offsets[0], one["x"].items[offsets[0] : offsets[-1]])}
+
+
+def test_bitmaps_follow_what_comes_and_goes() -> None:
+    """Lists, and the bitmaps beside them, find what a scan finds while tuples expire and are evicted and rows come late."""
+    import numpy as np
+
+    rng = np.random.default_rng(8)
+    rows = 4000
+    sizes = rng.integers(0, 12, rows)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    # Most items are frequent, some are rare: counted by bits, counted one by one.
+    items = np.where(
+        rng.random(offsets[-1]) < 0.9, rng.integers(0, 20, offsets[-1]), rng.integers(20, 400, offsets[-1])
+    )
+    ts = np.arange(rows) // 2 - rng.integers(0, 4, rows)
+    found = []
+    for index in ("scan", "lists"):
+        join = sj.PredicateJoin(
+            sj.TimeWindow(700),
+            sj.Overlap("x", at_least=3),
+            index=index,
+            budget=sj.Budget(tuples=1800),
+            policy=sj.Rand(),
+            lateness=4,
+        )
+        engine = join.build(seed=3)
+        outs = []
+        for start in range(0, rows, 800):
+            part = slice(start, start + 800)
+            sets = sj.Sets(offsets[start : start + 801] - offsets[start], items[offsets[start] : offsets[start + 800]])
+            outs.append(engine.push(left={"ts": ts[part], "x": sets}, right={"ts": ts[part], "x": sets}))
+            engine = join.resume(engine.snapshot())
+        assert index == "scan" or engine._state.arrays["bits_used"][0] == 1  # resumed without
+        found.append(pairs(*outs))
+        assert engine.counters["evicted"] > 100
+    assert found[0] == found[1]
+    assert len(found[0]) > 1000

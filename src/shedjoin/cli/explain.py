@@ -20,7 +20,7 @@ from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import read_job
-from shedjoin.spark.strings import format_duration, format_window
+from shedjoin.words import format_duration, format_window
 
 #: Bytes of a stored tuple in the engine's arrays: many tuples a key, and a key of its own for each (measured).
 ENGINE = (250, 800)

@@ -17,8 +17,8 @@ from shedjoin.offline import Optimum, optimum
 from shedjoin.offline.worth import OBJECTIVES
 from shedjoin.quality import Comparison, from_run
 from shedjoin.simulate import Run, simulate
-from shedjoin.spark.strings import parse_budget, parse_policy, parse_window
 from shedjoin.spec import JoinSpec
+from shedjoin.words import parse_budget, parse_policy, parse_window
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -16,8 +16,8 @@ from shedjoin.cli.job import Job
 from shedjoin.errors import SpecError
 from shedjoin.offline.worth import OBJECTIVES
 from shedjoin.planner import Plan, plan
-from shedjoin.spark.strings import parse_window
 from shedjoin.spec import JoinSpec
+from shedjoin.words import parse_window
 
 PLOTS = (".png", ".svg")
 ROWS = (".csv", ".parquet")

@@ -54,8 +54,8 @@ from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import Join
 from shedjoin.spark.shares import SHARES
 from shedjoin.spark.sources import FILES, TYPED, Sink, Source
-from shedjoin.spark.strings import parse_duration
 from shedjoin.window import RowWindow
+from shedjoin.words import parse_duration
 
 TABLES = ("join", "left", "right", "streams", "output", "sink", "run", "spark")
 JOIN = (

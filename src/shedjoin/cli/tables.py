@@ -11,8 +11,8 @@ from shedjoin.errors import InputError, SpecError
 from shedjoin.multi import MultiJoinSpec
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import KEY, Join, Many
-from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_windows
 from shedjoin.spec import JoinSpec
+from shedjoin.words import parse_budget, parse_duration, parse_policy, parse_windows
 
 Made = TypeVar("Made")
 #: What `join_spec` reads.

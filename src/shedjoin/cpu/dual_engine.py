@@ -19,7 +19,7 @@ from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.running import Running
 from shedjoin.engine.state import SHED_RECORD
 from shedjoin.errors import InputError
-from shedjoin.predicates import store
+from shedjoin.predicates import bitmaps, store
 
 #: Tables and rings begin with this many places.
 LEAST = 64
@@ -63,6 +63,7 @@ class DualEngine(Running):
         extra = snapshot.decode(saved, engine._state, join.signature())
         _measure(engine._state)
         dual_audit.audit(engine._state)
+        bitmaps.renew(engine._state)
         engine._waiting, engine._numbers = dual_audit.read_waiting(extra.get("waiting"))
         return engine
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from shedjoin.batch import LATEST, STREAMS, Table
 from shedjoin.budget import Budget
 from shedjoin.cpu import adapt, audit, loop
 from shedjoin.cpu import state as cs
+from shedjoin.cpu.pace import Pace, Watch
 from shedjoin.cpu.plan import Plan
 from shedjoin.cpu.rows import Rows
 from shedjoin.engine import snapshot
@@ -21,12 +21,10 @@ from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.running import Running
 from shedjoin.engine.state import SHED_RECORD
 from shedjoin.errors import InputError, SpecError
-from shedjoin.predicates import store
+from shedjoin.predicates import bitmaps, store
 
 #: Results and shed records leave the kernel in pieces of about this many.
 CHUNK = 1 << 16
-#: With a deadline, a push is run in about this many parts, and r is looked at after each.
-PARTS = 16
 Clocks = Sequence[int | None]
 
 
@@ -54,15 +52,23 @@ class PredicateEngine(Running):
         extra = snapshot.decode(saved, engine._state, plan.signature())
         store.measure(engine._state)
         audit.audit(plan, engine._state)
-        engine._waiting, engine._places, engine._prio = audit.read_waiting(extra.get("waiting"), engine._state)
+        bitmaps.renew(engine._state)
+        engine._take_over(extra)
         engine.set_budget(plan.budget)
         return engine
 
     def snapshot(self) -> bytes:
         """The whole state between two pushes, with a version and a checksum."""
         self._check_idle()
-        waiting = audit.write_waiting(self._waiting, self._places, self._prio)
-        return snapshot.encode(self._state, self._plan.signature(), {"waiting": waiting})
+        return snapshot.encode(self._state, self._plan.signature(), self._extra())
+
+    def _extra(self) -> dict[str, Any]:
+        """What is kept beside the state, as plain data: the rows that wait."""
+        return {"waiting": audit.write_waiting(self._waiting, self._places, self._prio)}
+
+    def _take_over(self, extra: dict[str, Any]) -> None:
+        """What `_extra` gave."""
+        self._waiting, self._places, self._prio = audit.read_waiting(extra.get("waiting"), self._state)
 
     def push(
         self,
@@ -92,10 +98,13 @@ class PredicateEngine(Running):
             raise InputError("push takes either rows or tables for left and right, not both")
         return Output.joined(list(self.chunks(rows, limit=CHUNK, clocks=clocks, flush=flush)))
 
-    def chunks(self, rows: Rows, *, limit: int, clocks: Clocks | None = None, flush: bool = False) -> Iterator[Output]:
+    def chunks(
+        self, rows: Rows, *, limit: int, clocks: Clocks | None = None, flush: bool = False, pace: Pace | None = None
+    ) -> Iterator[Output]:
         """Like `push`, but what comes of the rows is given piece by piece, so that much output needs no more memory.
 
-        All pieces must be taken before the next push. `limit` is the most results in one.
+        All pieces must be taken before the next push. `limit` is the most results in one. `pace` says how r is adapted while the
+        push runs; by default the deadline is kept, if there is one.
         """
         if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
             raise SpecError(f"limit must be a whole number of at least 1, not {limit!r}")
@@ -103,11 +112,15 @@ class PredicateEngine(Running):
             raise InputError(f"push takes Rows, or tables as left= and right=, not {type(rows).__name__}")
         self._check_kinds(rows)
         self._check_idle()
-        return self._chunks(rows, int(limit), _checked_clocks(clocks), flush)
+        if pace is None and self._plan.deadline is not None and self._plan.selective is not None:
+            pace = Watch(self._plan.deadline, boost=self._plan.selective.boost)
+        return self._chunks(rows, int(limit), _checked_clocks(clocks), flush, pace)
 
-    def _chunks(self, rows: Rows, limit: int, clocks: tuple[int, int] | None, flush: bool) -> Iterator[Output]:
+    def _chunks(
+        self, rows: Rows, limit: int, clocks: tuple[int, int] | None, flush: bool, pace: Pace | None
+    ) -> Iterator[Output]:
         before = self._totals()
-        for pairs, shed, last in self._run(rows, flush, limit):
+        for pairs, shed, last in self._run(rows, flush, limit, pace):
             if last and clocks is not None:
                 loop.tell_clocks(self._how, self._state.for_kernel(), *clocks)
             if last:  # the last piece is given when all is done: nothing depends on its being taken
@@ -130,6 +143,9 @@ class PredicateEngine(Running):
             raise SpecError(f"budget must be a Budget in tuples or None, not {budget!r}")
         if (budget is None) != (self._plan.budget is None):
             raise SpecError("a join with a memory budget keeps one, and one without has none: make another join")
+        self._set_caps(budget)
+
+    def _set_caps(self, budget: Budget | None) -> None:
         self._how = self._plan.settings(budget, **self._watch)
         caps = self._plan.caps(budget)
         self._state["caps"][: len(caps)] = caps
@@ -214,6 +230,10 @@ class PredicateEngine(Running):
         """Units of work that the virtual CPU has done."""
         return float(self._state["worked"])
 
+    def forget_peaks(self) -> None:
+        """From now on, peaks are those since here."""
+        self._state["peak_tuples"] = sum(self.residents)
+
     def live(self, stream: int) -> NDArray[np.int64]:
         """The row numbers of what is stored of a stream, in ascending order."""
         members = self._state.arrays["members"][stream, : self.residents[stream]]
@@ -270,25 +290,26 @@ class PredicateEngine(Running):
         loop.requeue(io.for_kernel(), waiting)
         return io, rows
 
-    def _run(self, rows: Rows, flush: bool, limit: int) -> Iterator[tuple[list[Any], list[NDArray[Any]], bool]]:
+    def _run(
+        self, rows: Rows, flush: bool, limit: int, pace: Pace | None
+    ) -> Iterator[tuple[list[Any], list[NDArray[Any]], bool]]:
         """Pairs and shed records as they come, and whether these are the last."""
         io, rows = self._traffic(rows, limit)
         self._busy = True  # from here on rows are on their way
         io["flush"] = int(flush)
-        watch = _Watch(self, len(rows)) if self._plan.deadline is not None else None
-        if watch is not None:
-            io["until"] = watch.rows
+        if pace is not None:
+            io["until"] = pace.begin(len(rows))
         shed: list[NDArray[Any]] = []
         need = -1
         while need != loop.DONE:
             need = loop.advance(self._how, self._state.for_kernel(), io.for_kernel())
             pairs: list[Any] = []
             self._serve(need, io, pairs, shed)
-            if need == loop.PAUSE and watch is not None:
-                watch.look()
+            if need == loop.PAUSE and pace is not None:
+                self.set_fraction(pace.look(self.fraction))
             if need == loop.DONE:
-                if watch is not None:
-                    watch.finish()
+                if pace is not None:
+                    self.set_fraction(pace.finish(self.fraction))
                 self._keep_waiting(io, rows, io)
             if pairs:
                 yield pairs[0], shed, need == loop.DONE
@@ -303,9 +324,12 @@ class PredicateEngine(Running):
             if count or need == loop.DONE:
                 pairs.append([io.arrays[name][:count].copy() for name in cs.OUT])
             io["pairs"] = 0
-            if need == loop.NEED_PAIRS and io["out_left_room"] < io["wanted"]:
-                io.hold(**_pair_buffers(int(io["wanted"])))
-                io.resize(**dict.fromkeys(cs.OUT, int(io["wanted"])))
+            if need == loop.NEED_PAIRS:
+                # A row may meet a whole window. With room for a chunk beyond that, not every row need be served here.
+                size = int(io["wanted"]) + CHUNK
+                if io["out_left_room"] < size:
+                    io.hold(**_pair_buffers(size + int(io["wanted"])))
+                    io.resize(**dict.fromkeys(cs.OUT, size + int(io["wanted"])))
         if need in (loop.NEED_SHED, loop.DONE):
             shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(SHED_RECORD))
             io["shed"] = 0
@@ -318,39 +342,6 @@ class PredicateEngine(Running):
         columns = (io.arrays["row_seq"], io.arrays["row_number_in_stream"], queue.arrays["q_at"])
         self._places = np.stack([column[line] for column in columns])
         self._prio = queue.arrays["row_prio"][line]
-
-
-class _Watch:
-    """Holds a push to its deadline: r follows the time that is left for the rows that are left."""
-
-    def __init__(self, engine: PredicateEngine, rows: int) -> None:
-        self._engine = engine
-        self._left = rows
-        self.rows = max(1, -(-rows // PARTS))
-        assert engine._plan.deadline is not None
-        self._seconds = engine._plan.deadline
-        self._begin = self._last = time.perf_counter()
-
-    def look(self) -> None:
-        """After a part: what the rest would take at this pace, and what it may take."""
-        now = time.perf_counter()
-        took, self._last = now - self._last, now
-        self._left -= self.rows
-        allowed = self._seconds - (now - self._begin)
-        self._adapt(took * self._left / self.rows, allowed)
-
-    def finish(self) -> None:
-        """After the push: with time to spare, the next one may do more."""
-        self._adapt(time.perf_counter() - self._begin, self._seconds)
-
-    def _adapt(self, needed: float, allowed: float) -> None:
-        if needed <= 0.0 or self._engine._plan.selective is None:
-            return
-        boost = self._engine._plan.selective.boost
-        beta = max(allowed, 0.0) / needed
-        factor = beta if beta < 1.0 else min(boost, beta)
-        fraction = min(1.0, max(adapt.LEAST_FRACTION, factor * self._engine.fraction))
-        self._engine.set_fraction(fraction)
 
 
 def _pair_buffers(size: int) -> dict[str, NDArray[Any]]:

@@ -133,25 +133,30 @@ class PredicateJoin:
         if self.queue is not None and self.queue.integrated and self.budget.allocation != "variable":
             raise SpecError("Queue.integrated needs Budget(..., allocation='variable'): there is one order for all")
 
-    def build(self, seed: int = 0, *, warmup: int | None = None, emit: bool = True) -> PredicateEngine:
+    def build(
+        self, seed: int = 0, *, warmup: int | None = None, emit: bool = True, part: tuple[int, int] = (0, 1)
+    ) -> PredicateEngine:
         """A new engine. The same join, seed and input give the same output (without a deadline).
 
         `warmup`: results before this time are neither given nor counted as matches. `emit=False` counts without giving pairs.
+        `part=(k, n)`: the k-th of n engines that split the join between them (SplitJoin). Each is pushed all rows, in the same
+        order; each row is stored in one engine and probes all, so that together they give every pair once.
         """
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
             raise SpecError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
-        return PredicateEngine(self.plan(), seed, warmup=cs.NEVER if warmup is None else warmup, emit=emit)
+        return PredicateEngine(self.plan(part), seed, warmup=cs.NEVER if warmup is None else warmup, emit=emit)
 
-    def resume(self, snapshot: bytes) -> PredicateEngine:
+    def resume(self, snapshot: bytes, *, part: tuple[int, int] = (0, 1)) -> PredicateEngine:
         """Go on from `engine.snapshot()`. The budget may be another one; everything else must be as it was."""
-        return PredicateEngine.resume(self.plan(), snapshot)
+        return PredicateEngine.resume(self.plan(part), snapshot)
 
     def with_budget(self, budget: Budget | None) -> PredicateJoin:
         """The same join within another memory budget."""
         return replace(self, budget=budget, policy=self.policy if budget is not None else None)
 
-    def plan(self) -> Plan:
+    def plan(self, part: tuple[int, int] = (0, 1)) -> Plan:
         """The plain settings the engine runs by."""
+        _check_part(part)
         windows = self.window if isinstance(self.window, tuple) else (self.window, self.window)
         victim, priority = POLICIES[type(self.policy)] if self.policy is not None else (cs.NO_ONE, cs.BY_IMPORTANCE)
         if self.queue is not None and self.queue.integrated:
@@ -171,6 +176,7 @@ class PredicateJoin:
             lateness=self.lateness,
             max_skew=self.max_skew,
             deadline=self.cpu.seconds if isinstance(self.cpu, Deadline) else None,
+            part=part,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -210,6 +216,12 @@ class PredicateJoin:
         if data.get("policy") is not None:
             made["policy"] = _named("policy", {"name": data["policy"]}, {kind.name: kind for kind in POLICIES})
         return cls(**made)
+
+
+def _check_part(part: Any) -> None:
+    whole = isinstance(part, tuple) and len(part) == 2 and all(type(one) is int for one in part)
+    if not whole or not 0 <= part[0] < part[1]:
+        raise SpecError(f"part must be (which, of how many), such as (0, 2) and (1, 2), not {part!r}")
 
 
 _CPUS: dict[type, str] = {VirtualCpu: "virtual", Deadline: "deadline"}

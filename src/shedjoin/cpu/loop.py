@@ -177,6 +177,13 @@ def _give(how, st, io, stream, row, ts, importance, hits):
 
 
 @kernel
+def is_own(how, number_in_stream):
+    """Whether a row is stored and counted here. In a join that is split over several engines, each row is so in one of
+    them, and probes all."""
+    return number_in_stream % how["parts"] == how["part"]
+
+
+@kernel
 def process(how, st, io, row):
     """One row through the join: clocks, expiry, probe, store. Returns DONE, or what it needs, with nothing done yet."""
     if io["shed"] + 2 > io["out_shed_room"]:
@@ -190,10 +197,12 @@ def process(how, st, io, row):
         st["processed"] += 1
         if io["shed"] + 2 > io["out_shed_room"]:
             return NEED_SHED
+    own = is_own(how, number_in_stream)
     old = effective(how, st, stream)
     if old != NEVER and ts < old - how["lateness"]:
-        st["late"] += 1
-        _log(st, io, stream, number_in_stream, ts, LATE)
+        if own:
+            st["late"] += 1
+            _log(st, io, stream, number_in_stream, ts, LATE)
         return DONE
     items, weights, offsets = cs.row_items_of(io), cs.row_weights_of(io), cs.offsets_of(io)
     at, size = offsets[row], offsets[row + 1] - offsets[row]
@@ -202,16 +211,17 @@ def process(how, st, io, row):
         if how["emit"] and io["out_left_room"] - io["pairs"] < st["resident"][1 - stream]:
             io["wanted"] = st["resident"][1 - stream]
             return NEED_PAIRS
-        part = store.wanting(st, how["code"], how["bound"], how["index"], stream, number, items, at, size)
-        if part != store.ENOUGH:
-            io["part"], io["wanted"] = part, size + 1
-            return NEED_STORE
+        if own:
+            part = store.wanting(st, how["code"], how["bound"], how["index"], stream, number, items, at, size)
+            if part != store.ENOUGH:
+                io["part"], io["wanted"] = part, size + 1
+                return NEED_STORE
     st["taken"][stream] = number_in_stream + 1
     st["clock"][stream] = max(st["clock"][stream], ts)
     expire(how, st)
     st["worked"] += how["update_cost"]
     if null:
-        st["null"] += 1
+        st["null"] += own
         return DONE
     importance, kind = cs.row_importance_of(io)[row], cs.row_kind_of(io)[row]
     effort = io["effort"]
@@ -225,6 +235,8 @@ def process(how, st, io, row):
     st["looked_up"] += effort[1]
     st["worked"] += how["probe_cost"] + how["compare_cost"] * effort[0] + how["lookup_cost"] * effort[1]
     _give(how, st, io, stream, number_in_stream, ts, importance, hits)
+    if not own:
+        return DONE
     if ts < st["floor"][stream]:
         st["expired"] += 1  # over before it could be stored: no later row may meet it
         return DONE
@@ -258,7 +270,7 @@ def _drop(how, st, io, row):
 def _come(how, st, io, row):
     """A row comes in, whether or not it will be processed: counts, and what is to be adapted by now."""
     stream, ts = cs.stream_of(io)[row], cs.row_ts_of(io)[row]
-    st["rows"] += 1
+    st["rows"] += is_own(how, cs.row_number_in_stream_of(io)[row])
     st["arrived"][stream] += 1
     if how["basic"] > 0:
         adapt(how, st, ts)
@@ -309,7 +321,6 @@ def advance(settings, state, traffic):
     """Run rows until all have arrived (and, on a flush, are processed), or until something is needed."""
     how, st, io = settings[0], state[0], traffic[0]
     slow = how["capacity"] > 0.0
-    done = 0
     while True:
         arrives = io["at"] < io["end"]
         until = FOREVER
@@ -327,8 +338,9 @@ def advance(settings, state, traffic):
                 if slow:
                     begin = max(st["cpu_free"], float(cs.row_ts_of(io)[row]))
                     st["cpu_free"] = begin + (st["worked"] - before) / how["capacity"]
-                done += 1
-                if io["until"] > 0 and done == io["until"]:
+                io["since"] += 1
+                if io["since"] == io["until"]:
+                    io["since"] = 0
                     return PAUSE
         if not arrives:
             break

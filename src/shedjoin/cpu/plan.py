@@ -36,6 +36,7 @@ class Plan:
     lateness: int
     max_skew: int | None
     deadline: float | None
+    part: tuple[int, int] = (0, 1)
 
     def caps(self, budget: Budget | None) -> tuple[int, ...]:
         """The caps of a budget in tuples; empty without one."""
@@ -59,6 +60,8 @@ class Plan:
             size1=self.sizes[1],
             lateness=self.lateness,
             max_skew=-1 if self.max_skew is None else self.max_skew,
+            part=self.part[0],
+            parts=self.part[1],
             output_importance=IMPORTANCE[self.importance],
             warmup=warmup,
             emit=int(emit),
@@ -118,4 +121,5 @@ class Plan:
             "importance": self.importance,
             "lateness": self.lateness,
             "max_skew": self.max_skew,
+            "part": list(self.part),
         }

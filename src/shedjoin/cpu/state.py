@@ -29,6 +29,8 @@ _CODES = (
     "size1",
     "lateness",
     "max_skew",  # -1: none
+    "part",  # which tuples are stored here: those whose number in their stream, divided by `parts`, leaves this
+    "parts",
     "output_importance",
     "warmup",
     "emit",
@@ -161,7 +163,21 @@ OUT = {"out_left": "i8", "out_right": "i8", "out_worth": "f8"}
 IO_RECORD = np.dtype(
     [
         (name, "i8")
-        for name in ("at", "end", "first", "last", "flush", "pairs", "shed", "wanted", "part", "until", "who", "done")
+        for name in (
+            "at",
+            "end",
+            "first",
+            "last",
+            "flush",
+            "pairs",
+            "shed",
+            "wanted",
+            "part",
+            "until",
+            "since",
+            "who",
+            "done",
+        )
     ]
     + [("work", "f8"), ("effort", "i8", (2,))]
     + pointers(*(f"row_{name}" for name in ROWS), *QUEUE, "q_heap", *OUT, "out_shed")

@@ -39,6 +39,11 @@ class Handle(Unique):
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.record: NDArray[Any] = np.zeros(1, dtype)
         self.arrays: dict[str, NDArray[Any]] = {}
+        self.fleeting: frozenset[str] = frozenset()  # arrays that are made of the others: snapshots leave them out
+
+    def lasting(self) -> dict[str, NDArray[Any]]:
+        """The arrays that a snapshot is made of."""
+        return {name: array for name, array in self.arrays.items() if name not in self.fleeting}
 
     def hold(self, **arrays: NDArray[Any]) -> None:
         """Put arrays behind the handle, in place of those of the same name."""

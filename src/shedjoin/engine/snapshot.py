@@ -24,10 +24,11 @@ _PARTS = ("signature", "extra", "shapes")
 
 def encode(state: Handle, signature: dict[str, Any], extra: dict[str, Any]) -> bytes:
     """Bytes from which `decode` makes the same state."""
-    shapes = {name: list(array.shape) for name, array in state.arrays.items()}
+    lasting = state.lasting()
+    shapes = {name: list(array.shape) for name, array in lasting.items()}
     header = json.dumps({"signature": signature, "extra": extra, "shapes": shapes}).encode()
     parts = [_HEAD.pack(MAGIC, VERSION, len(header)), header, numbers(state.record).tobytes()]
-    parts += [array.tobytes() for array in state.arrays.values()]
+    parts += [array.tobytes() for array in lasting.values()]
     body = b"".join(parts)
     return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
@@ -57,7 +58,7 @@ def decode(snapshot: bytes, state: Handle, signature: dict[str, Any]) -> dict[st
                 f"the snapshot is of a join with another {name}: it has {theirs!r}, this join {mine!r}. "
                 "Only the budget and the numbers of the policy may change between a snapshot and its resumption."
             )
-    shapes = {name: _checked_shape(header["shapes"], name, array.ndim) for name, array in state.arrays.items()}
+    shapes = {name: _checked_shape(header["shapes"], name, array.ndim) for name, array in state.lasting().items()}
     needed = state.record.nbytes + sum(
         math.prod(shape) * state.arrays[name].dtype.itemsize for name, shape in shapes.items()
     )

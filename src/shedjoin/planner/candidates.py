@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shedjoin.errors import SpecError
 from shedjoin.estimators import History, InMemory, InWindow
 from shedjoin.policies import Dgl, DimpProb, KeepAll, Life, Policy, Prob, Prospect, Rand, Replay, Simp, SimpProb
+from shedjoin.words import parse_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,6 @@ def candidates(policies: Iterable[object] | None, objective: str) -> tuple[Candi
         return tuple(one for one in CANDIDATES if objective == "importance" or not one.weighs)
     if isinstance(policies, str | Policy) or not isinstance(policies, Iterable):
         raise SpecError(f"policies must be a list, such as ['prob', 'life'], not {policies!r}")
-    from shedjoin.spark.strings import parse_policy  # late: not everyone who imports shedjoin plans
 
     made: dict[str, Candidate] = {}
     for place, one in enumerate(policies):

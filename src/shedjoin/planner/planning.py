@@ -20,6 +20,7 @@ from shedjoin.planner.stretch import stretch_of
 from shedjoin.planner.words import in_words
 from shedjoin.planner.work import Bench, Exact, Here, Runner, Trial
 from shedjoin.spec import JoinSpec, check_seed
+from shedjoin.words import parse_window
 
 
 def plan(
@@ -92,7 +93,6 @@ def plan(
     >>> made.recommendation.share >= 0.5
     True
     """
-    from shedjoin.spark.strings import parse_window  # late: not everyone who imports shedjoin plans
 
     begin = time.monotonic()
     _check(target, objective, allocations, within, time_limit)

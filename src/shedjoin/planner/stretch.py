@@ -11,6 +11,7 @@ from shedjoin.batch import STREAMS, Batch, Table
 from shedjoin.errors import InputError, SpecError
 from shedjoin.spec import JoinSpec
 from shedjoin.window import RowWindow, TimeWindow, Window
+from shedjoin.words import parse_window
 
 #: The spread of a plan is taken over so many blocks of time, where the stretch has so many windows.
 BLOCKS = 8
@@ -81,7 +82,6 @@ def _in_order(batch: Batch) -> Batch:
 
 def _latest(batch: Batch, sample: object) -> Batch:
     """The last so many rows of both streams together, or all of the last stretch of time; whole instants."""
-    from shedjoin.spark.strings import parse_window  # late: not everyone who imports shedjoin plans
 
     window = (
         sample if isinstance(sample, int) and not isinstance(sample, bool) else parse_window(sample, argument="sample")

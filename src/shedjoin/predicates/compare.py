@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.predicates.codes import (
     BAND,
     GREATER,
     GREATER_EQUAL,
+    INNER,
     LESS,
     LESS_EQUAL,
     OVERLAP,
@@ -30,6 +33,39 @@ def numbers_hold(code, bound, left, right):
     if code == GREATER_EQUAL:
         return left >= other
     return left != other
+
+
+@kernel
+def signature(items, at, size):
+    """A bit for each item of a set, by its hash."""
+    bits = np.uint64(0)
+    for k in range(at, at + size):
+        place = (np.uint64(np.int64(items[k])) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58)
+        bits |= np.uint64(1) << place
+    return bits
+
+
+@inlined
+def ones(bits):
+    """How many bits are set; compilers know this for what it is."""
+    x = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@inlined
+def may_hold(code, need, mine, other, mine_is_left):
+    """Whether two sets with these signatures may fulfil a predicate; `need`: so many common bits are needed at least."""
+    if code == OVERLAP:
+        return ones(mine & other) >= need
+    if code == INNER:
+        return (mine & other) != np.uint64(0)
+    if code == SAME:
+        return mine == other
+    if mine_is_left == (code == SUBSET):
+        return (mine & other) == mine
+    return (mine & other) == other
 
 
 @kernel

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.predicates import lists
+from shedjoin.predicates import bitmaps, lists
 from shedjoin.predicates import state as mem
 from shedjoin.predicates.codes import BAND, FIRST_OF_SETS, INNER, LISTS, OVERLAP, SAME, SUBSET
-from shedjoin.predicates.compare import inner_product, numbers_hold, sets_hold
+from shedjoin.predicates.compare import inner_product, may_hold, numbers_hold, ones, sets_hold, signature
 from shedjoin.predicates.state import EMPTIES, NO_LIST, NOBODY
 
 #: Before every arrival, and after every one of the same time.
@@ -51,10 +51,13 @@ def _scan(st, code, bound, stream, a, b, number, items, weights, at, size, n):
                     n += 1
         return n
     others, other_weights = mem.items_of(st), mem.weights_of(st)
-    item_at, item_len = mem.item_at_of(st), mem.item_len_of(st)
+    item_at, item_len, signs = mem.item_at_of(st), mem.item_len_of(st), mem.sign_of(st)
+    mine = signature(items, at, size)
+    # Items of this row that share a bit may all be common where one bit is.
+    need = np.int64(bound) - (size - ones(mine))
     for p in range(a, b):
         slot = slots[p]
-        if slot != NOBODY:
+        if slot != NOBODY and may_hold(code, need, mine, signs[slot], row_is_left):
             if code == INNER:
                 holds = (
                     inner_product(items, weights, at, size, others, other_weights, item_at[slot], item_len[slot])
@@ -148,6 +151,68 @@ def _count(st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, siz
 
 
 @kernel
+def _add_up(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, rows, frequent):
+    """Count common items of all tuples at once: bitmaps where items have them, lists where not."""
+    slots, planes = mem.entry_slot_of(st), mem.planes_of(st)
+    words = planes.size // bitmaps.PLANES
+    used = 3
+    while size >> used:
+        planes[used * words : (used + 1) * words] = 0
+        used += 1
+    bitmaps.add_up(st, rows)
+    for k in range(at, at + size):
+        which = lists.find(st, stream, items[k])
+        if which != NO_LIST and not (frequent >> np.uint64(min(k - at, 63))) & np.uint64(1):
+            for p in range(lists.lower(st, which, lo_ts, lo_seq), lists.lower(st, which, hi_ts, hi_seq)):
+                bitmaps.add_one(st, np.int64(slots[p]))
+    return _read_off(st, np.int64(bound), stream, lo_ts, lo_seq, hi_ts, hi_seq, words, used, n)
+
+
+@kernel
+def _read_off(st, need, stream, lo_ts, lo_seq, hi_ts, hi_seq, words, used, n):
+    """The tuples that were counted often enough, and lie between the two times."""
+    planes, hits, times, seqs = mem.planes_of(st), mem.hit_of(st), mem.ts_of(st), mem.seq_of(st)
+    for w in range(words):
+        found = bitmaps.enough(planes, words, w, used, need)
+        while found != 0:
+            lowest = found & (~found + np.uint64(1))
+            found ^= lowest
+            slot = ((w * 64 + ones(lowest - np.uint64(1))) << 1) + stream
+            ts, seq = times[slot], seqs[slot]
+            after = ts > lo_ts or (ts == lo_ts and seq >= lo_seq)
+            if after and (ts < hi_ts or (ts == hi_ts and seq < hi_seq)) and slot > 1:
+                hits[n] = slot
+                n += 1
+    return n
+
+
+@kernel
+def _overlap(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, effort):
+    """Count along lists, or by bitmaps where lists are long and the whole of them is wanted."""
+    words = mem.planes_of(st).size // bitmaps.PLANES
+    rows, taken, frequent = (0, 0, 0, 0, 0, 0, 0), 0, np.uint64(0)
+    by_bits = by_lists = 0
+    for k in range(at, at + size):
+        which = lists.find(st, stream, items[k])
+        if which == NO_LIST:
+            continue
+        lists.trim(st, which, st["floor"][stream])
+        length = max(lists.lower(st, which, hi_ts, hi_seq) - lists.lower(st, which, lo_ts, lo_seq), 0)
+        if taken < bitmaps.TOGETHER and k - at < 63 and 2 * length > words and bitmaps.frequent(st, which):
+            rows = (mem.bitmap_of(st)[which], rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
+            frequent |= np.uint64(1) << np.uint64(k - at)
+            taken += 1
+            by_bits += length
+        else:
+            by_lists += length
+    if by_bits <= 2 * words + by_lists:
+        return _count(st, OVERLAP, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, effort)
+    effort[0] += by_bits + by_lists  # as many entries as lists would have shown
+    effort[1] += size
+    return _add_up(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, rows, frequent)
+
+
+@kernel
 def _multiply(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, weights, at, size, n, effort):
     """Sum products along the row's lists, then look at each tuple once. Weights may be negative: nothing is decided early."""
     slots, hits, counts, sums = mem.entry_slot_of(st), mem.hit_of(st), mem.count_of(st), mem.acc_of(st)
@@ -204,7 +269,9 @@ def search(st, code, bound, index, stream, lo_ts, lo_seq, hi_ts, hi_seq, number,
             if high - low < MOST_BUCKETS:
                 return _band(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, number, low, high, n, effort)
         elif code == OVERLAP and size <= MOST_COUNTED:
-            return _count(st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, effort)
+            if st["resident"][stream] < bitmaps.LEAST_TUPLES:
+                return _count(st, code, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, effort)
+            return _overlap(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, at, size, n, effort)
         elif code == INNER:
             return _multiply(st, bound, stream, lo_ts, lo_seq, hi_ts, hi_seq, items, weights, at, size, n, effort)
         elif code >= FIRST_OF_SETS and (code == SAME or size <= MOST_COUNTED):

@@ -12,6 +12,7 @@ import numpy as np
 
 from shedjoin.engine.handle import by_stream, flat, pointers
 
+STREAMS = 2
 #: Lists that every store has.
 FIXED_LISTS = 4
 EMPTIES = 2
@@ -29,6 +30,7 @@ POOL = {
     "number": "f8",
     "item_at": "i8",
     "item_len": "i8",
+    "sign": "u8",  # a bit for each item, by its hash: what has no bit in common has no item in common
     "prio": "f8",
     "heap_at": "i8",  # its place in the heap of its group
     "place": "i8",  # its place among the members of its stream; -1: not stored
@@ -43,6 +45,8 @@ TABLE = {"t_item": "i8", "t_tag": "i1"}  # tag 0: nobody; 1, 2: an item of strea
 ENTRIES = {"e_ts": "i8", "e_seq": "i8", "e_slot": "i4"}
 BY_STREAM = {"members": "i8", "heap": "i8", "free": "i8"}
 ARRAYS = {**POOL, **COUNTS, **ITEMS, **LISTS, **TABLE, **ENTRIES, **BY_STREAM}
+#: Made of the others, so no part of a snapshot: see `bitmaps`.
+BITS = {"bits": "u8", "planes": "u8", "l_bits": "i8", "bits_used": "i8"}
 
 _NUMBERS = ("item_top", "item_live", "entry_top", "table_used", "dead")
 STORE_FIELDS = (
@@ -52,7 +56,7 @@ STORE_FIELDS = (
         ("free_count", "i8", (2,)),
         ("floor", "i8", (2,)),
     ]  # times below the floor of a stream are over
-    + pointers(*ARRAYS)
+    + pointers(*ARRAYS, *BITS)
 )
 STORE_RECORD = np.dtype(STORE_FIELDS)
 
@@ -65,6 +69,7 @@ importance_of = flat("importance", "f8")
 number_of = flat("number", "f8")
 item_at_of = flat("item_at", "i8")
 item_len_of = flat("item_len", "i8")
+sign_of = flat("sign", "u8")
 prio_of = flat("prio", "f8")
 heap_at_of = flat("heap_at", "i8")
 place_of = flat("place", "i8")
@@ -85,3 +90,7 @@ entry_seq_of = flat("e_seq", "i8")
 entry_slot_of = flat("e_slot", "i4")
 members_of = by_stream("members", "i8")
 heaps_of = by_stream("heap", "i8")
+bits_of = flat("bits", "u8")
+planes_of = flat("planes", "u8")
+bitmap_of = flat("l_bits", "i8")
+bits_used_of = flat("bits_used", "i8")

@@ -8,9 +8,10 @@ import numpy as np
 
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.jit import entry, kernel
-from shedjoin.predicates import lists
+from shedjoin.predicates import bitmaps, lists
 from shedjoin.predicates import state as mem
 from shedjoin.predicates.codes import BAND, FIRST_OF_SETS, LISTS
+from shedjoin.predicates.compare import signature
 from shedjoin.predicates.search import bucket
 from shedjoin.predicates.state import COUNTS, EMPTIES, ENTRIES, FIXED_LISTS, ITEMS, NOBODY, POOL, TABLE
 
@@ -61,6 +62,7 @@ def put(st, code, bound, index, stream, ts, seq, row, kind, importance, number, 
     top = st["item_top"]
     mem.item_at_of(st)[slot] = top
     mem.item_len_of(st)[slot] = size
+    mem.sign_of(st)[slot] = signature(items, at, size)
     kept, kept_weights = mem.items_of(st), mem.weights_of(st)
     for k in range(size):
         kept[top + k] = items[at + k]
@@ -85,12 +87,15 @@ def put(st, code, bound, index, stream, ts, seq, row, kind, importance, number, 
             which = lists.find_or_make(st, stream, items[k])
             lists.trim(st, which, floor)
             lists.add(st, which, ts, seq, slot)
+            bitmaps.mark(st, which, slot)
     return slot
 
 
 @kernel
 def release(st, stream, slot):
     """Give a tuple's place back. Its entries are over, or struck out."""
+    if mem.bits_used_of(st)[0] > 1:
+        bitmaps.clear(st, stream, slot)
     members, place = mem.members_of(st), mem.place_of(st)
     last = st["resident"][stream] - 1
     moved = members[stream, last]
@@ -215,6 +220,8 @@ def allocate(st: Handle, never: int) -> None:
     st.arrays["place"][:] = -1
     _add_free(st, STREAMS, LEAST)
     st["floor"] = never
+    st.fleeting = frozenset(mem.BITS)
+    bitmaps.renew(st)
     measure(st)
 
 
@@ -251,6 +258,7 @@ def _grow_pool(st: Handle) -> None:
     st.hold(**{name: np.zeros(new // 2, kind) for name, kind in COUNTS.items()})
     st.arrays["place"][old:] = -1
     _add_free(st, old, new)
+    bitmaps.renew(st)
 
 
 def _add_free(st: Handle, start: int, stop: int) -> None:
@@ -276,3 +284,4 @@ def _repack(st: Handle, wanted: int) -> None:
     repack_lists(st.for_kernel(), new.for_kernel())
     st.hold(**new.arrays)
     st["entry_top"], st["table_used"], st["dead"] = new["entry_top"], new["table_used"], 0
+    bitmaps.renew(st)

@@ -152,7 +152,11 @@ class Packing:
 
 def pack(batches: Iterator[pa.RecordBatch], how: Packing, task: int) -> Iterator[pa.RecordBatch]:
     """What a task has of one stream, as blobs by shard."""
-    packer = _Packer(how, task)
+    yield from pack_by(Packer(how, task), batches)
+
+
+def pack_by(packer: Packer, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same, with the task's packer."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -169,7 +173,9 @@ def pack(batches: Iterator[pa.RecordBatch], how: Packing, task: int) -> Iterator
     yield packer.farewell()
 
 
-class _Packer:
+class Packer:
+    """What one task sends."""
+
     def __init__(self, how: Packing, task: int) -> None:
         self.how = how
         self.task = task

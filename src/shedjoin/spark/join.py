@@ -14,23 +14,27 @@ from shedjoin.engine.nway.state import MOST
 from shedjoin.errors import SpecError
 from shedjoin.multi import MultiJoinSpec
 from shedjoin.policies import Policy, Prob, Replay
+from shedjoin.predicates import Predicate
 from shedjoin.spark import keys as columns
 from shedjoin.spark.cache import check_option, forget_at_exit
 from shedjoin.spark.exchange import GIVEN, GIVEN_ARROW, PACKED, RESULT, Packing, inputs_of, shard_labels
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted, sides_of
 from shedjoin.spark.many import KEY as HASH
 from shedjoin.spark.many import Join, Many
-from shedjoin.spark.operator import Job, Message, Shard
+from shedjoin.spark.metrics import metric_ddl
+from shedjoin.spark.operator import Job, Message
 from shedjoin.spark.payload import column_name
 from shedjoin.spark.shares import SHARES, least_of
-from shedjoin.spark.strings import parse_budget, parse_duration, parse_policy, parse_windows
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
+from shedjoin.words import parse_budget, parse_duration, parse_policy, parse_windows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from shedjoin.spark.predicate_shard import PredicateJob
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -42,11 +46,12 @@ def shed_join(
     left: DataFrame,
     right: DataFrame,
     *more: DataFrame,
-    on: str | tuple[str, ...] | list[str | tuple[str, ...]],
+    on: str | tuple[str, ...] | list[str | tuple[str, ...]] | None = None,
+    predicate: Predicate | dict[str, Any] | None = None,
     time: str | tuple[str, ...],
     window: Any,
     budget: Any = None,
-    policy: str | dict[str, Any] | Policy = "prob",
+    policy: str | dict[str, Any] | Policy | None = None,
     importance: str | tuple[str | None, ...] | None = None,
     allocation: str = "fixed",
     lateness: Any = 0,
@@ -58,6 +63,7 @@ def shed_join(
     seed: int = 0,
     shares: str = "adaptive",
     cache: str | bool | None = None,
+    deadline: Any = None,
     names: tuple[str, ...] | None = None,
 ) -> DataFrame:
     """Join DataFrames on keys and time within a memory budget. Streaming in, streaming out; batch in, batch out.
@@ -69,6 +75,8 @@ def shed_join(
         streams take one value a stream.
     on
         The key: a column name, a pair (left name, right name), or a list of these. Null keys match nothing.
+    predicate
+        Instead of a key: `Overlap("tags", at_least=2)` and its like. Each row is then stored in one shard and compared in all.
     time
         The event time: a column name, or a pair (left, right). Timestamps, or whole numbers in a unit of your own.
     window
@@ -79,7 +87,8 @@ def shed_join(
         How much may be stored in all shards together: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: no limit,
         and the join is exact.
     policy
-        Who stays when memory is short: a name, a table of settings, or a policy.
+        Who stays when memory is short: a name, a table of settings, or a policy. Default: "prob"; of a join on a predicate, or
+        with a deadline, "simp_prob".
     importance
         A column of positive numbers that says how much a row matters: a name, or a pair (left, right) in which None means
         that all rows matter alike.
@@ -106,6 +115,9 @@ def shed_join(
         "equal" gives all the same. May change while a checkpoint lives.
     cache
         Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the default.
+    deadline
+        How long a micro-batch may take: "2 seconds", a timedelta, or a number of seconds. When the rows are too many for that,
+        each is compared with the most profitable part of the window only. May change while a checkpoint lives.
     names
         What three and more streams are called in `select`, the shed log, metrics and the archive; default: s0, s1, s2, ... (Two
         are left and right.)
@@ -115,6 +127,8 @@ def shed_join(
         right,
         *more,
         on=on,
+        predicate=predicate,
+        deadline=deadline,
         time=time,
         window=window,
         budget=budget,
@@ -182,6 +196,14 @@ class JoinPlan:
     @property
     def streaming(self) -> bool:
         return bool(self.sides[0].isStreaming)
+
+    @property
+    def metrics(self) -> str:
+        """The columns of its metric rows."""
+        return metric_ddl(self.names)
+
+    def check_archive(self, archive: bool) -> None:
+        """Refuse an archive that could not be made use of."""
 
     def needed(self, side: int) -> list[str]:
         """The columns of a side that results are made of: those asked for, and the keys, which are compared once more."""
@@ -286,11 +308,12 @@ class JoinPlan:
 
 def plan_join(
     *frames: DataFrame,
-    on: Any,
+    on: Any = None,
+    predicate: Any = None,
     time: Any,
     window: Any,
     budget: Any = None,
-    policy: Any = "prob",
+    policy: Any = None,
     importance: Any = None,
     allocation: str = "fixed",
     lateness: Any = 0,
@@ -303,8 +326,17 @@ def plan_join(
     shares: str = "adaptive",
     cache: str | bool | None = None,
     names: Any = None,
+    deadline: Any = None,
+    unkeyed: bool = False,
 ) -> JoinPlan:
-    """Check the arguments of `shed_join` and plan the join."""
+    """Check the arguments of `shed_join` and plan the join. `unkeyed`: what is joined on is looked at elsewhere."""
+    if predicate is not None or deadline is not None:
+        from shedjoin.spark.predicate_join import plan_predicate
+
+        told = {name: value for name, value in locals().items() if name not in ("unkeyed", "plan_predicate", "frames")}
+        return plan_predicate(*frames, **told)
+    if on is None and not unkeyed:
+        raise SpecError("on must name the key columns, or predicate say when two rows join: neither is given")
     sides = _names(names, len(frames))
     _check_frames(frames, sides)
     check_seed(seed)
@@ -312,7 +344,7 @@ def plan_join(
     if shares not in SHARES:
         raise SpecError(f"shares must be one of {', '.join(SHARES)}, not {shares!r}")
     spark = frames[0].sparkSession
-    found = Keys.of(on, *frames, sides=sides)
+    found = Keys(()) if unkeyed else Keys.of(on, *frames, sides=sides)
     times = sides_of("time", time, sides)
     kind = columns.time_kind(frames, times, sides)
     weights = sides_of("importance", importance, sides)
@@ -478,12 +510,12 @@ def _unpack_worker() -> Any:
     return work
 
 
-def _batch_worker(job: Job) -> Any:
+def _batch_worker(job: Job | PredicateJob) -> Any:
     import pyarrow as pa
 
     def work(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shard = job.labels.index(key[0].as_py())
-        for kind, blob in Shard(job, shard).run(_messages(batches)):
+        for kind, blob in job.shard(shard).run(_messages(batches)):
             yield pa.RecordBatch.from_arrays(
                 [pa.array([value], field.type) for value, field in zip((kind, shard, blob), GIVEN_ARROW, strict=True)],
                 schema=GIVEN_ARROW,

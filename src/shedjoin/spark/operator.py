@@ -110,6 +110,9 @@ class Job:
     def seed_of(self, shard: int) -> int:
         return (self.seed + shard) % 2**64
 
+    def shard(self, number: int, store: Store | None = None) -> Shard:
+        return Shard(self, number, store)
+
     def live_of(self, shard: int, spec: Join) -> Recall | None:
         """A new estimate of recall, if it is to be told: of a join with a budget."""
         if METRIC not in self.kinds or spec.budget is None:

@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from shedjoin.spark.operator import Job, Message, Shard
+from shedjoin.spark.operator import Job, Message
+from shedjoin.spark.predicate_shard import PredicateJob
 
 
 class SparkStore:
@@ -39,7 +40,7 @@ class SparkStore:
 class ShardProcessor(StatefulProcessor):
     """Each grouping key is the label of a shard; each input row a message to it."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job | PredicateJob) -> None:
         self._job = job
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -59,7 +60,7 @@ class ShardProcessor(StatefulProcessor):
                 ["stream", "task", "part", "rows", "newest", "blob"]
             ].itertuples(index=False)
         )
-        for kind, blob in Shard(self._job, shard, self._store).run(messages):
+        for kind, blob in self._job.shard(shard, self._store).run(messages):
             yield pd.DataFrame({"kind": [kind], "shard": [shard], "blob": [blob]})
 
     def close(self) -> None:

@@ -16,7 +16,6 @@ from shedjoin.spark.archive import shed_ddl
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import JoinPlan, Layout, is_connect, plan_join, results_of, rows_of
-from shedjoin.spark.metrics import metric_ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,6 +85,7 @@ def start(
     plan = plan_join(left, right, *more, **join)
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
+    plan.check_archive(archive)
     if before is not None and before["archive"] != archive:
         raise SpecError(
             f"archive was {before['archive']} when {folder} was begun and is {archive} now: an archive is whole or none, so "
@@ -153,6 +153,7 @@ class _Outputs:
     layout: Layout
     names: tuple[str, ...]
     archived: tuple[StructType, ...] | None
+    metrics: str
 
     @classmethod
     def of(cls, plan: JoinPlan, folder: str, archive: bool) -> _Outputs:
@@ -166,7 +167,7 @@ class _Outputs:
             return made
 
         schemas = tuple(nullable(side.schema) for side in plan.sides)
-        return cls(folder, plan.layout(), plan.names, schemas if archive else None)
+        return cls(folder, plan.layout(), plan.names, schemas if archive else None, plan.metrics)
 
 
 def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
@@ -189,7 +190,7 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
                 if kind in kinds:
                     _overwrite(rows_of(blobs, kind, schema), f"{outputs.folder}/archive/{name}", number, BATCH)
             if METRIC in kinds:
-                told = rows_of(blobs, METRIC, metric_ddl(outputs.names)).drop("batch")
+                told = rows_of(blobs, METRIC, outputs.metrics).drop("batch")
                 _overwrite(told, f"{outputs.folder}/metrics", number, "batch")
         finally:
             blobs.unpersist()

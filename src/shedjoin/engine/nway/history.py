@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.engine.jit import entry, inlined
 
+Integers = NDArray[np.int64]
+Numbers = NDArray[np.float64]
 MIN, MAX, SUM, PRODUCT = (IMPORTANCE[name] for name in ("min", "max", "sum", "product"))
 
 
@@ -43,7 +48,20 @@ def _worth(code, count, worth):
 
 
 @entry
-def complete(bounds, fresh, stream, ts, importance, order, lengths, code, count, worth, found, value):
+def complete(
+    bounds: Integers,
+    fresh: Integers,
+    stream: Integers,
+    ts: Integers,
+    importance: Numbers,
+    order: Integers,
+    lengths: Integers,
+    code: int,
+    count: Numbers,
+    worth: Numbers,
+    found: Numbers,
+    value: Numbers,
+) -> None:
     """For each new row the results of which it is the last to come, and their summed importance.
 
     Rows of key k are those from bounds[k] up to bounds[k + 1], in the order in which they came; new from fresh[k] on. `order` has

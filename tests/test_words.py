@@ -10,29 +10,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shedjoin as sj
+from shedjoin import words
 from shedjoin.policies import POLICIES
-from shedjoin.spark import strings
 
 BELOW = 2**50 - 1
 
 
 @given(st.integers(0, BELOW))
 def test_durations_round_trip(microseconds: int) -> None:
-    text = strings.format_duration(microseconds)
-    assert strings.parse_duration(text, argument="x") == microseconds
-    assert strings.parse_duration(timedelta(microseconds=microseconds), argument="x") == microseconds
-    assert strings.parse_duration(microseconds, argument="x") == microseconds
+    text = words.format_duration(microseconds)
+    assert words.parse_duration(text, argument="x") == microseconds
+    assert words.parse_duration(timedelta(microseconds=microseconds), argument="x") == microseconds
+    assert words.parse_duration(microseconds, argument="x") == microseconds
 
 
-PLURALS = st.sampled_from([*strings.UNITS, *(f"{unit}s" for unit in strings.UNITS)])
+PLURALS = st.sampled_from([*words.UNITS, *(f"{unit}s" for unit in words.UNITS)])
 
 
 @given(st.lists(st.tuples(st.integers(0, 99), PLURALS), min_size=1, max_size=4), st.sampled_from((" ", "  ", ", ")))
 def test_durations_add_up(parts: list[tuple[int, str]], between: str) -> None:
     text = between.join(f"{amount} {unit}" for amount, unit in parts)
-    assert strings.parse_duration(text.upper(), argument="x") == strings.parse_duration(text, argument="x")
-    assert strings.parse_duration(text, argument="x") == sum(
-        amount * strings.UNITS[unit.removesuffix("s")] for amount, unit in parts
+    assert words.parse_duration(text.upper(), argument="x") == words.parse_duration(text, argument="x")
+    assert words.parse_duration(text, argument="x") == sum(
+        amount * words.UNITS[unit.removesuffix("s")] for amount, unit in parts
     )
 
 
@@ -55,11 +55,11 @@ def test_durations_add_up(parts: list[tuple[int, str]], between: str) -> None:
     ],
 )
 def test_durations_as_people_write_them(text: str, microseconds: int) -> None:
-    assert strings.parse_duration(text, argument="x") == microseconds
+    assert words.parse_duration(text, argument="x") == microseconds
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "sentence"),
     [
         ("", "lateness must be a duration such as '10 minutes'"),
         ("   ", "must be a duration"),
@@ -79,10 +79,10 @@ def test_durations_as_people_write_them(text: str, microseconds: int) -> None:
         (None, "not None"),
     ],
 )
-def test_bad_durations_get_one_sentence(value: Any, words: str) -> None:
+def test_bad_durations_get_one_sentence(value: Any, sentence: str) -> None:
     with pytest.raises(sj.SpecError) as problem:
-        strings.parse_duration(value, argument="lateness")
-    assert words in str(problem.value)
+        words.parse_duration(value, argument="lateness")
+    assert sentence in str(problem.value)
     assert str(problem.value).startswith("lateness ")
     assert "\n" not in str(problem.value)
 
@@ -92,10 +92,10 @@ BUDGETS = st.builds(sj.Budget, tuples=st.integers(1, 2**30 - 1)) | st.builds(sj.
 
 @given(BUDGETS, st.sampled_from(("fixed", "variable")))
 def test_budgets_round_trip(budget: sj.Budget, allocation: str) -> None:
-    made = strings.parse_budget(strings.format_budget(budget), allocation=allocation)
+    made = words.parse_budget(words.format_budget(budget), allocation=allocation)
     assert made == sj.Budget(tuples=budget.tuples, bytes=budget.bytes, allocation=allocation)
-    assert strings.parse_budget(budget) is budget
-    assert strings.parse_budget({budget.unit: budget.total}) == budget
+    assert words.parse_budget(budget) is budget
+    assert words.parse_budget({budget.unit: budget.total}) == budget
 
 
 @pytest.mark.parametrize(
@@ -115,20 +115,20 @@ def test_budgets_round_trip(budget: sj.Budget, allocation: str) -> None:
     ],
 )
 def test_budgets_as_people_write_them(text: str, budget: sj.Budget) -> None:
-    assert strings.parse_budget(text) == budget
+    assert words.parse_budget(text) == budget
 
 
 def test_what_is_said_beside_a_budget_counts() -> None:
-    assert strings.parse_budget(None, allocation="variable") is None
-    assert strings.parse_budget("9 tuples", shares=[2, 1]) == sj.Budget(tuples=9, shares=(2, 1))
-    assert strings.parse_budget(sj.Budget(tuples=9), allocation="variable") == sj.Budget(9, allocation="variable")
-    assert strings.parse_budget({"tuples": 9, "shares": [2, 1]}) == sj.Budget(tuples=9, shares=(2, 1))
+    assert words.parse_budget(None, allocation="variable") is None
+    assert words.parse_budget("9 tuples", shares=[2, 1]) == sj.Budget(tuples=9, shares=(2, 1))
+    assert words.parse_budget(sj.Budget(tuples=9), allocation="variable") == sj.Budget(9, allocation="variable")
+    assert words.parse_budget({"tuples": 9, "shares": [2, 1]}) == sj.Budget(tuples=9, shares=(2, 1))
     with pytest.raises(sj.SpecError, match="say one"):
-        strings.parse_budget(sj.Budget(9, allocation="variable"), allocation="fixed")
+        words.parse_budget(sj.Budget(9, allocation="variable"), allocation="fixed")
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "sentence"),
     [
         ("200k", "must be an amount of tuples or bytes"),
         (200.5, "must be an amount of tuples or bytes"),
@@ -142,10 +142,10 @@ def test_what_is_said_beside_a_budget_counts() -> None:
         ({"tuples": 5, "bytes": 6}, "either tuples or bytes"),
     ],
 )
-def test_bad_budgets_get_one_sentence(value: Any, words: str) -> None:
+def test_bad_budgets_get_one_sentence(value: Any, sentence: str) -> None:
     with pytest.raises(sj.SpecError) as problem:
-        strings.parse_budget(value, argument="join.budget")
-    assert words in str(problem.value)
+        words.parse_budget(value, argument="join.budget")
+    assert sentence in str(problem.value)
     assert str(problem.value).startswith("join.budget")
     assert "\n" not in str(problem.value)
 
@@ -155,14 +155,14 @@ WINDOWS = st.builds(sj.TimeWindow, st.integers(1, BELOW)) | st.builds(sj.RowWind
 
 @given(WINDOWS, WINDOWS)
 def test_windows_round_trip(left: sj.TimeWindow | sj.RowWindow, right: sj.TimeWindow | sj.RowWindow) -> None:
-    assert strings.parse_window(strings.format_window(left)) == left
-    assert strings.parse_window({left.kind: left.size}) == left
-    pair = strings.parse_window([strings.format_window(left), right])
+    assert words.parse_window(words.format_window(left)) == left
+    assert words.parse_window({left.kind: left.size}) == left
+    pair = words.parse_window([words.format_window(left), right])
     assert pair == (left if left == right else (left, right))
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "sentence"),
     [
         ("0 seconds", "join.window must be longer than nothing"),
         ("0 rows", "join.window: RowWindow.rows must be at least 1"),
@@ -173,31 +173,31 @@ def test_windows_round_trip(left: sj.TimeWindow | sj.RowWindow, right: sj.TimeWi
         (None, "join.window must be a duration"),
     ],
 )
-def test_bad_windows_get_one_sentence(value: Any, words: str) -> None:
+def test_bad_windows_get_one_sentence(value: Any, sentence: str) -> None:
     with pytest.raises(sj.SpecError) as problem:
-        strings.parse_window(value, argument="join.window")
-    assert words in str(problem.value)
+        words.parse_window(value, argument="join.window")
+    assert sentence in str(problem.value)
     assert "\n" not in str(problem.value)
 
 
 @pytest.mark.parametrize("name", [name for name in POLICIES if name != "replay"])
 def test_every_policy_has_its_name(name: str) -> None:
-    policy = strings.parse_policy(name)
+    policy = words.parse_policy(name)
     assert type(policy) is POLICIES[name]
-    assert strings.parse_policy(name.upper()) == policy
-    assert strings.parse_policy(policy) is policy
+    assert words.parse_policy(name.upper()) == policy
+    assert words.parse_policy(policy) is policy
 
 
 def test_policies_take_their_parameters() -> None:
-    assert strings.parse_policy(None) is None
-    assert strings.parse_policy({"name": "dgl", "gain": 2, "loss": 0.5}) == sj.Dgl(gain=2, loss=0.5)
+    assert words.parse_policy(None) is None
+    assert words.parse_policy({"name": "dgl", "gain": 2, "loss": 0.5}) == sj.Dgl(gain=2, loss=0.5)
     decayed = {"name": "decayed", "half_life": "10 minutes"}
-    assert strings.parse_policy({"name": "life", "estimator": decayed}) == sj.Life(estimator=sj.Decayed(600_000_000))
+    assert words.parse_policy({"name": "life", "estimator": decayed}) == sj.Life(estimator=sj.Decayed(600_000_000))
     assert decayed["half_life"] == "10 minutes"
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "sentence"),
     [
         ("best", "policy must be one of keep_all, rand, prob"),
         (3, "policy must be a policy, its name, or a table"),
@@ -207,8 +207,8 @@ def test_policies_take_their_parameters() -> None:
         ({"name": "prob", "estimator": "guess"}, "estimator must be one of"),
     ],
 )
-def test_bad_policies_get_one_sentence(value: Any, words: str) -> None:
+def test_bad_policies_get_one_sentence(value: Any, sentence: str) -> None:
     with pytest.raises(sj.SpecError) as problem:
-        strings.parse_policy(value)
-    assert words in str(problem.value)
+        words.parse_policy(value)
+    assert sentence in str(problem.value)
     assert "\n" not in str(problem.value)

@@ -1,0 +1,219 @@
+"""`shed_join` on a predicate, or with a deadline: what is checked, and what the pieces are as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from shedjoin.cpu.join import PredicateJoin
+from shedjoin.cpu.settings import Selective
+from shedjoin.errors import SpecError
+from shedjoin.predicates import PREDICATES, Equal, Predicate
+from shedjoin.spark import keys as columns
+from shedjoin.spark.exchange import PACKED
+from shedjoin.spark.join import JoinPlan, plan_join
+from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, quoted
+from shedjoin.spark.predicate_exchange import PredicatePacking
+from shedjoin.spark.predicate_metrics import PREDICATE_DDL
+from shedjoin.spark.predicate_shard import PredicateJob
+from shedjoin.spark.predicate_values import check_values, value_column
+from shedjoin.window import TimeWindow
+from shedjoin.words import parse_duration, parse_policy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+#: A window is cut into so many basic windows (gedik2007), and they are ranked anew so often in its course.
+BASIC, RANKED = 20, 4
+#: What equal keys are to the engine: the hash of the key columns.
+BY_KEY = Equal(KEY)
+
+
+def read_predicate(value: Any) -> Predicate:
+    """A predicate, or a table of its name and settings."""
+    if isinstance(value, Predicate):
+        return value
+    if not isinstance(value, Mapping) or value.get("name") not in PREDICATES:
+        raise SpecError(
+            f"predicate must be a predicate such as Overlap('tags', at_least=2), or a table with a name, one of "
+            f"{', '.join(PREDICATES)}, not {value!r}"
+        )
+    settings = {name: setting for name, setting in value.items() if name != "name"}
+    try:
+        return PREDICATES[value["name"]](**settings)
+    except TypeError as reason:
+        raise SpecError(f"predicate {value['name']} does not take these settings: {reason}") from None
+
+
+def read_deadline(value: Any) -> float | None:
+    """Seconds."""
+    if value is None:
+        return None
+    if isinstance(value, str | timedelta):
+        seconds = parse_duration(value, argument="deadline") / 1e6
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    else:
+        raise SpecError(f"deadline must be a duration such as '2 seconds', or a number of seconds, not {value!r}")
+    if not 0.0 < seconds < 1e9:
+        raise SpecError(f"deadline must be above 0, not {value!r}")
+    return seconds
+
+
+def plan_predicate(
+    *frames: DataFrame, on: Any, predicate: Any, deadline: Any, budget: Any, policy: Any, **rest: Any
+) -> JoinPlan:
+    """Check the arguments of `shed_join` and plan the join, if it has a predicate or a deadline."""
+    if len(frames) != 2:
+        raise SpecError(f"predicate and deadline are for joins of two streams, not of {len(frames)}")
+    left, right = frames
+    if on is not None and predicate is not None:
+        raise SpecError(
+            "on and predicate cannot both be given: join on the predicate and filter the result on equal keys, or join on the "
+            "keys and filter by the predicate"
+        )
+    found = None if predicate is None else read_predicate(predicate)
+    seconds = read_deadline(deadline)
+    if isinstance(found, Equal):  # the same join, by the same names
+        on, found = found.column, None
+    if found is None and seconds is None:
+        return plan_join(left, right, on=on, budget=budget, policy=policy, **rest)
+    # What joins on keys check is checked by them. Their policies need keys: who stays is settled below.
+    plan = plan_join(left, right, on=on, budget=budget, policy=None, unkeyed=found is not None, **rest)
+    types = [] if found is None else check_values(found, left, right)
+    return PredicatePlan(
+        **{name: getattr(plan, name) for name in JoinPlan.__dataclass_fields__ if name != "spec"},
+        spec=_join(plan, found or BY_KEY, seconds, policy),  # type: ignore[arg-type]
+        predicate=found,
+        value_types=types,
+        deadline=seconds,
+    )
+
+
+def _join(plan: JoinPlan, predicate: Predicate, seconds: float | None, policy: Any) -> PredicateJoin:
+    """The join that the shards run."""
+    spec: Any = plan.spec
+    windows = spec.window if isinstance(spec.window, tuple) else (spec.window, spec.window)
+    if not all(isinstance(one, TimeWindow) for one in windows):
+        raise SpecError("window must be a length of time for a join on a predicate or with a deadline, not a RowWindow")
+    longest = max(one.length for one in windows)
+    ways = Selective(
+        basic=max(1, -(-longest // BASIC)),
+        rate=False,  # the clock says what there is time for
+        period=max(1, longest // RANKED),
+        rank_period=max(1, longest // RANKED),
+    )
+    return PredicateJoin(
+        window=spec.window,
+        predicate=predicate,
+        selective=None if seconds is None else ways,
+        budget=spec.budget,
+        policy=parse_policy(policy) if spec.budget is not None else None,
+        importance=spec.importance,
+        lateness=spec.lateness,
+        max_skew=spec.max_skew,
+    )
+
+
+@dataclass(frozen=True)
+class PredicatePlan(JoinPlan):
+    """A join on a predicate, or by key with a deadline."""
+
+    predicate: Predicate | None = None  # None: by key
+    value_types: Any = ()
+    deadline: float | None = None
+
+    @property
+    def spread(self) -> bool:
+        """Whether every row goes to every shard."""
+        return self.predicate is not None
+
+    @property
+    def metrics(self) -> str:
+        return PREDICATE_DDL
+
+    def check_archive(self, archive: bool) -> None:
+        if archive:
+            raise SpecError(
+                "archive=True is for joins on keys without a deadline: of a row that was compared with a part of the window "
+                "only, nobody wrote down with which part, so that refine could not tell what is missing"
+            )
+
+    def _packed(self, side: int, kinds: tuple[str, ...]) -> DataFrame:
+        from pyspark.sql import functions as fn
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        frame, importance = self.sides[side], self.importances[side]
+        names = self.travels(side, kinds)
+        chosen = [fn.col(quoted(self.times[side])).alias(TS)]
+        if importance is not None:
+            chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
+        payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(names)]
+        kind, value = "value", ""
+        if self.predicate is None:
+            key = columns.key_hash(frame, self.keys.names(side), self.key_types)
+        else:
+            kind, value = self.predicate.kind, self.predicate.columns[side]
+            key = fn.lit(None).cast("bigint")
+            payload.append(value_column(frame, value, kind).alias(f"c{len(names)}"))
+        given = frame.select(key.alias(KEY), *chosen, *payload)
+        schema = StructType(given.schema.fields[1 + len(chosen) :])
+        how = PredicatePacking(
+            stream=side,
+            labels=self.labels,
+            schema=to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes(),
+            weighed=importance is not None,
+            sized=False,
+            time=self.times[side],
+            importance=importance,
+            kind=kind,
+            value=value,
+            spread=self.spread,
+        )
+        return given.mapInArrow(_pack_worker(how), PACKED)
+
+    def _job(self, kinds: tuple[str, ...]) -> PredicateJob:  # type: ignore[override]
+        kept, signature = [], self._signature()
+        for side in (0, 1):
+            travels, schema = self.travels(side, kinds), self.sides[side].schema
+            kept.append(tuple(travels.index(name) for name in self.needed(side)))
+            signature[f"columns of {SIDES[side]}"] = [
+                [name, schema[name].dataType.simpleString()] for name in self.needed(side)
+            ]
+        return PredicateJob(
+            spec=self.spec.to_dict(),
+            labels=self.labels,
+            seed=self.seed,
+            kept=(kept[0], kept[1]),
+            signature=signature,
+            kinds=kinds,
+            cache=self.cache,
+            spread=self.spread,
+            deadline=self.deadline,
+            query=self.query,
+        )
+
+    def _signature(self) -> dict[str, Any]:
+        return {
+            "keys": [[*pair, kind] for pair, kind in zip(self.keys.pairs, self.key_types, strict=True)],
+            "values": list(self.value_types),
+            "time": list(self.times),
+            "weights": list(self.importances),
+        }
+
+
+def _pack_worker(how: PredicatePacking) -> Any:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        from shedjoin.spark.exchange import pack_by
+        from shedjoin.spark.predicate_exchange import PredicatePacker
+
+        context = TaskContext.get()
+        yield from pack_by(PredicatePacker(how, 0 if context is None else context.partitionId()), batches)
+
+    return work

@@ -1,0 +1,352 @@
+"""One shard of a join on a predicate: blobs in, blobs out, state kept, and a deadline held.
+
+It does what `operator.Shard` does for joins on keys. Here a row may be sent to all shards: each stores some of the rows and
+compares all of them with what it has stored.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from shedjoin.batch import ROW_BYTES
+from shedjoin.cpu.engine import PredicateEngine
+from shedjoin.cpu.join import PredicateJoin
+from shedjoin.cpu.pace import Watch
+from shedjoin.engine.codes import WHY
+from shedjoin.engine.output import ShedLog
+from shedjoin.errors import SnapshotError
+from shedjoin.spark.cache import Copy, cache_root
+from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, to_blob
+from shedjoin.spark.keys import SIDES
+from shedjoin.spark.operator import BLOB_BYTES, BLOB_ROWS, Given, Message
+from shedjoin.spark.payload import Payload, gather
+from shedjoin.spark.predicate_exchange import STREAMS, Arrived, arrange
+from shedjoin.spark.predicate_metrics import PREDICATE_METRICS
+from shedjoin.spark.predicate_state import Done, PredicateLog, done_blob, plain_budget, with_budget
+from shedjoin.spark.shares import share_of
+from shedjoin.spark.state import FORMAT, Blobs, Store, load_payload, read_head, save_payload, write_head
+
+#: Not all of the deadline is planned for: no two micro-batches are alike.
+AIM = 0.9
+#: However late a micro-batch is, the join gets this part of its deadline.
+LEAST_AIM = 0.1
+#: Between a shard's end and the next micro-batch Spark commits, writes results and plans. What that takes is the shortest such
+#: gap of the last few; more than this part of the deadline is idle time.
+GAPS, MOST_GAP = 3, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateJob:
+    """What every shard is told, as plain data."""
+
+    spec: dict[str, Any]
+    labels: tuple[int, ...]
+    seed: int
+    kept: tuple[tuple[int, ...], tuple[int, ...]]  # of the columns that travel, those that results are made of
+    signature: dict[str, Any]  # what may not change while the checkpoint lives, beside the spec
+    kinds: tuple[str, ...]
+    cache: str | bool | None
+    spread: bool  # whether every shard gets all rows
+    deadline: float | None = None  # seconds
+    query: str = ""
+
+    def join_of(self, shard: int) -> PredicateJoin:
+        """The join of one shard, with its share of the memory."""
+        join = PredicateJoin.from_dict(self.spec)
+        if join.budget is None:
+            return join
+        return join.with_budget(share_of(join.budget, shard, len(self.labels)))
+
+    def part_of(self, shard: int) -> tuple[int, int]:
+        return (shard, len(self.labels)) if self.spread else (0, 1)
+
+    def seed_of(self, shard: int) -> int:
+        return (self.seed + shard) % 2**64
+
+    def shard(self, number: int, store: Store | None = None) -> PredicateShard:
+        return PredicateShard(self, number, store)
+
+
+class PredicateShard:
+    """One shard, for one micro-batch.
+
+    Parameters
+    ----------
+    job
+        The join.
+    number
+        Which shard of it.
+    store
+        Where its state is kept; None: nowhere (a batch join begins and ends with its input).
+    clock
+        In seconds, for the deadline.
+    """
+
+    def __init__(
+        self,
+        job: PredicateJob,
+        number: int,
+        store: Store | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.job = job
+        self.number = number
+        self.join = job.join_of(number)
+        self.part = job.part_of(number)
+        self.store = store
+        self.clock = clock
+        self.blobs = Blobs(store) if store is not None else None
+        self.head: dict[str, Any] | None = None
+        self.log = PredicateLog.new(plain_budget(self.join))
+        self.copy: Copy | None = None
+        self.lineage = ""
+        self.batches = 0
+        self.saving = 0.0  # how long it took the last time
+        self.gaps: list[float] = []
+        self.restored = False
+        self.engine: PredicateEngine
+        self.payloads = [Payload(), Payload()]
+
+    def run(self, messages: Iterable[Message]) -> Iterator[Given]:
+        """Take in a micro-batch, give what comes of it, and save the state."""
+        began = self.clock()
+        try:
+            self._open()
+            before = self.engine.counters
+            arrived = arrange(messages, self.join.predicate.kind, self.job.spread)
+            waited = self._waited(arrived)
+            budget = self._change_budget()
+            self.engine.forget_peaks()
+            seqs = self.engine.arrived
+            self._store_payload(arrived, seqs)
+            watch = self._watch(max(waited, self.clock() - began))
+            yield from self._join(arrived, watch)
+            self._keep_own(arrived, seqs)
+            self._save(Done(arrived.rows, arrived.clocks, None if watch is None else watch.said, budget))
+            if METRIC in self.job.kinds:
+                yield METRIC, self._metric(before, seqs, self.clock() - began)
+        except BaseException:  # a copy that was begun on is no copy any more; also when Spark stops reading
+            if self.copy is not None:
+                self.copy.discard()
+            raise
+
+    def _waited(self, arrived: Arrived) -> float:
+        """How long ago the micro-batch began, as far as is known; and how long after the last one that was."""
+        if arrived.began is None:
+            return 0.0
+        if self.head is not None:
+            self.gaps = [*self.gaps, max(0.0, arrived.began - self.head["ended"])][-GAPS:]
+        return max(0.0, time.time() - arrived.began)
+
+    def _watch(self, spent: float) -> Watch | None:
+        """Holds the join to what is left of the deadline."""
+        seconds = self.job.deadline
+        if seconds is None or self.join.selective is None:
+            return None
+        around = min(min(self.gaps, default=0.0), MOST_GAP * seconds)
+        left = AIM * seconds - spent - self.saving - around
+        return Watch(max(left, LEAST_AIM * seconds), boost=self.join.selective.boost, clock=self.clock)
+
+    # --------------------------------------------------------------------------------------------------- the state
+
+    def _open(self) -> None:
+        """The state as of the last micro-batch."""
+        self.head = read_head(self.store) if self.store is not None else None
+        if self.head is None or self.blobs is None:
+            self.engine = self.join.build(self.job.seed_of(self.number), part=self.part)
+            self.lineage = secrets.token_hex(16)
+            return
+        check_same(self.head.get("join", {}), self._signature())
+        self.lineage, self.batches = self.head["lineage"], self.head["batches"]
+        self.saving, self.gaps = self.head["saving"], self.head["gaps"]
+        self.log = PredicateLog(self.head["engine"])
+        was = with_budget(self.join, self.head["budget"])
+        if not self._open_copy(was):
+            self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number), self.part)
+            self.payloads = [load_payload(self.blobs, kept["segments"], kept["next"]) for kept in self.head["payloads"]]
+            self.restored = True
+
+    def _open_copy(self, was: PredicateJoin) -> bool:
+        root = cache_root(self.job.cache)
+        assert self.head is not None
+        self.copy = Copy.take(root, self.lineage, self.head["token"]) if root is not None else None
+        if self.copy is None:
+            return False
+        try:
+            self.engine = was.build(part=self.part)
+            self.payloads, _ = self.copy.load(self.engine)
+        except SnapshotError:
+            self.copy.discard()
+            self.copy = None
+            return False
+        return True
+
+    def _change_budget(self) -> dict[str, Any] | None:
+        """Go on within the budget of now; what no longer fits goes with the next instant. Returns it if it is another one."""
+        if self.engine.budget == self.join.budget:
+            return None
+        self.engine.set_budget(self.join.budget)
+        return plain_budget(self.join)
+
+    def _signature(self) -> dict[str, Any]:
+        spec = {name: value for name, value in self.join.to_dict().items() if name != "budget"}
+        # Its own number is part of it: no shard ever takes up the state of another.
+        return {
+            **spec,
+            "budget or none": self.join.budget is not None,
+            "seed": self.job.seed,
+            "shards": list(self.job.labels),
+            "shard": self.number,
+            **self.job.signature,
+        }
+
+    def _save(self, done: Done) -> None:
+        if self.blobs is None or self.store is None:
+            return
+        began = self.clock()
+        for stream, payload in enumerate(self.payloads):
+            payload.tidy(self.engine.residents[stream], partial(self.engine.live, stream))
+        self.log.append(self.blobs, done_blob(done, self.join.predicate.kind))
+        if self.log.is_long:
+            self.log.rebase(self.blobs, self.engine, plain_budget(self.join))
+        before = self.head["payloads"] if self.head is not None else [{"segments": []}] * STREAMS
+        token = secrets.token_hex(16)
+        payloads = [
+            {"segments": save_payload(self.blobs, stream, payload, old["segments"]), "next": payload.next_number}
+            for stream, (payload, old) in enumerate(zip(self.payloads, before, strict=True))
+        ]
+        head = {
+            "format": FORMAT,
+            "token": token,
+            "lineage": self.lineage,
+            "join": self._signature(),
+            "budget": plain_budget(self.join),
+            "batches": self.batches + 1,
+            "saving": self.clock() - began,
+            "gaps": self.gaps,
+            "ended": time.time(),
+            "engine": self.log.entry,
+            "payloads": payloads,
+        }
+        self.blobs.written += write_head(self.store, head)
+        self._leave_copy(token)
+
+    def _leave_copy(self, token: str) -> None:
+        root = cache_root(self.job.cache)
+        if root is None:
+            return
+        if self.copy is None:
+            try:
+                self.copy = Copy.new(root, self.lineage)
+            except OSError:
+                return
+        self.copy.give(token, self.engine, self.payloads, b"", self.job.query)
+
+    # ------------------------------------------------------------------------------------------------------ the join
+
+    def _store_payload(self, arrived: Arrived, seqs: tuple[int, int]) -> None:
+        """Columns of all rows that came: whoever probes may be part of a result."""
+        for stream, table in enumerate(arrived.tables):
+            if table is not None:
+                kept = [len(OWN) + place for place in self.job.kept[stream]]
+                self.payloads[stream].add(table.select(kept), seqs[stream])
+
+    def _keep_own(self, arrived: Arrived, seqs: tuple[int, int]) -> None:
+        """Now that they have probed, columns of rows that are stored elsewhere are of no use here."""
+        if self.part[1] == 1:
+            return
+        for stream, table in enumerate(arrived.tables):
+            if table is None:
+                continue
+            segments = self.payloads[stream].segments
+            last = segments.pop()
+            live = self.engine.live(stream)
+            if live.size and live[-1] >= seqs[stream]:
+                segments.append(last.only(live, last.number, last.level))
+
+    def _join(self, arrived: Arrived, watch: Watch | None) -> Iterator[Given]:
+        for out in self.engine.chunks(arrived.rows, limit=self._limit(), clocks=arrived.clocks, pace=watch):
+            if len(out):
+                yield RESULT, to_blob(*gather(self.payloads[0], self.payloads[1], (out.left, out.right)))
+            if SHED in self.job.kinds and len(out.shed):
+                yield SHED, to_blob(self._shed(out.shed))
+
+    def _limit(self) -> int:
+        """How many results make a blob."""
+        rows = [max(payload.rows, 1) for payload in self.payloads]
+        width = sum(payload.nbytes / count for payload, count in zip(self.payloads, rows, strict=True))
+        return int(min(BLOB_ROWS, max(BLOB_BYTES / max(width, 1.0), 256)))
+
+    def _shed(self, log: ShedLog) -> pa.RecordBatch:
+        rows, seen = len(log), log.seen
+        columns = {
+            "shard": pa.array(np.full(rows, self.number, np.int32)),
+            "stream": pa.array(log.stream.astype(np.int32)),
+            "seq": pa.array(log.seq),
+            "ts": pa.array(log.ts),
+            "key": pa.nulls(rows, pa.int64()),
+            "left_at": pa.array(log.when),
+            "why": pa.array(np.array(WHY, dtype=object)[log.why], pa.string()),
+            **{f"seen_{side}": pa.array(seen[:, stream]) for stream, side in enumerate(SIDES)},
+            "batch": pa.array(np.full(rows, self.batches, np.int64)),
+        }
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _metric(self, before: dict[str, int], seqs: tuple[int, int], seconds: float) -> bytes:
+        """One row that says how the shard fared in this micro-batch."""
+        engine = self.engine
+        done = {name: total - before.get(name, 0) for name, total in engine.counters.items()}
+        known: dict[str, Any] = {
+            "batch": self.batches,
+            "shard": self.number,
+            "at": datetime.now(UTC),
+            "nulls": done["null"],
+            **{name: done[name] for name in ("late", "results", "evicted", "expired", "partial", "compared")},
+            "scheduled": 0,
+            "peak_tuples": engine.counters["peak_tuples"],
+            "peak_bytes": engine.counters["peak_tuples"] * ROW_BYTES,
+            "state_bytes": self.blobs.written if self.blobs is not None else 0,
+            "seconds": seconds,
+            "restored": self.restored,
+            "fraction": engine.fraction,
+        }
+        for stream, side in enumerate(SIDES):
+            known[f"rows_{side}"] = self._own(seqs[stream], engine.arrived[stream])
+            known[f"resident_{side}"] = engine.residents[stream]
+            known[f"bytes_{side}"] = engine.residents[stream] * ROW_BYTES
+            known[f"clock_{side}"] = engine.clocks[stream]
+            known[f"fraction_{side}"] = engine.fractions[stream]
+            known[f"ranking_{side}"] = engine.ranking[stream] if self.join.selective is not None else None
+        arrays = [pa.array([known.get(field.name)], field.type) for field in PREDICATE_METRICS]
+        return to_blob(pa.RecordBatch.from_arrays(arrays, schema=PREDICATE_METRICS))
+
+    def _own(self, first: int, end: int) -> int:
+        """How many of these rows are stored here: each is counted by one shard."""
+        which, parts = self.part
+        return len(range(first + (which - first) % parts, end, parts))
+
+
+MAY_CHANGE = (
+    "While a checkpoint lives the size of the budget may change, and that of the deadline; predicate, window, time, policy, "
+    "lateness, shards, seed and columns may not, nor whether there is a budget and a deadline: put them back, or start from a "
+    "new checkpoint"
+)
+
+
+def check_same(was: dict[str, Any], now: dict[str, Any]) -> None:
+    """A checkpoint goes on only with the join that made it."""
+    for name in {**was, **now}:
+        if was.get(name) != now.get(name):
+            raise SnapshotError(
+                f"this checkpoint belongs to a join with another {name}: it has {was.get(name)!r}, this query "
+                f"{now.get(name)!r}. {MAY_CHANGE}"
+            )

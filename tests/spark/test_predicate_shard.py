@@ -1,0 +1,305 @@
+"""Shards of joins on predicates, without Spark: tables go in through the packer, blobs come out, state lies in a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from shards import DictStore
+
+import shedjoin as sj
+from naive_predicates import exact
+from shedjoin.cpu.rows import Rows as RowsOfEngine
+from shedjoin.spark.exchange import METRIC, RESULT, SHED, from_blob, pack_by, shard_labels
+from shedjoin.spark.operator import Message
+from shedjoin.spark.predicate_exchange import Arrived, PredicatePacker, PredicatePacking
+from shedjoin.spark.predicate_shard import PredicateJob, PredicateShard
+from shedjoin.spark.predicate_values import TYPES, as_column, in_order, values_of
+
+Rows = Sequence[tuple[int, Any]]
+CASES = {
+    "number": (sj.Band("x", within=1.0), sj.Theta("x", "<", offset=-8.0)),
+    "set": (sj.Overlap("x", at_least=2), sj.Subset("x"), sj.SameSet("x")),
+    "weighted": (sj.InnerProduct("x", at_least=1.5),),
+}
+
+
+def made(join: sj.PredicateJoin, shards: int = 2, **more: Any) -> PredicateJob:
+    given: dict[str, Any] = {
+        "seed": 0,
+        "kept": ((0,), (0,)),
+        "signature": {},
+        "kinds": (RESULT, SHED, METRIC),
+        "cache": False,
+    }
+    return PredicateJob(spec=join.to_dict(), labels=shard_labels(shards, shards), spread=True, **{**given, **more})
+
+
+def messages(job: PredicateJob, kind: str, sides: Sequence[Rows], firsts: Sequence[int]) -> dict[int, list[Message]]:
+    """What the packing tasks send each shard: one task a stream."""
+    sent: dict[int, list[Message]] = {label: [] for label in job.labels}
+    for stream, (rows, first) in enumerate(zip(sides, firsts, strict=True)):
+        travels = pa.schema([("name", pa.int64()), ("x", TYPES[kind])])
+        how = PredicatePacking(
+            stream,
+            job.labels,
+            travels.serialize().to_pybytes(),
+            False,
+            False,
+            "ts",
+            None,
+            kind=kind,
+            value="x",
+            spread=True,
+        )
+        values = [list(x.items()) if isinstance(x, dict) else None if x is None else x for _, x in rows]
+        values = [sorted(x) if isinstance(x, set) else x for x in values]
+        columns = [
+            pa.nulls(len(rows), pa.int64()),
+            pa.array([ts for ts, _ in rows], pa.int64()),
+            pa.array(np.arange(first, first + len(rows))),
+            pa.array(values, TYPES[kind]),
+        ]
+        table = pa.RecordBatch.from_arrays(columns, names=["key", "ts", "name", "x"])
+        for batch in pack_by(PredicatePacker(how, 0), iter([table])):
+            for row in batch.to_pylist():
+                label = row.pop("label")
+                blob = row.pop("blob") if row["rows"] else row.pop("blob") and None  # no clock on the wall in tests
+                sent[label].append(Message(**row, blob=blob))
+    return sent
+
+
+class Run:
+    """A join in micro-batches, each shard with a store of its own."""
+
+    def __init__(self, job: PredicateJob, clock: Callable[[PredicateShard], Callable[[], float]] | None = None) -> None:
+        self.job, self.kind = job, sj.PredicateJoin.from_dict(job.spec).predicate.kind
+        self.stores = [DictStore() for _ in job.labels]
+        self.clock = clock
+        self.arrived = [0, 0]
+        self.pairs: list[tuple[int, int]] = []
+        self.rows: dict[str, list[dict[str, Any]]] = {SHED: [], METRIC: []}
+
+    def push(self, left: Rows, right: Rows) -> None:
+        sent = messages(self.job, self.kind, (left, right), self.arrived)
+        self.arrived = [self.arrived[0] + len(left), self.arrived[1] + len(right)]
+        for number, label in enumerate(self.job.labels):
+            shard = PredicateShard(self.job, number, self.stores[number])
+            if self.clock is not None:
+                shard.clock = self.clock(shard)
+            for kind, blob in shard.run(sent[label]):
+                for batch in from_blob(blob):
+                    if kind == RESULT:
+                        self.pairs += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                    else:
+                        self.rows[kind] += batch.to_pylist()
+
+
+def rows(kind: str, count: int, seed: int, start: int = 0, span: int = 30) -> list[tuple[int, Any]]:
+    rng = np.random.default_rng(seed)
+    ts = np.sort(rng.integers(start, start + span, count)).tolist()
+    values: list[Any] = []
+    for _ in range(count):
+        if rng.random() < 0.1:
+            values.append(None)
+        elif kind == "number":
+            values.append(float(rng.integers(0, 10)))
+        else:
+            items = {int(item) for item in rng.integers(0, 8, rng.integers(0, 5))}
+            values.append({item: float(rng.integers(1, 4)) / 2 for item in items} if kind == "weighted" else items)
+    return list(zip(ts, values, strict=True))
+
+
+def flat(parts: list[list[tuple[int, Any]]]) -> list[tuple[int, Any]]:
+    return [row for part in parts for row in part]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", CASES)
+def test_shards_together_give_the_exact_join(kind: str) -> None:
+    sides = [[rows(kind, 25, seed + 10 * batch, 30 * batch) for batch in range(3)] for seed in (1, 2)]
+    for predicate in CASES[kind]:
+        for shards in (1, 3):
+            run = Run(made(sj.PredicateJoin(sj.TimeWindow(20), predicate), shards))
+            for left, right in zip(*sides, strict=True):
+                run.push(left, right)
+            assert sorted(run.pairs) == exact(predicate, (20, 20), flat(sides[0]), flat(sides[1]))
+            told = run.rows[METRIC]
+            assert sum(row["rows_left"] + row["rows_right"] for row in told) == 150
+            assert sum(row["nulls"] for row in told) == sum(
+                x is None for side in sides for part in side for _, x in part
+            )
+            assert sum(row["results"] for row in told) == len(run.pairs)
+            assert {row["fraction"] for row in told} == {1.0}
+
+
+def laps(shard: PredicateShard) -> Callable[[], float]:
+    """A clock by which a row takes a while, and every comparison; it stands still while the state is read and saved."""
+    before: list[int] = []
+
+    def read() -> float:
+        if not hasattr(shard, "engine"):
+            return 0.0
+        done = shard.engine.counters["rows"] + shard.engine.counters["compared"]
+        if not before:
+            before.append(done)
+        return 1e-3 * (done - before[0])
+
+    return read
+
+
+def with_deadline() -> sj.PredicateJoin:
+    return sj.PredicateJoin(
+        sj.TimeWindow(40),
+        sj.Band("x", within=1.0),
+        index="scan",
+        selective=sj.Selective(basic=4, rate=False, rank_period=20),
+    )
+
+
+def burst(run: Run, batches: int = 14) -> None:
+    """Ten times as many rows for four batches."""
+    for batch in range(batches):
+        count = 100 if 4 <= batch < 8 else 10
+        run.push(*(rows("number", count, 2 * batch + side, 20 * batch, 20) for side in (0, 1)))
+
+
+@pytest.mark.small
+def test_a_burst_is_over_in_time_and_all_is_compared_again() -> None:
+    deadline = 0.5
+    run = Run(made(with_deadline(), deadline=deadline), laps)
+    burst(run)
+    told = run.rows[METRIC]
+    for shard in (0, 1):
+        mine = [row for row in told if row["shard"] == shard]
+        assert [row["fraction"] for row in mine[:4]] == [1.0] * 4
+        assert all(row["fraction"] < 0.5 for row in mine[5:8])
+        assert max(row["seconds"] for row in mine[6:]) < 1.3 * deadline
+        assert max(row["seconds"] for row in mine[4:8]) > 0.5 * deadline
+        assert [row["fraction"] for row in mine[-2:]] == [1.0, 1.0]
+        assert all(row["partial"] > 0 for row in mine[5:8])
+        ages = len(mine[0]["ranking_left"])
+        assert sorted(mine[-1]["ranking_right"]) == list(range(-(ages // 2), ages // 2 + 1))
+        for row in mine:  # r (w1 + w2) = r1 w1 + r2 w2, with equal windows
+            assert row["fraction_left"] + row["fraction_right"] == pytest.approx(2 * row["fraction"])
+    assert {row["why"] for row in run.rows[SHED]} == {"partial"}
+
+
+def test_what_the_clock_decided_is_remembered(tmp_path: Path) -> None:
+    """A shard that is rebuilt from the state store after every batch gives what one gives that lives on in a copy."""
+    runs = []
+    for cache in (False, str(tmp_path / "copies")):
+        run = Run(made(with_deadline(), cache=cache, deadline=0.3), laps)
+        burst(run, 7)
+        runs.append(run)
+    assert not any(row["restored"] for row in runs[1].rows[METRIC])
+    assert sum(row["restored"] for row in runs[0].rows[METRIC]) == 12
+    assert runs[0].pairs == runs[1].pairs
+    assert runs[0].rows[SHED] == runs[1].rows[SHED]
+    assert [row["fraction"] for row in runs[0].rows[METRIC]] == [row["fraction"] for row in runs[1].rows[METRIC]]
+
+
+@pytest.mark.small
+def test_a_budget_holds_in_every_shard_and_may_change() -> None:
+    join = sj.PredicateJoin(sj.TimeWindow(60), sj.Overlap("x", at_least=1), budget=sj.Budget(tuples=24))
+    run = Run(made(join))
+    sides: list[list[tuple[int, Any]]] = [[], []]
+    for batch in range(4):
+        parts = [rows("set", 30, 2 * batch + side, 30 * batch) for side in (0, 1)]
+        for side in (0, 1):
+            sides[side] += parts[side]
+        if batch == 3:
+            run.job = replace(run.job, spec=join.with_budget(sj.Budget(tuples=12)).to_dict())
+        run.push(*parts)
+    told = run.rows[METRIC]
+    for batch in range(4):
+        cap = 12 if batch == 3 else 24
+        assert sum(row["resident_left"] + row["resident_right"] for row in told if row["batch"] == batch) <= cap
+    everything = exact(join.predicate, (60, 60), *sides)
+    assert set(run.pairs) < set(everything)
+    assert len(run.pairs) == len(set(run.pairs))
+    assert {row["why"] for row in run.rows[SHED]} == {"evicted"}
+    assert sum(row["evicted"] for row in told) == len(run.rows[SHED])
+
+
+@pytest.mark.small
+def test_a_checkpoint_goes_on_with_its_own_join_only() -> None:
+    run = Run(made(with_deadline(), deadline=1.0))
+    run.push(rows("number", 5, 1), rows("number", 5, 2))
+    for change, what in (
+        ({"spec": replace(with_deadline(), predicate=sj.Band("x", within=2.0)).to_dict()}, "another predicate"),
+        ({"spec": replace(with_deadline(), selective=None).to_dict()}, "another selective"),
+        (
+            {"spec": replace(with_deadline(), budget=sj.Budget(tuples=8)).to_dict()},
+            "another policy|another budget or none",
+        ),
+        ({"seed": 3}, "another seed"),
+    ):
+        with pytest.raises(sj.SnapshotError, match=what):
+            list(PredicateShard(replace(run.job, **change), 0, run.stores[0].copy()).run([]))
+    list(PredicateShard(replace(run.job, deadline=3.0), 0, run.stores[0].copy()).run([]))
+
+
+@pytest.mark.small
+def test_what_is_in_the_store_is_checked() -> None:
+    run = Run(made(with_deadline(), deadline=1.0))
+    run.push(rows("number", 5, 1), rows("number", 5, 2))
+    store = run.stores[0].copy()
+    store.values["redo-0", 0] = b"x" + store.values["redo-0", 0][1:]
+    with pytest.raises(sj.SnapshotError, match="damaged"):
+        list(PredicateShard(run.job, 0, store).run([]))
+    del store.values["redo-0", 0]
+    with pytest.raises(sj.SnapshotError, match="has lost batch 0"):
+        list(PredicateShard(run.job, 0, store).run([]))
+
+
+@pytest.mark.small
+def test_a_long_log_becomes_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shedjoin.spark.predicate_state.MOST_REDO", 2)
+    run = Run(made(sj.PredicateJoin(sj.TimeWindow(20), sj.Overlap("x", at_least=2)), 1))
+    sides = [[rows("set", 12, seed + 10 * batch, 10 * batch, 10) for batch in range(7)] for seed in (1, 2)]
+    for left, right in zip(*sides, strict=True):
+        run.push(left, right)
+    assert sorted(run.pairs) == exact(sj.Overlap("x", at_least=2), (20, 20), flat(sides[0]), flat(sides[1]))
+    assert len([name for name, _ in run.stores[0].values if name.startswith(("base", "redo"))]) <= 2
+
+
+@pytest.mark.small
+def test_what_spark_needs_around_the_join_is_not_the_joins() -> None:
+    """Of 10 s: nine tenths, less what has passed, what saving took and the shortest of the last gaps between two batches."""
+    shard = PredicateShard(made(with_deadline(), deadline=10.0), 0)
+
+    def seconds(spent: float) -> float:
+        watch = shard._watch(spent)
+        assert watch is not None
+        return watch._seconds
+
+    assert seconds(0.0) == 9.0
+    shard.saving, shard.gaps = 0.5, [1.0, 3.0, 2.0]
+    assert seconds(1.5) == 6.0
+    shard.gaps = [3600.0]  # a quiet stream, or one that was stopped
+    assert seconds(1.5) == 2.0
+    assert seconds(100.0) == 1.0
+    for began in (105.0, 108.0, 109.0, 111.0):
+        shard.head = {"ended": 100.0}
+        shard._waited(Arrived(RowsOfEngine.none(), (None, None), [None, None], began))
+    assert shard.gaps == [8.0, 9.0, 11.0]
+
+
+@pytest.mark.small
+def test_values_are_checked_by_the_packing_task() -> None:
+    with pytest.raises(sj.InputError, match=r"left\.words must have no null among the items"):
+        in_order("left.words", pa.array([[1, None]]), "set")
+    with pytest.raises(sj.InputError, match=r"right\.size must hold finite numbers"):
+        in_order("right.size", pa.array([1.0, float("inf")]), "number")
+    assert in_order("x", pa.array([[3, 1, 3], None, []]), "set").to_pylist() == [[1, 3], None, []]
+    pairs = pa.array([[(5, 0.5), (2, 1.0)], None], TYPES["weighted"])
+    for kind, column in (("set", pa.array([[1, 3], None, []])), ("weighted", pairs)):
+        ordered = in_order("x", column, kind)
+        assert as_column(values_of(ordered, kind), kind).to_pylist() == ordered.to_pylist()
+    assert values_of(pa.array([4, None]), "value").null.tolist() == [False, True]
