@@ -213,3 +213,9 @@ def test_told_clocks_let_tuples_expire() -> None:
     assert engine.residents == (0, 0)
     out = engine.push(right={"x": [[1, 2]], "ts": [9]})
     assert [sj.WHY[code] for code in out.shed.why] == ["late"]
+
+
+@pytest.mark.small
+def test_a_policy_with_settings_that_would_be_lost_is_refused() -> None:
+    with pytest.raises(sj.SpecError, match=r"SimpProb\(\) without settings"):
+        sj.PredicateJoin(sj.TimeWindow(5), sj.Equal("x"), budget=sj.Budget(tuples=4), policy=sj.SimpProb(sj.InWindow()))

@@ -192,6 +192,13 @@ def test_policies_and_memories_of_ones_own() -> None:
     assert plan.recommendation.at_least is None
 
 
+def test_the_least_memory_there_can_be() -> None:
+    """Halving ends at one tuple a stream."""
+    rows = {"key": [1] * 60}
+    made = sj.plan(rows, rows, window=10, target=0.01, policies=["prob"], memory=[3], optimum=False)
+    assert made.recommendation.tuples in (2, 3)
+
+
 def test_where_no_policy_saves_memory_exact_is_recommended() -> None:
     left, right = streams(importance=False, rows=200)
     plan = sj.plan(left, right, window=WINDOW, target=1.0, policies=["rand"])

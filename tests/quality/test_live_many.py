@@ -117,3 +117,16 @@ def test_what_cannot_be_estimated_is_said() -> None:
         MultiRecall(spec())._load(saved[:-1] + b"?")
     with pytest.raises(sj.SnapshotError, match="another join"):
         MultiRecall(spec(lateness=4))._load(saved)
+
+
+def test_rows_that_lag_behind_many_take_no_longer_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One stream far ahead of another: each new row would be looked at once for every later one of its key."""
+    monkeypatch.setattr(live_many, "WORK", 50_000)
+    how = sj.MultiJoinSpec(
+        windows=dict.fromkeys(NAMES, sj.TimeWindow(10_000)), on="x", budget=sj.Budget(tuples=60), policy=sj.Rand()
+    )
+    engine, live = how.build(), MultiRecall(how)
+    for stream, ts in enumerate((np.arange(1000, 1200), np.arange(20))):
+        batch = engine.rows({"stream": np.full(ts.size, stream), "x": np.zeros(ts.size, np.int64), "ts": ts})
+        live.follow(batch, engine.push(batch))
+    assert live.remembered < 220  # the key was given up rather than counted

@@ -116,7 +116,7 @@ def _numbers(view: View) -> Table:
     if view.nulls:
         grid.add_row("null keys", f"{view.nulls / rows:.1%} of rows", f"{view.nulls:,}")
     if view.recall is None:
-        grid.add_row("recall", "exact: no budget" if view.budget is None else "not known", "")
+        grid.add_row("recall", "exact: no budget" if view.budget is None and not view.selective else "not known", "")
     else:
         grid.add_row("recall", share(view.recall), "since the beginning" if view.recent else "")
         if view.recent is not None:

@@ -29,6 +29,8 @@ class View:
         Shares with their limits; None if there is no budget.
     names, tuples, bytes
         What the streams are called, and what is stored of each.
+    selective
+        Whether rows were compared with a part of the window only, in a join with a deadline.
     budget
         (unit, amount) of the whole query.
     age
@@ -50,6 +52,7 @@ class View:
     tuples: tuple[int, ...]
     bytes: tuple[int, ...]
     budget: tuple[str, int] | None
+    selective: bool = False
     age: float = field(default=0.0, compare=False)
 
     @property
@@ -84,6 +87,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         tuples=tuple(found.resident_of.values()),
         bytes=tuple(found.bytes_of.values()),
         budget=_budget(budget),
+        selective=any(row.get("partial") for row in known),
         age=max((now - found.at).total_seconds(), 0.0),
     )
 

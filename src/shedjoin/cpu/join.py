@@ -129,6 +129,11 @@ class PredicateJoin:
         if type(self.policy) not in POLICIES:
             known = ", ".join(kind.__name__ + "()" for kind in POLICIES)
             raise SpecError(f"PredicateJoin.policy must be one of {known}, which need no key, not {self.policy!r}")
+        if self.policy not in [kind() for kind in POLICIES]:
+            name = type(self.policy).__name__
+            raise SpecError(
+                f"PredicateJoin.policy must be {name}() without settings, not {self.policy!r}: partners are those met on arrival"
+            )
         self.budget.caps(STREAMS, ROW_BYTES)
         if self.queue is not None and self.queue.integrated and self.budget.allocation != "variable":
             raise SpecError("Queue.integrated needs Budget(..., allocation='variable'): there is one order for all")

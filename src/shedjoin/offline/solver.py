@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from shedjoin.errors import EnvironmentProblem
 from shedjoin.offline.ground import Ints
 from shedjoin.offline.network import Network
 
@@ -188,10 +190,20 @@ def _passes(network: Network, nodes: Ints) -> Ints:
     return total[last] - total[first]
 
 
+def check_solver() -> Any:
+    """The solver; a clear word if it is not installed."""
+    try:
+        import pylmcf
+    except ImportError:
+        raise EnvironmentProblem(
+            "the optimum needs the extra `offline`: pip install 'shedjoin[offline]' (a plan goes without it: optimum=False)"
+        ) from None
+    return pylmcf
+
+
 def lemon(tail: Ints, head: Ints, room: Ints, cost: Ints, supply: Ints) -> tuple[Ints, Ints]:
     """A flow of least cost and its potentials: cost + potential[tail] - potential[head] >= 0 where there is room left."""
-    import pylmcf
-
+    pylmcf = check_solver()
     order = np.lexsort((head, tail))
     graph = pylmcf.Graph(int(supply.size), tail[order], head[order])
     graph.set_edge_capacities(room[order])

@@ -12,6 +12,7 @@ from shedjoin.budget import ALLOCATIONS
 from shedjoin.errors import InputError, SpecError
 from shedjoin.offline.curve import least_memory
 from shedjoin.offline.interrupt import Interrupts
+from shedjoin.offline.solver import check_solver
 from shedjoin.offline.worth import OBJECTIVES
 from shedjoin.planner.candidates import candidates
 from shedjoin.planner.result import OPT, Need, Plan, Point, Recommendation, spread_of
@@ -95,6 +96,8 @@ def plan(
     """
 
     begin = time.monotonic()
+    if optimum:
+        check_solver()  # before the work, not after it
     _check(target, objective, allocations, within, time_limit)
     check_seed(seed)
     spec = JoinSpec(parse_window(window), importance=importance)
@@ -135,6 +138,8 @@ def plan(
                 optima.run([*grid, best], best, trials.got, within * exact.outcome.value, runner, tell)
         except KeyboardInterrupt:
             complete = False
+    if optima is not None:  # a solver that is stopped says what it has, without an error
+        complete = complete and all(solved.complete for curve in optima.curves.values() for solved in curve.solved)
     return _result(bench, trials, optima, grid, target, complete)
 
 

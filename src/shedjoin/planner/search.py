@@ -98,8 +98,8 @@ class Trials:
         least = min(high for _, high in brackets.values())
         work: list[Trial | Solve] = []
         for place, (low, high) in brackets.items():
-            middle = min(max(even(math.sqrt(low * high) if low else high / 2), low + 2), high - 2)
-            if low < least and not close(low, high):
+            middle = max(2, min(max(even(math.sqrt(low * high) if low else high / 2), low + 2), high - 2))
+            if low < least and middle < high and not close(low, high):
                 work.append(Trial(self.tried[place], place[1], middle))
         return work
 

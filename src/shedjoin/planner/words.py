@@ -16,7 +16,7 @@ def size(count: int) -> str:
     Examples
     --------
     >>> size(900), size(1_536_000)
-    ('900 bytes', '1.5 MB')
+    ('900 bytes', '1.54 MB')
     """
     amount, unit = float(count), 0
     while amount >= 1000 and unit < len(_UNITS) - 1:

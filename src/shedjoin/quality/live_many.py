@@ -233,7 +233,14 @@ class MultiRecall:
         old, new = (
             np.bincount(np.searchsorted(keys, part["key"]), minlength=keys.size) for part in (self._history, fresh)
         )
-        return int(((old + new) * new).sum()) <= WORK
+        # A row that lags is looked at once for every row of its key that is later than it.
+        ahead = np.zeros(keys.size, np.int64)
+        if fresh["key"].size and self._history["key"].size:
+            first = np.full(keys.size, np.iinfo(np.int64).max)
+            np.minimum.at(first, np.searchsorted(keys, fresh["key"]), fresh["ts"])
+            place = np.searchsorted(keys, self._history["key"])
+            ahead = np.bincount(place, self._history["ts"] > first[place], minlength=keys.size).astype(np.int64)
+        return float(((old + new).astype(np.float64) * new * (1.0 + ahead)).sum()) <= WORK
 
     def _lower(self, fresh: Rows) -> None:
         """Fewer keys, as far as they have few rows. Of those that go, what they missed so far is settled."""

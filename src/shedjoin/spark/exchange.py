@@ -52,8 +52,6 @@ def inputs_of(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"input_{name}" for name in names)
 
 
-INPUT = inputs_of(SIDES)
-
 #: A task packs when it holds this many rows or bytes.
 ROWS, BYTES = 1 << 17, 1 << 25
 #: The engine's own columns, before the user's.

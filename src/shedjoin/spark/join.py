@@ -285,6 +285,8 @@ class JoinPlan:
             "time": list(self.times),
             "weights": list(self.importances),
         }
+        if len(self.names) > len(SIDES):  # two are always left and right
+            signature["streams"] = list(self.names)
         for side, called in enumerate(self.names):
             travels = self.travels(side, kinds)
             kept.append(tuple(travels.index(name) for name in self.needed(side)))
@@ -355,9 +357,10 @@ def plan_join(
         _check_provider(spark)
     partitions = int(spark.conf.get(PARTITIONS) or 1)
     count = _shards(spark, shards, partitions)
+    chooser = _policy(policy)  # a mistake is told, budget or not
     given: dict[str, Any] = {
         "budget": _budget(budget, allocation, count, len(frames)),
-        "policy": None if budget is None else _policy(policy),
+        "policy": None if budget is None else chooser,
         "importance": combine,
         "lateness": _duration(lateness, kind, "lateness"),
         "max_skew": None if max_skew is None else _duration(max_skew, kind, "max_skew"),

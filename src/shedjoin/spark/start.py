@@ -93,7 +93,7 @@ def start(
         )
     _check_names(plan, archive, sink)
     _check_checkpoint(folder, before, checkpoint)
-    write_job(folder, plan, archive, checkpoint)
+    write_job(folder, plan, archive, checkpoint, before)
     kinds = (RESULT, SHED, METRIC, *(inputs_of(plan.names) if archive else ()))
     writer = (
         plan.blobs(kinds)
@@ -225,8 +225,15 @@ def disk_trouble(problem: BaseException) -> str | None:
     return None if found is None else found[1].strip()
 
 
-def write_job(folder: str, plan: JoinPlan, archive: bool, checkpoint: str | os.PathLike[str] | None) -> None:
-    """Say what is run, as data."""
+def write_job(
+    folder: str,
+    plan: JoinPlan,
+    archive: bool,
+    checkpoint: str | os.PathLike[str] | None,
+    before: dict[str, Any] | None = None,
+) -> None:
+    """Say what is run, as data. Of a directory that holds batches of another join, `before`, it goes on saying that: the shards
+    will refuse this one, and `refine` must know what was run."""
     data = {
         "format": FORMAT,
         "spec": plan.spec.to_dict(),
@@ -239,11 +246,21 @@ def write_job(folder: str, plan: JoinPlan, archive: bool, checkpoint: str | os.P
         "columns": [[one.name, plan.names[one.side], one.source] for one in plan.out],
         "archive": archive,
         "checkpoint": None if checkpoint is None else str(checkpoint),
+        "deadline": getattr(plan, "deadline", None),
     }
+    if before is not None and _lasting(before) != _lasting(data) and any(Path(folder, "metrics").glob("batch=*")):
+        return
     Path(folder).mkdir(parents=True, exist_ok=True)
     part = Path(folder, f".{JOB}.{os.getpid()}")
     part.write_text(json.dumps(data, indent=2) + "\n")
     part.replace(Path(folder, JOB))
+
+
+def _lasting(job: dict[str, Any]) -> dict[str, Any]:
+    """What may not change while a checkpoint lives."""
+    spec = {name: value for name, value in job["spec"].items() if name not in ("budget", "policy")}
+    parts = ("shards", "seed", "on", "time", "importance", "streams", "columns")
+    return json.loads(json.dumps({"spec": spec, **{name: job.get(name) for name in parts}}))  # type: ignore[no-any-return]
 
 
 def read_job(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
