@@ -185,7 +185,7 @@ class Packer:
 
     def send(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         """Blobs of these rows, one for each shard that has any."""
-        table = self._engine_columns(_one_batch(held))
+        table = self._engine_columns(one_batch(held))
         shards = len(self.how.labels)
         if shards == 1:
             parts = [(0, table)]
@@ -301,8 +301,16 @@ class Packer:
         return shard
 
 
-def _one_batch(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+def one_batch(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of one schema as one."""
     return held[0] if len(held) == 1 else pa.concat_batches(held)
+
+
+def sorted_by_time(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Rows of all parts in the order of their `ts`; of equal ones as they came."""
+    table = one_batch(parts)
+    ts = table.column("ts").to_numpy()
+    return table if (np.diff(ts) >= 0).all() else table.take(pa.array(np.argsort(ts, kind="stable")))
 
 
 def to_blob(*batches: pa.RecordBatch, codec: str | None = None) -> bytes:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shedjoin.batch import ROW_BYTES
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError
-from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, to_blob
+from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, sorted_by_time, to_blob
 from shedjoin.spark.keeping import BLOB_ROWS, Keeping
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import (
@@ -133,17 +133,9 @@ def arrange(messages: Iterable[Message], join: Join) -> Arrived:
         newest = max((message.newest for message in mine), default=NEVER)
         clocks.append(None if newest == NEVER else newest)
         parts = [rows for message in mine if message.rows for rows in from_blob(message.blob)]
-        tables.append(_sorted_by_time(parts) if parts else None)
+        tables.append(sorted_by_time(parts) if parts else None)
         counts.append([Counts.from_bytes(last.blob) for last in mine if not last.rows and last.blob is not None])
     return Arrived(_interleaved(tables, join), tuple(clocks), tables, counts)
-
-
-def _sorted_by_time(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-    table = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-    ts = table.column("ts").to_numpy()
-    if (np.diff(ts) >= 0).all():
-        return table
-    return table.take(pa.array(np.argsort(ts, kind="stable")))
 
 
 def _interleaved(tables: list[pa.RecordBatch | None], join: Join) -> Rows:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from shedjoin.cpu.rows import Rows
 from shedjoin.engine.state import NEVER
 from shedjoin.predicates.values import Values
-from shedjoin.spark.exchange import OWN, Packer, Packing, from_blob, to_blob
+from shedjoin.spark.exchange import OWN, Packer, Packing, from_blob, one_batch, sorted_by_time, to_blob
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.operator import Message
 from shedjoin.spark.predicate_values import in_order, rows_of, values_of
@@ -43,7 +43,7 @@ class PredicatePacker(Packer):
     def send(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         if not self.how.spread:
             return super().send(held)
-        table = self._engine_columns(_one(held))
+        table = self._engine_columns(one_batch(held))
         blob = to_blob(table)
         message = self._rows([(place, table.num_rows, NEVER, blob) for place in range(len(self.how.labels))])
         self.part += 1
@@ -61,10 +61,6 @@ class PredicatePacker(Packer):
         name = f"{SIDES[self.how.stream]}.{self.how.value}"
         table = table.set_column(last, "value", in_order(name, table.column(last), self.how.kind))
         return table.set_column(0, OWN[0], pa.nulls(table.num_rows))
-
-
-def _one(held: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return held[0] if len(held) == 1 else pa.concat_batches(held)
 
 
 class Arrived(NamedTuple):
@@ -86,15 +82,9 @@ def arrange(messages: Iterable[Message], kind: str, spread: bool) -> Arrived:
         newest = max((message.newest for message in mine), default=NEVER)
         clocks.append(None if newest == NEVER else newest)
         parts = [rows for message in mine if message.rows for rows in from_blob(message.blob)]
-        tables.append(_sorted_by_time(parts) if parts else None)
+        tables.append(sorted_by_time(parts) if parts else None)
     starts = [json.loads(message.blob)["began"] for message in ordered if not message.rows and message.blob is not None]
     return Arrived(_interleaved(tables, kind, spread), (clocks[0], clocks[1]), tables, min(starts) if starts else None)
-
-
-def _sorted_by_time(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-    table = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-    ts = table.column("ts").to_numpy()
-    return table if (np.diff(ts) >= 0).all() else table.take(pa.array(np.argsort(ts, kind="stable")))
 
 
 def _interleaved(tables: list[pa.RecordBatch | None], kind: str, spread: bool) -> Rows:
