@@ -163,8 +163,8 @@ def warm_up() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=400_000, help="a stream")
-    parser.add_argument("--batches", type=int, default=4, help="micro-batches")
+    parser.add_argument("--rows", type=int, default=750_000, help="a stream")
+    parser.add_argument("--batches", type=int, default=3, help="micro-batches")
     parser.add_argument("--keys", type=int, default=20_000)
     parser.add_argument("--window", type=int, default=10_000_000, help="microseconds")
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
