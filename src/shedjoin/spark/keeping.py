@@ -21,6 +21,18 @@ from shedjoin.spark.state import Blobs, Store, load_payload, save_payload
 BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
 
 
+def check_same(was: dict[str, Any], now: dict[str, Any], may_change: str) -> None:
+    """A checkpoint goes on only with the join that made it."""
+    for name in {**was, **now}:
+        if was.get(name) != now.get(name):
+            raise SnapshotError(f"{another(name, was.get(name), now.get(name))}. {may_change}")
+
+
+def another(name: str, was: Any, now: Any) -> str:
+    """What differs."""
+    return f"this checkpoint belongs to a join with another {name}: it has {was!r}, this query {now!r}"
+
+
 class Task(Protocol):
     """What a shard is told, as far as it matters here."""
 

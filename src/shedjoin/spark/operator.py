@@ -17,7 +17,7 @@ from shedjoin.batch import ROW_BYTES
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError
 from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, sorted_by_time, to_blob
-from shedjoin.spark.keeping import BLOB_ROWS, Keeping
+from shedjoin.spark.keeping import BLOB_ROWS, Keeping, another, check_same
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import (
     AnyEngine,
@@ -213,7 +213,7 @@ class Shard(Keeping):
             self.live = self.job.live_of(self.number, self.spec)
             self._begin()
             return
-        check_same(self.head["join"], self._signature())
+        check_same(self.head["join"], self._signature(), MAY_CHANGE)
         self._go_on(self.head)
         self.log = EngineLog(self.head["engine"])
         was = as_it_was(self.spec, self.head["budget"], self.head["policy"])
@@ -236,7 +236,8 @@ class Shard(Keeping):
         try:
             self.engine.set_policy(self.spec.policy)
         except SnapshotError as reason:
-            raise SnapshotError(f"{_another('policy', was.policy, self.spec.policy)}. {reason}. {MAY_CHANGE}") from None
+            may = MAY_CHANGE if self.job.streams == len(SIDES) else MANY_MAY_CHANGE
+            raise SnapshotError(f"{another('policy', was.policy, self.spec.policy)}. {reason}. {may}") from None
         self.policy_changed = True
 
     def _change_budget(self, arrived: Arrived) -> Log:
@@ -386,14 +387,7 @@ MAY_CHANGE = (
     "window, keys, time, policy, estimator, lateness, shards, seed and columns may not: put them back, or start from a new "
     "checkpoint"
 )
-
-
-def check_same(was: dict[str, Any], now: dict[str, Any]) -> None:
-    """A checkpoint goes on only with the join that made it."""
-    for name in {**was, **now}:
-        if was.get(name) != now.get(name):
-            raise SnapshotError(f"{_another(name, was.get(name), now.get(name))}. {MAY_CHANGE}")
-
-
-def _another(name: str, was: Any, now: Any) -> str:
-    return f"this checkpoint belongs to a join with another {name}: it has {was!r}, this query {now!r}"
+MANY_MAY_CHANGE = (
+    "While a checkpoint of three and more streams lives the budget may change and its shares, nothing else: put it back, or "
+    "start from a new checkpoint"
+)

@@ -19,9 +19,8 @@ from shedjoin.batch import ROW_BYTES
 from shedjoin.cpu.engine import PredicateEngine
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.pace import Watch
-from shedjoin.errors import SnapshotError
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, to_blob
-from shedjoin.spark.keeping import Keeping
+from shedjoin.spark.keeping import Keeping, check_same
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.operator import Given, Message
 from shedjoin.spark.payload import gather
@@ -152,7 +151,7 @@ class PredicateShard(Keeping):
             self.engine = self.join.build(self.job.seed_of(self.number), part=self.part)
             self._begin()
             return
-        check_same(self.head.get("join", {}), self._signature())
+        check_same(self.head.get("join", {}), self._signature(), MAY_CHANGE)
         self._go_on(self.head)
         self.saving, self.gaps = self.head["saving"], self.head["gaps"]
         self.log = PredicateLog(self.head["engine"])
@@ -268,13 +267,3 @@ MAY_CHANGE = (
     "lateness, shards, seed and columns may not, nor whether there is a budget and a deadline: put them back, or start from a "
     "new checkpoint"
 )
-
-
-def check_same(was: dict[str, Any], now: dict[str, Any]) -> None:
-    """A checkpoint goes on only with the join that made it."""
-    for name in {**was, **now}:
-        if was.get(name) != now.get(name):
-            raise SnapshotError(
-                f"this checkpoint belongs to a join with another {name}: it has {was.get(name)!r}, this query "
-                f"{now.get(name)!r}. {MAY_CHANGE}"
-            )

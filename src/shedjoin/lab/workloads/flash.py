@@ -6,7 +6,7 @@ import numpy as np
 
 from shedjoin.errors import SpecError
 from shedjoin.lab.workloads.importance import draw
-from shedjoin.lab.workloads.workload import Workload, at_least, columns, generators
+from shedjoin.lab.workloads.workload import Workload, columns, generators, whole
 from shedjoin.lab.workloads.zipf import draw_keys, zipf_probabilities
 
 
@@ -39,9 +39,9 @@ def flashing(
     >>> flashing(5, seed=1, domain=3).probabilities is None
     True
     """
-    at_least("rows", rows, 0)
-    at_least("every", every, 1)
-    at_least("length", length, 4)
+    whole("rows", rows, 0)
+    whole("every", every, 1)
+    whole("length", length, 4)
     if not 0 <= share <= 1:
         raise SpecError(f"share must be from 0 to 1, not {share!r}")
     left_keys, right_keys, flashes, left_worth, right_worth = generators(seed, 5)

@@ -7,9 +7,8 @@ from pathlib import Path
 from shedjoin.errors import DataError
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.prospect import contest
-from shedjoin.lab.papers.prospect.gap import CAPTION, CLOSED
+from shedjoin.lab.papers.prospect.gap import PLOT
 from shedjoin.lab.papers.prospect.streams import REAL
-from shedjoin.lab.plot import Panel, Plot
 
 DATA = "ship_weather_ww2"
 
@@ -38,18 +37,7 @@ FIGURE = Figure(
     title="How much of the gap between the best paper policy and OPT Prospect closes, on real streams",
     parameters=parameters,
     measure=measure,
-    plot=Plot(
-        x="workload",
-        x_label="",
-        panels=tuple(
-            Panel(f"{allocation} shares", *CLOSED, {"allocation": allocation}, from_zero=False)
-            for allocation in contest.ALLOCATIONS
-        ),
-        caption=CAPTION,
-        series="memory",
-        kind="bars",
-        derive=contest.contests,
-    ),
+    plot=PLOT,
     minutes=3.0,
     data=DATA,
 )
