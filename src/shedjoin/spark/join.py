@@ -339,7 +339,7 @@ def plan_join(
         return plan_predicate(*frames, **told)
     if on is None and not unkeyed:
         raise SpecError("on must name the key columns, or predicate say when two rows join: neither is given")
-    sides = _names(names, len(frames))
+    sides = stream_names(names, len(frames))
     _check_frames(frames, sides)
     check_seed(seed)
     check_option(cache)
@@ -387,8 +387,8 @@ def plan_join(
     )
 
 
-def _names(names: Any, count: int) -> tuple[str, ...]:
-    """What the streams are called."""
+def stream_names(names: Any, count: int) -> tuple[str, ...]:
+    """What the streams are called: words that columns and directories can be named by."""
     if count == 2:
         if names is not None:
             raise SpecError(f"names is for joins of three and more streams, not {names!r}: two are left and right")
