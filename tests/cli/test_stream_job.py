@@ -171,6 +171,10 @@ BAD = [
     ),
     (THREE.replace('on = "k"', LIKE), "join.predicate is for two streams, not 3"),
     (GOOD + "deadline = 'soon'\n", "join.deadline must be a duration such as"),
+    (
+        GOOD + "deadline = 3\nshares = 'adaptive'\n",
+        "join.shares must be 'equal' for a join on a predicate or with a deadline",
+    ),
     (GOOD + "deadline = 0\n", "join.deadline must be above 0"),
     (GOOD + "deadline = true\n", "join.deadline must be a duration such as '2 seconds', or a number of seconds"),
     (GOOD + "deadline = 3\nbudget = 9\npolicy = 'life'\n", "join: PredicateJoin.policy must be one of Rand()"),

@@ -130,6 +130,7 @@ def test_importance_decides_who_stays(spark: Any) -> None:
     assert sorted(row["w"] for row in joined.collect()) == [5.0] * 4
 
 
+SHARED = sj.Budget(tuples=9, allocation="variable")
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "key": ({"on": "z"}, "on: left has no column 'z'; it has k, t, x"),
     "no key": ({"on": []}, "on must name at least one key column"),
@@ -139,6 +140,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "window unit": ({"window": "5 seconds"}, "window must be a whole number, as the times are"),
     "rows": ({"window": sj.RowWindow(5), "shards": 2}, "pass shards=1"),
     "budget": ({"budget": "lots"}, "budget must be an amount of tuples or bytes"),
+    "allocation": ({"allocation": "some"}, "allocation must be one of fixed, variable, not 'some'"),
+    "two allocations": ({"budget": SHARED, "allocation": "fixed"}, "budget has allocation='variable', but .* say one"),
     "small budget": ({"budget": 3, "shards": 2}, "3 tuples are too few for 2 shards"),
     "policy": ({"budget": 10, "policy": "best"}, "policy"),
     "table": ({"budget": 10, "policy": sj.Prob(sj.Table({}, {}))}, "policy: .* use an estimator such as"),

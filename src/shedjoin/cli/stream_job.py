@@ -57,7 +57,7 @@ from shedjoin.errors import SpecError
 from shedjoin.spark.join import MOST_SHARDS, stream_names
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import Join
-from shedjoin.spark.predicate_join import condition, predicate_join, read_deadline
+from shedjoin.spark.predicate_join import check_shares, condition, predicate_join, read_deadline
 from shedjoin.spark.shares import SHARES
 from shedjoin.spark.sources import FILES, TYPED, Sink, Source
 from shedjoin.window import RowWindow
@@ -253,6 +253,7 @@ def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], Join | 
     common = any_join(table, table.one_of("combine", tuple(IMPORTANCE)) or "min", names)
     spec: Join | PredicateJoin = common
     if predicate is not None or seconds is not None:
+        check_shares(table.one_of("shares", SHARES), argument="join.shares")
         chosen = parse_policy(table.get("policy"), argument="join.policy")
         spec = at("join", lambda: predicate_join(common, predicate, seconds, chosen))
     policy = spec.policy

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.budget import Budget
+from shedjoin.budget import ALLOCATIONS, Budget
 from shedjoin.engine.nway.state import MOST
 from shedjoin.errors import SpecError
 from shedjoin.multi import MultiJoinSpec
@@ -24,7 +24,7 @@ from shedjoin.spark.many import Join, Many
 from shedjoin.spark.metrics import metric_ddl
 from shedjoin.spark.operator import Job, Message
 from shedjoin.spark.payload import column_name
-from shedjoin.spark.shares import SHARES, least_of
+from shedjoin.spark.shares import ADAPTIVE, SHARES, least_of
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
 from shedjoin.words import parse_budget, parse_duration, parse_policy, parse_windows
@@ -53,7 +53,7 @@ def shed_join(
     budget: Any = None,
     policy: str | dict[str, Any] | Policy | None = None,
     importance: str | tuple[str | None, ...] | None = None,
-    allocation: str = "fixed",
+    allocation: str | None = None,
     lateness: Any = 0,
     max_skew: Any = None,
     shards: int | None = None,
@@ -61,7 +61,7 @@ def shed_join(
     suffixes: tuple[str, ...] | None = None,
     combine: str = "min",
     seed: int = 0,
-    shares: str = "adaptive",
+    shares: str | None = None,
     cache: str | bool | None = None,
     deadline: Any = None,
     names: tuple[str, ...] | None = None,
@@ -93,7 +93,7 @@ def shed_join(
         A column of positive numbers that says how much a row matters: a name, or a pair (left, right) in which None means
         that all rows matter alike.
     allocation
-        "fixed" or "variable" shares of the streams (see `Budget`); for budgets given as text or number.
+        "fixed" (default) or "variable" shares of the streams (see `Budget`), for a budget that does not say so itself.
     lateness
         How far a row may lag behind the newest of its stream, from one micro-batch to the next, and still be joined.
     max_skew
@@ -111,8 +111,8 @@ def shed_join(
     seed
         For policies that draw lots.
     shares
-        How the budget is split over the shards: "adaptive" gives each what the whole join would keep there, by what arrives;
-        "equal" gives all the same. May change while a checkpoint lives.
+        How the budget is split over the shards: "adaptive" (default) gives each what the whole join would keep there, by what
+        arrives; "equal" gives all the same, as joins on a predicate or with a deadline do. May change while a checkpoint lives.
     cache
         Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the default.
     deadline
@@ -317,7 +317,7 @@ def plan_join(
     budget: Any = None,
     policy: Any = None,
     importance: Any = None,
-    allocation: str = "fixed",
+    allocation: str | None = None,
     lateness: Any = 0,
     max_skew: Any = None,
     shards: int | None = None,
@@ -325,7 +325,7 @@ def plan_join(
     suffixes: Any = None,
     combine: str = "min",
     seed: int = 0,
-    shares: str = "adaptive",
+    shares: str | None = None,
     cache: str | bool | None = None,
     names: Any = None,
     deadline: Any = None,
@@ -343,7 +343,7 @@ def plan_join(
     _check_frames(frames, sides)
     check_seed(seed)
     check_option(cache)
-    if shares not in SHARES:
+    if shares is not None and shares not in SHARES:
         raise SpecError(f"shares must be one of {', '.join(SHARES)}, not {shares!r}")
     spark = frames[0].sparkSession
     found = Keys(()) if unkeyed else Keys.of(on, *frames, sides=sides)
@@ -382,7 +382,7 @@ def plan_join(
         spec=spec,
         labels=shard_labels(count, partitions),
         seed=seed,
-        shares=shares,
+        shares=shares or ADAPTIVE,
         cache=cache,
     )
 
@@ -467,15 +467,12 @@ def _windows(value: Any, kind: str, shards: int, sides: tuple[str, ...]) -> tupl
     return made
 
 
-def _budget(value: Any, allocation: str, shards: int, streams: int) -> Budget | None:
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = Budget(tuples=value, allocation=allocation)
-    elif not isinstance(value, Budget):
-        value = parse_budget(value, allocation=allocation)
-    least_of(value, shards, streams)
-    made: Budget = value
+def _budget(value: Any, allocation: str | None, shards: int, streams: int) -> Budget | None:
+    if allocation is not None and allocation not in ALLOCATIONS:
+        raise SpecError(f"allocation must be one of {', '.join(ALLOCATIONS)}, not {allocation!r}")
+    made = parse_budget(value, allocation=allocation)
+    if made is not None:
+        least_of(made, shards, streams)
     return made
 
 

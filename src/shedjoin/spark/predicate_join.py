@@ -21,6 +21,7 @@ from shedjoin.spark.predicate_exchange import PredicatePacking
 from shedjoin.spark.predicate_metrics import PREDICATE_DDL
 from shedjoin.spark.predicate_shard import PredicateJob
 from shedjoin.spark.predicate_values import check_values, value_column
+from shedjoin.spark.shares import EQUAL
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
 from shedjoin.words import parse_duration, parse_policy
@@ -82,6 +83,12 @@ def condition(on: Any, predicate: Any, *, where: str = "") -> tuple[Any, Predica
     return (found.column, None) if isinstance(found, Equal) else (on, found)  # the same join, by the same names
 
 
+def check_shares(shares: Any, *, argument: str = "shares") -> None:
+    """These joins count no keys, so that nothing says which shard would make more of the memory."""
+    if shares not in (None, EQUAL):
+        raise SpecError(f"{argument} must be 'equal' for a join on a predicate or with a deadline, not {shares!r}")
+
+
 def plan_predicate(
     *frames: DataFrame, on: Any, predicate: Any, deadline: Any, budget: Any, policy: Any, **rest: Any
 ) -> JoinPlan:
@@ -93,8 +100,9 @@ def plan_predicate(
     seconds = read_deadline(deadline)
     if found is None and seconds is None:
         return plan_join(left, right, on=on, budget=budget, policy=policy, **rest)
+    check_shares(rest.pop("shares"))
     # What joins on keys check is checked by them. Their policies need keys: who stays is settled below.
-    plan = plan_join(left, right, on=on, budget=budget, policy=None, unkeyed=found is not None, **rest)
+    plan = plan_join(left, right, on=on, budget=budget, policy=None, shares=EQUAL, unkeyed=found is not None, **rest)
     types = [] if found is None else check_values(found, left, right)
     return PredicatePlan(
         **{name: getattr(plan, name) for name in JoinPlan.__dataclass_fields__ if name != "spec"},
