@@ -112,6 +112,8 @@ def test_what_cannot_be_estimated_is_said() -> None:
     graph = sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(3)), on=("a.x = b.x", "b.y = c.y"))
     with pytest.raises(sj.SpecError, match="must join on one column within time windows"):
         MultiRecall(graph)
+    with pytest.raises(sj.SpecError, match="must have evaluate_every=0 for a live recall, not 3"):
+        MultiRecall(spec(evaluate_every=3))
     saved = MultiRecall(spec()).to_bytes()
     with pytest.raises(sj.SnapshotError, match="damaged"):
         MultiRecall(spec())._load(saved[:-1] + b"?")

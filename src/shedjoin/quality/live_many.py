@@ -83,6 +83,11 @@ class MultiRecall:
         windows = list(spec.windows.values())
         if not isinstance(spec.on, str) or not all(isinstance(window, TimeWindow) for window in windows):
             raise SpecError(f"spec must join on one column within time windows for a live recall, not {spec!r}")
+        if spec.evaluate_every:
+            raise SpecError(
+                f"spec must have evaluate_every=0 for a live recall, not {spec.evaluate_every}: what is missing is counted push "
+                "by push"
+            )
         check_seed(seed)
         self._rows, self._level, self._recent = rows, level, recent
         self._lengths = np.array([window.size for window in windows], np.int64)
