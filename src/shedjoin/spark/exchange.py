@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shedjoin.batch import LATEST, ROW_BYTES
+from shedjoin.batch import LATEST, ROW_BYTES, wrong_importance
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError
 from shedjoin.spark.keys import SIDES
@@ -257,10 +257,10 @@ class Packer:
             return pa.nulls(batch.num_rows, pa.null())
         values = batch.column(2).cast(pa.float64())
         numbers = values.to_numpy(zero_copy_only=False)  # nulls become NaN
-        bad = ~(np.isfinite(numbers) & (numbers > 0))
+        bad, must = wrong_importance(numbers)
         if bad.any():
             raise InputError(
-                f"importance: {self.how.called}.{self.how.importance} must be finite and above 0, but a row has "
+                f"importance: {self.how.called}.{self.how.importance} must {must}, but a row has "
                 f"{values[int(np.argmax(bad))].as_py()} ({int(bad.sum())} such rows here)"
             )
         return values
