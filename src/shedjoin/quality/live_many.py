@@ -30,11 +30,11 @@ from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.multi import MultiJoinSpec
 from shedjoin.quality.live import LARGEST_FADE, LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.quality.seal import opened, sealed
 from shedjoin.spec import check_seed
 from shedjoin.window import TimeWindow
 
 VERSION = 1
-_DIGEST = 32
 #: Most rows of history, and most comparisons a push.
 ROWS, WORK = 1 << 17, 1 << 27
 #: When keys have to go, those that stay for certain have this many times as many rows as before.
@@ -372,13 +372,10 @@ class MultiRecall:
         shapes = {name: list(array.shape) for name, array in arrays.items()}
         head = json.dumps({"version": VERSION, "signature": self._signature, "shapes": shapes}).encode()
         body = b"".join([head, b"\n", *(np.ascontiguousarray(array).tobytes() for array in arrays.values())])
-        return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
+        return sealed(body)
 
     def _load(self, data: bytes) -> None:
-        body, mark = data[:-_DIGEST], data[-_DIGEST:]
-        if hashlib.blake2b(body, digest_size=_DIGEST).digest() != mark:
-            raise SnapshotError("the saved recall estimate is damaged: its checksum does not fit its contents")
-        text, _, rest = body.partition(b"\n")
+        text, _, rest = opened(data).partition(b"\n")
         head = json.loads(text)
         if head["version"] != VERSION or head["signature"] != self._signature:
             raise SnapshotError(

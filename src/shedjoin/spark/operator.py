@@ -6,7 +6,6 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from shedjoin.batch import ROW_BYTES
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError
 from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, sorted_by_time, to_blob
-from shedjoin.spark.keeping import BLOB_ROWS, Keeping, another, check_same
+from shedjoin.spark.keeping import BLOB_ROWS, Keeping, another, check_same, one_row
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import (
     AnyEngine,
@@ -328,24 +327,9 @@ class Shard(Keeping):
     def _metric(self, before: dict[str, int], seqs: tuple[int, ...], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch."""
         engine = self.engine
-        done = {name: total - before.get(name, 0) for name, total in engine.counters.items()}
-        sizes = engine.stored_bytes
-        known: dict[str, Any] = {
-            "batch": self.batches,
-            "shard": self.number,
-            "at": datetime.now(UTC),
-            "nulls": done["null"],
-            **{name: done[name] for name in ("late", "results", "evicted", "scheduled", "expired")},
-            **{name: engine.counters[name] for name in ("peak_tuples", "peak_bytes")},
-            "state_bytes": self.blobs.written if self.blobs is not None else 0,
-            "seconds": seconds,
-            "restored": self.restored,
-        }
-        for stream, side in enumerate(self.job.names):
-            known[f"rows_{side}"] = engine.arrived[stream] - seqs[stream]
-            known[f"resident_{side}"] = engine.residents[stream]
-            known[f"bytes_{side}"] = sizes[stream]
-            known[f"clock_{side}"] = engine.clocks[stream]
+        rows = [now - was for now, was in zip(engine.arrived, seqs, strict=True)]
+        known = self._told(engine, self.job.names, before, rows, engine.stored_bytes, seconds)
+        known["peak_bytes"] = engine.counters["peak_bytes"]
         if self.live is not None:
             now = self.live.estimate()
             known |= self.live.sums()
@@ -355,9 +339,7 @@ class Shard(Keeping):
                 "importance_recall_low": now.importance_low,
                 "importance_recall_high": now.importance_high,
             }
-        schema = metric_schema(self.job.names)
-        arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
-        return to_blob(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        return one_row(metric_schema(self.job.names), known)
 
     def _echo(self, arrived: Arrived, seqs: tuple[int, ...]) -> Iterator[Given]:
         """The input rows with their numbers, for an archive."""
