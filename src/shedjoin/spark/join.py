@@ -257,10 +257,10 @@ class JoinPlan:
         frame = self.sides[side]
         travels = self.travels(side, kinds)
         importance = self.importances[side]
-        chosen = [
-            columns.key_hash(frame, self.keys.names(side), self.key_types).alias(KEY),
-            fn.col(quoted(self.times[side])).alias(TS),
-        ]
+        time = self.times[side]
+        chosen = [columns.key_hash(frame, self.keys.names(side), self.key_types).alias(KEY)]
+        if time not in travels:
+            chosen.append(fn.col(quoted(time)).alias(TS))
         if importance is not None:
             chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
         schema = StructType([frame.schema[name] for name in travels])
@@ -270,10 +270,11 @@ class JoinPlan:
             schema=to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes(),
             weighed=importance is not None,
             sized=self.spec.budget is not None and self.spec.budget.unit == "bytes",
-            time=self.times[side],
+            time=time,
             importance=importance,
             counted=self._job(kinds).adaptive,
             side=self.names[side],
+            time_at=travels.index(time) if time in travels else None,
         )
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
         return frame.select(*chosen, *payload).mapInArrow(_pack_worker(how), PACKED)
