@@ -22,7 +22,7 @@ from shedjoin.spark.many import AnyEngine, Join, Recall, Rows, keys_of, no_rows,
 from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spec import make_policy
 
-FORMAT = 3
+FORMAT = 4
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
 CODEC = "lz4"
