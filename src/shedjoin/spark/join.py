@@ -166,7 +166,7 @@ def rows_of(blobs: DataFrame, kind: str, schema: StructType | str) -> DataFrame:
 
 
 def results_of(blobs: DataFrame, layout: Layout) -> DataFrame:
-    """The rows of the result. Keys are compared as they are: two keys of one hash make no row."""
+    """The rows of the result. Where two keys can have one hash, keys are compared as they are: such two make no row."""
     from pyspark.sql import functions as fn
 
     rows = rows_of(blobs, RESULT, layout.schema)
@@ -206,9 +206,10 @@ class JoinPlan:
         """Refuse an archive that could not be made use of."""
 
     def needed(self, side: int) -> list[str]:
-        """The columns of a side that results are made of: those asked for, and the keys, which are compared once more."""
+        """The columns of a side that results are made of: those asked for, and keys that are to be compared once more."""
         asked = [column.source for column in self.out if column.side == side]
-        return list(dict.fromkeys([*self.keys.names(side), *asked]))
+        keys = self.keys.names(side) if columns.hash_may_collide(self.key_types) or not asked else []
+        return list(dict.fromkeys([*keys, *asked]))
 
     def travels(self, side: int, kinds: tuple[str, ...]) -> list[str]:
         """The columns that go through the shuffle: all of them if the input is to be archived."""
@@ -243,9 +244,10 @@ class JoinPlan:
             for place, name in enumerate(self.needed(side)):
                 names[side][name] = column_name(len(self.sides), side, place)
                 fields.append(StructField(names[side][name], self.sides[side].schema[name].dataType))
+        compared = self.keys.pairs if columns.hash_may_collide(self.key_types) else ()
         return Layout(
             StructType(fields),
-            [(names[0][pair[0]], names[side][pair[side]]) for pair in self.keys.pairs for side in range(1, len(pair))],
+            [(names[0][pair[0]], names[side][pair[side]]) for pair in compared for side in range(1, len(pair))],
             [(names[one.side][one.source], one.name) for one in self.out],
         )
 
@@ -257,10 +259,10 @@ class JoinPlan:
         frame = self.sides[side]
         travels = self.travels(side, kinds)
         importance = self.importances[side]
-        chosen = [
-            columns.key_hash(frame, self.keys.names(side), self.key_types).alias(KEY),
-            fn.col(quoted(self.times[side])).alias(TS),
-        ]
+        time = self.times[side]
+        chosen = [columns.key_hash(frame, self.keys.names(side), self.key_types).alias(KEY)]
+        if time not in travels:
+            chosen.append(fn.col(quoted(time)).alias(TS))
         if importance is not None:
             chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
         schema = StructType([frame.schema[name] for name in travels])
@@ -270,10 +272,11 @@ class JoinPlan:
             schema=to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes(),
             weighed=importance is not None,
             sized=self.spec.budget is not None and self.spec.budget.unit == "bytes",
-            time=self.times[side],
+            time=time,
             importance=importance,
             counted=self._job(kinds).adaptive,
             side=self.names[side],
+            time_at=travels.index(time) if time in travels else None,
         )
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
         return frame.select(*chosen, *payload).mapInArrow(_pack_worker(how), PACKED)
