@@ -116,8 +116,8 @@ def _numbers(view: View) -> Table:
     if view.nulls:
         grid.add_row("null keys", f"{view.nulls / rows:.1%} of rows", f"{view.nulls:,}")
     if view.fractions is not None:
-        r, *each = view.fractions
-        sides = ", ".join(f"{name} {part:.1%}" for name, part in zip(view.names, each, strict=True))
+        r, *parts = view.fractions
+        sides = ", ".join(f"{name} {part:.1%}" for name, part in zip(view.names, parts, strict=True))
         grid.add_row("compared with", f"{r:.1%} of the windows", f"{sides}; {view.partial:,} probes of a part")
     if view.ranking is not None:
         ages = "; ".join(f"{name} {', '.join(map(str, of))}" for name, of in zip(view.names, view.ranking, strict=True))

@@ -346,7 +346,7 @@ def _limits(missing: float, square: float, cube: float, unit: float, level: floa
     """Fay and Feuer's limits of a sum of weighted rare events, from the sums of z, (1 - p) z^2, (1 - p) z^3."""
     tail = CAUTION * (1.0 - level) / 2.0
     low = high = missing
-    if square > 0.0:
+    if square > 0.0 and missing > 0.0:
         low = square / missing * gamma_quantile(missing**2 / square, tail)
     more = max(cube / square if square > 0.0 else 0.0, unit)
     if more > 0.0:

@@ -66,7 +66,7 @@ def _weight(kind: Any) -> str | None:
     """The type of the weights of weighted sets; None if these are none."""
     if kind.typeName() == "map":
         return str(kind.valueType.typeName()).split("(")[0]
-    pair = getattr(_element(kind), "fields", ()) if kind.typeName() == "array" else ()
+    pair: list[Any] = list(getattr(_element(kind), "fields", ())) if kind.typeName() == "array" else []
     return str(pair[1].dataType.typeName()).split("(")[0] if len(pair) == 2 else None
 
 
