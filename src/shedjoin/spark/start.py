@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,9 +18,12 @@ from shedjoin.spark.archive import shed_ddl
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import JoinPlan, Layout, is_connect, plan_join, results_of, rows_of
+from shedjoin.spark.keeping import check_same
+from shedjoin.spark.operator import MAY_CHANGE
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryListener
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
@@ -93,7 +98,10 @@ def start(
         )
     _check_names(plan, archive, sink)
     _check_checkpoint(folder, before, checkpoint)
-    write_job(folder, plan, archive, checkpoint, before)
+    job = job_of(plan, archive, None if checkpoint is None or _is_default(folder, checkpoint) else str(checkpoint))
+    if before is not None and _has_batches(folder):
+        check_lasting(before, job)
+    write_job(folder, job)
     kinds = (RESULT, SHED, METRIC, *(inputs_of(plan.names) if archive else ()))
     writer = (
         plan.blobs(kinds)
@@ -108,8 +116,16 @@ def start(
     if not is_connect(left.sparkSession):
         from shedjoin.spark.listener import AtEnd
 
-        left.sparkSession.streams.addListener(AtEnd(str(query.runId), partial(forget, plan.query, plan.cache)))
+        at_end = AtEnd(str(query.runId), partial(forget, plan.query, plan.cache))
+        left.sparkSession.streams.addListener(at_end)
+        # Spark would call it when Python is gone already, and say so at length.
+        atexit.register(_forget_listener, left.sparkSession, at_end)
     return query
+
+
+def _forget_listener(spark: SparkSession, listener: StreamingQueryListener) -> None:
+    with suppress(Exception):  # the session may have been stopped
+        spark.streams.removeListener(listener)
 
 
 def checkpoint_of(folder: str, given: str | os.PathLike[str] | None) -> str:
@@ -134,15 +150,24 @@ def _check_checkpoint(folder: str, before: dict[str, Any] | None, given: str | o
     if before is None:
         return
     was, now = (checkpoint_of(folder, path) for path in (before["checkpoint"], given))
-    if was != now:
+    if _whole(was) != _whole(now):
         raise SpecError(
             f"checkpoint was {was} when {folder} was begun and is {now} now: start with another output directory, or put it back"
         )
-    if "://" not in now and not Path(now).exists() and any(Path(folder, "metrics").glob("batch=*")):
+    if "://" not in now and not Path(now).exists() and _has_batches(folder):
         raise SpecError(
             f"{folder} has results, but its checkpoint {now} is gone: a query that begins anew would mix its batches with the "
             "old ones, so start with another output directory"
         )
+
+
+def _is_default(folder: str, checkpoint: str | os.PathLike[str]) -> bool:
+    return _whole(str(checkpoint)) == _whole(checkpoint_of(folder, None))
+
+
+def _whole(path: str) -> str:
+    """A path that means the same wherever one is."""
+    return path if "://" in path else os.path.abspath(path)
 
 
 @dataclass(frozen=True)
@@ -225,16 +250,9 @@ def disk_trouble(problem: BaseException) -> str | None:
     return None if found is None else found[1].strip()
 
 
-def write_job(
-    folder: str,
-    plan: JoinPlan,
-    archive: bool,
-    checkpoint: str | os.PathLike[str] | None,
-    before: dict[str, Any] | None = None,
-) -> None:
-    """Say what is run, as data. Of a directory that holds batches of another join, `before`, it goes on saying that: the shards
-    will refuse this one, and `refine` must know what was run."""
-    data = {
+def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, Any]:
+    """What is run, as data. `checkpoint` is None if it lies where it does by default, and so moves with the output."""
+    return {
         "format": FORMAT,
         "spec": plan.spec.to_dict(),
         "shards": len(plan.labels),
@@ -245,22 +263,33 @@ def write_job(
         "streams": list(plan.names),
         "columns": [[one.name, plan.names[one.side], one.source] for one in plan.out],
         "archive": archive,
-        "checkpoint": None if checkpoint is None else str(checkpoint),
+        "checkpoint": None if checkpoint is None else _whole(checkpoint),
         "deadline": getattr(plan, "deadline", None),
     }
-    if before is not None and _lasting(before) != _lasting(data) and any(Path(folder, "metrics").glob("batch=*")):
-        return
+
+
+def write_job(folder: str, job: dict[str, Any]) -> None:
+    """Say what is run, for `refine` and for the next start."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     part = Path(folder, f".{JOB}.{os.getpid()}")
-    part.write_text(json.dumps(data, indent=2) + "\n")
+    part.write_text(json.dumps(job, indent=2) + "\n")
     part.replace(Path(folder, JOB))
 
 
-def _lasting(job: dict[str, Any]) -> dict[str, Any]:
-    """What may not change while a checkpoint lives."""
-    spec = {name: value for name, value in job["spec"].items() if name not in ("budget", "policy")}
+def check_lasting(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """What may not change while a checkpoint lives has not. The shards look at more, but only when there are rows."""
+    specs = [
+        {name: value for name, value in job["spec"].items() if name not in ("budget", "policy")}
+        for job in (before, now)
+    ]
     parts = ("shards", "seed", "on", "time", "importance", "streams", "columns")
-    return json.loads(json.dumps({"spec": spec, **{name: job.get(name) for name in parts}}))  # type: ignore[no-any-return]
+    others = [{name: job.get(name) for name in parts} for job in (before, now)]
+    for was, is_now in (specs, others):
+        check_same(json.loads(json.dumps(was)), json.loads(json.dumps(is_now)), MAY_CHANGE)
+
+
+def _has_batches(folder: str) -> bool:
+    return any(Path(folder, "metrics").glob("batch=*"))
 
 
 def read_job(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
