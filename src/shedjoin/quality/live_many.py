@@ -264,7 +264,7 @@ class MultiRecall:
     def _admit(self, keys: Integers, p: Numbers) -> None:
         at = np.searchsorted(self._keys, keys)
         self._keys, self._p = np.insert(self._keys, at, keys), np.insert(self._p, at, p)
-        self._open = np.insert(self._open, at, 0.0, axis=1)
+        self._open = np.ascontiguousarray(np.insert(self._open, at, 0.0, axis=1))
 
     @property
     def _base(self) -> float:
@@ -319,7 +319,10 @@ class MultiRecall:
 
     def _close(self, gone: NDArray[np.bool_]) -> None:
         self._closed += _moments(self._open[:, gone], self._p[gone])
-        self._keys, self._p, self._open = self._keys[~gone], self._p[~gone], self._open[:, ~gone]
+        self._keys, self._p = self._keys[~gone], self._p[~gone]
+        self._open = np.ascontiguousarray(
+            self._open[:, ~gone]
+        )  # as it is read back: sums are then the same to the last bit
 
     def _forget(self) -> None:
         """Rows that no row to come can meet; and keys that have none left, if there are too many."""

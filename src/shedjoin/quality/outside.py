@@ -60,7 +60,8 @@ class Outside:
             p[place] = np.minimum(p[place], chance)
             whole[:, place] += amount
         stays = np.sort(np.argsort(whole[0])[-HEAVIEST:])
-        self.keys, self.p, self.missed = keys[stays], p[stays], whole[:, stays]
+        # Row by row in memory, as it is read back: sums are then the same to the last bit.
+        self.keys, self.p, self.missed = keys[stays], p[stays], np.ascontiguousarray(whole[:, stays])
         self._push = {}
 
     def moments(self) -> Numbers:
