@@ -59,5 +59,5 @@ FIGURE = Figure(
     parameters=parameters,
     measure=measure,
     plot=replace(PLOT, panels=(*PLOT.panels, *ATTAINABLE)),
-    minutes=9.0,
+    minutes=15.0,
 )

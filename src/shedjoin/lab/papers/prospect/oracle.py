@@ -86,12 +86,12 @@ def _worth(held: _Memory, rows: NDArray[np.int64], ahead: Rates, now: int, horiz
     other, key = 1 - held.stream[rows], held.key[rows]
     left = held.ts[rows] + held.window - 1 - now
     so_far = _at(ahead, other, now + 1, key)
-    best = np.zeros(rows.size)
+    best: NDArray[np.float64] = np.zeros(rows.size)
     for horizon in horizons:
         gained = (_at(ahead, other, now + 1 + horizon, key) - so_far) / horizon
-        best = np.where(horizon <= left, np.maximum(best, gained), best)
+        np.maximum(best, gained, out=best, where=horizon <= left)
     return best
 
 
 def _at(ahead: Rates, stream: NDArray[np.int64], time: int, key: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.where(stream == 0, ahead[0][time, key], ahead[1][time, key])
+    return np.asarray(np.where(stream == 0, ahead[0][time, key], ahead[1][time, key]), dtype=np.float64)
