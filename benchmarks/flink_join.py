@@ -30,7 +30,7 @@ AND ts_left_rows < ts_right_rows + INTERVAL '{seconds}' SECOND
 """
 
 
-def run(sources: Path, out: Path, window: int, heap: str) -> float:
+def run(sources: Path, out: Path, window: int, heap: str, checkpoints: str) -> float:
     """The wall-clock time of one job, its start included."""
     from pyflink.table import EnvironmentSettings, TableEnvironment
 
@@ -39,6 +39,10 @@ def run(sources: Path, out: Path, window: int, heap: str) -> float:
     config.set("parallelism.default", str(os.cpu_count() or 1))
     config.set("table.local-time-zone", "UTC")
     config.set("taskmanager.memory.task.heap.size", heap)
+    if checkpoints:
+        config.set("execution.checkpointing.interval", checkpoints)
+        config.set("execution.checkpointing.storage", "filesystem")
+        config.set("execution.checkpointing.dir", f"file://{out.parent}/checkpoints")
     for name in ("left", "right"):
         source = SOURCE.format(name=f"{name}_rows", path=sources / name).replace(f"{name}_rows_row", f"{name}_row")
         tables.execute_sql(source)
@@ -54,9 +58,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
     parser.add_argument("--window", type=int, required=True, help="in microseconds")
     parser.add_argument("--heap", default="2g")
+    parser.add_argument("--checkpoints", default="3 s", help="how often state is saved; empty: never")
     parser.add_argument("--report", type=Path, required=True, help="file for the time taken, as JSON")
     given = parser.parse_args()
-    seconds = run(given.sources.resolve(), given.out.resolve(), given.window, given.heap)
+    seconds = run(given.sources.resolve(), given.out.resolve(), given.window, given.heap, given.checkpoints)
     given.report.write_text(json.dumps({"seconds": seconds}))
 
 

@@ -3,7 +3,7 @@
 Each system runs in a process of its own (with its JVM and Python workers), as in spark_join.py; the cascade runs once with the
 in-memory state store and once with RocksDB, which is where ours keeps its state.
 
-    python benchmarks/spark_nway.py --rows 100000 --batches 4
+    python benchmarks/spark_nway.py --cases rare --rows 100000 --batches 4
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from spark_join import MILLISECOND, SYSTEMS, peak_of, spark_session, stream_of, write_files
+from spark_join import MILLISECOND, check_equal, run_alone, spark_session, stream_of, write_files
 
 NAMES = ("a", "b", "c")
 #: When the streams begin, in microseconds. Not at 0, where watermarks begin: Spark's cascade drops a row of that time as late.
@@ -30,23 +31,47 @@ Written by `make bench`; all systems on the same files, in one run, with the sam
 Memory is that of the whole process tree (JVM and Python workers), shared pages counted once. State is the most that the state
 stores held at the end of a micro-batch, as Spark tells it: bytes in memory for the in-memory store, bytes of the database's files
 for RocksDB. Rows stored are those of Spark's own count (the cascade keeps pairs as well as rows), for `shed_join` the tuples of
-its windows.
+its windows. A cascade joins the streams in the order that is written; shed_join chooses its own.
 "Once warm": the median micro-batch after the first third of them, in which workers start and the JVM compiles.
 """
 
 
-def make(folder: Path, rows: int, keys: int, batches: int) -> None:
-    """Three streams of one row a millisecond, keys alike often, each in as many files as micro-batches."""
-    for number, name in enumerate(NAMES):
+@dataclass(frozen=True)
+class Case:
+    """A workload: how many keys each stream has, all of them 0, 1, 2, ..."""
+
+    name: str
+    title: str
+    keys: tuple[int, int, int]
+    systems: tuple[str, ...]
+
+
+#: A cascade is named by its state store and the order in which it joins the streams.
+CASES = {
+    "even": Case(
+        "even", "Streams alike", (20_000, 20_000, 20_000), ("shedjoin", "spark-memory-abc", "spark-rocksdb-abc")
+    ),
+    "rare": Case(
+        "rare",
+        "A third stream that rarely meets the others",
+        (2_000, 2_000, 200_000),
+        ("shedjoin", "spark-memory-abc", "spark-memory-bca"),
+    ),
+}
+
+
+def make(folder: Path, rows: int, keys: tuple[int, int, int], batches: int) -> None:
+    """Three streams of one row a millisecond, the keys of a stream alike often, in as many files as micro-batches."""
+    for number, (name, many) in enumerate(zip(NAMES, keys, strict=True)):
         random = np.random.default_rng(number)
         ts = pa.array(BEGIN + np.arange(rows, dtype=np.int64) * MILLISECOND, pa.timestamp("us", tz="UTC"))
-        table = pa.table({f"k_{name}": random.integers(0, keys, rows), f"ts_{name}": ts, name: np.arange(rows)})
+        table = pa.table({f"k_{name}": random.integers(0, many, rows), f"ts_{name}": ts, name: np.arange(rows)})
         (folder / name).mkdir(parents=True)
         write_files(folder / name, table, np.linspace(0, rows, batches + 1).astype(int).tolist())
 
 
-def cascade(sides: list[Any], window: int) -> Any:
-    """Pairs first, then the third stream, near to both; Spark drops what no watermark needs any more."""
+def cascade(streams: dict[str, Any], order: str, window: int) -> Any:
+    """Pairs of the first two, then the third, near to both; Spark drops what no watermark needs any more."""
     from pyspark.sql import functions as fn
 
     length = fn.expr(f"interval {window / 1e6} seconds")
@@ -55,25 +80,26 @@ def cascade(sides: list[Any], window: int) -> Any:
         first, second = fn.col(f"ts_{one}"), fn.col(f"ts_{other}")
         return (first > second - length) & (first < second + length)
 
-    a, b, c = (side.withWatermark(f"ts_{name}", "0 seconds") for name, side in zip(NAMES, sides, strict=True))
-    pairs = a.join(b, (fn.col("k_a") == fn.col("k_b")) & near("a", "b"))
-    # Spark wants one event time a stream: that of b goes on as a plain column.
-    pairs = pairs.withColumn("plain", fn.timestamp_micros(fn.unix_micros("ts_b"))).drop("ts_b")
-    pairs = pairs.withColumnRenamed("plain", "ts_b")
-    return pairs.join(c, (fn.col("k_a") == fn.col("k_c")) & near("a", "c") & near("b", "c"))
+    one, two, three = order
+    a, b, c = (streams[name].withWatermark(f"ts_{name}", "0 seconds") for name in order)
+    pairs = a.join(b, (fn.col(f"k_{one}") == fn.col(f"k_{two}")) & near(one, two))
+    # Spark wants one event time a stream: that of the second goes on as a plain column.
+    pairs = pairs.withColumn("plain", fn.timestamp_micros(fn.unix_micros(f"ts_{two}"))).drop(f"ts_{two}")
+    pairs = pairs.withColumnRenamed("plain", f"ts_{two}")
+    return pairs.join(c, (fn.col(f"k_{one}") == fn.col(f"k_{three}")) & near(one, three) & near(two, three))
 
 
 def run(system: str, folder: Path, window: int) -> dict[str, Any]:
     """One system, in this process."""
     from shedjoin.spark import shed_join
 
-    spark = spark_session(system)
-    sides = [stream_of(spark, folder / name) for name in NAMES]
+    spark = spark_session(system.rpartition("-")[0] or system)
+    streams = {name: stream_of(spark, folder / name) for name in NAMES}
     if system == "shedjoin":
-        times = tuple(f"ts_{name}" for name in NAMES)
-        joined = shed_join(*sides, on=tuple(f"k_{name}" for name in NAMES), time=times, window=window)
+        on, times = (tuple(f"{what}_{name}" for name in NAMES) for what in ("k", "ts"))
+        joined = shed_join(*streams.values(), on=on, time=times, window=window)
     else:
-        joined = cascade(sides, window)
+        joined = cascade(streams, system.rpartition("-")[2], window)
     out = folder / f"out-{system}"
     begin = time.perf_counter()
     query = (
@@ -108,36 +134,27 @@ def _bytes(operator: dict[str, Any]) -> int:
     return int(operator["memoryUsedBytes"] if files is None else files)
 
 
-def measured(folder: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
+def measured(folder: Path, case: Case, given: argparse.Namespace) -> list[dict[str, Any]]:
     """One row a system, all on the same files."""
-    make(folder, given.rows, given.keys, given.batches)
+    make(folder, given.rows, case.keys, given.batches)
     rows = []
-    for system in given.systems:
-        print(system, flush=True)
-        command = [sys.executable, __file__, "--one", system, "--folder", str(folder), "--window", str(given.window)]
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        peak = peak_of(process)
-        if process.returncode:
-            raise SystemExit(f"{system} failed; run it alone to see why: {' '.join(command)}")
-        found = json.loads((folder / f"{system}.json").read_text())
-        warm = found["batches"][max(1, given.batches // 3) :]
-        speeds = {
-            "speed": 3 * given.rows / found["seconds"],
-            "steady": 3 * given.rows / given.batches / float(np.median(warm)),
-        }
-        rows.append({"peak": peak, **found, **speeds})
-    if len({(row["results"], row["hash"]) for row in rows}) > 1:
-        found = {row["system"]: (row["results"], row["hash"]) for row in rows}
-        raise SystemExit(f"the outputs differ: {found}")
+    for system in case.systems:
+        if given.rocksdb or "rocksdb" not in system:
+            print(f"{case.name}: {system}", flush=True)
+            rows.append(run_alone(__file__, system, folder, given.window, 3 * given.rows))
+    check_equal(rows)
     return rows
 
 
-def table(given: argparse.Namespace, rows: list[dict[str, Any]]) -> str:
+def table(case: Case, given: argparse.Namespace, rows: list[dict[str, Any]]) -> str:
     """As Markdown."""
     held = 3 * min(given.rows, given.window // MILLISECOND)
+    keys = ", ".join(f"{many:,}" for many in case.keys)
     lines = [
+        f"## {case.title}",
+        "",
         f"{3 * given.rows:,} rows in {given.batches} micro-batches, window {given.window / 1e6:g} s ({held:,} rows), "
-        f"{given.keys:,} keys ({rows[0]['results']:,} results, the same of all systems).",
+        f"keys of a, b and c: {keys} ({rows[0]['results']:,} results, the same of all systems).",
         "",
         "| system | rows/s, once warm | rows/s, start included | shed_join is | state | rows stored | peak memory |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -145,11 +162,17 @@ def table(given: argparse.Namespace, rows: list[dict[str, Any]]) -> str:
     for row in rows:
         ours = row["system"] == "shedjoin"
         times = "" if ours else f"{rows[0]['steady'] / row['steady']:.1f} x as fast"
-        name = "shed_join" if ours else f"two joins of Spark, {row['system'].partition('-')[2]} state"
+        name = "shed_join" if ours else _called(row["system"])
         stored = held if ours else row["state_rows"]
         sizes = f"{row['state_bytes'] / 1e6:,.1f} MB | {stored:,} | {row['peak'] / 1e9:.2f} GB"
         lines.append(f"| {name} | {row['steady']:,.0f} | {row['speed']:,.0f} | {times} | {sizes} |")
     return "\n".join(lines) + "\n"
+
+
+def _called(system: str) -> str:
+    _, store, order = system.split("-")
+    one, two, three = order
+    return f"Spark's joins ({one}, {two}), {three}; {store} state"
 
 
 def warm_up() -> None:
@@ -163,11 +186,11 @@ def warm_up() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=750_000, help="a stream")
-    parser.add_argument("--batches", type=int, default=3, help="micro-batches")
-    parser.add_argument("--keys", type=int, default=20_000)
+    parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="a stream")
+    parser.add_argument("--batches", type=int, default=4, help="micro-batches")
     parser.add_argument("--window", type=int, default=10_000_000, help="microseconds")
-    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
+    parser.add_argument("--no-rocksdb", dest="rocksdb", action="store_false", help="leave out what takes longest")
     parser.add_argument("--page", type=Path, help="where the page of results goes (default: it is only printed)")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -177,11 +200,13 @@ def main() -> None:
         (given.folder / f"{given.one}.json").write_text(json.dumps(found))
         return
     warm_up()
-    with tempfile.TemporaryDirectory() as temporary:
-        text = table(given, measured(Path(temporary), given))
-    print("\n" + text, flush=True)
+    parts = []
+    for name in given.cases:
+        with tempfile.TemporaryDirectory() as temporary:
+            parts.append(table(CASES[name], given, measured(Path(temporary), CASES[name], given)))
+        print("\n" + parts[-1], flush=True)
     if given.page is not None:
-        given.page.write_text(f"{HEAD}\n{text}")
+        given.page.write_text("\n".join([HEAD, *parts]))
         print(f"written: {given.page}")
 
 

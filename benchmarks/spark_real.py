@@ -462,7 +462,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="RUN", choices=sorted({run.name for run in RUNS}))
     parser.add_argument(
-        "--store", type=Path, help="a file that keeps the rows of several calls, until there are all for the page"
+        "--store",
+        type=Path,
+        help="a file that keeps the rows of several calls, until there are all for the page; what it has is not run again",
     )
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -474,12 +476,17 @@ def main() -> None:
     rows: dict[str, list[str]] = json.loads(given.store.read_text()) if given.store and given.store.exists() else {}
     for run, sides, exact in chosen(given.only):
         place = str(RUNS.index(run))
+        if place in rows:
+            continue
         rows[place] = line(run, measure(run, sides, exact))
         print(" | ".join(rows[place]), flush=True)
         if given.store:
             given.store.write_text(json.dumps(rows))
     if len(rows) == len(RUNS):
         PAGE.write_text(page([rows[str(place)] for place in range(len(RUNS))]))
+        print(f"written: {PAGE}")
+    else:
+        print(f"{len(rows)} of {len(RUNS)} runs: the page is written when there are all")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from shedjoin.cli.job import read_job
 from shedjoin.cli.stream_job import read_stream_job
 from shedjoin.estimators import ESTIMATORS
 from shedjoin.policies import POLICIES
+from shedjoin.predicates import Overlap
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -76,9 +77,12 @@ def test_job_files_are_jobs(page: Path, tmp_path: Path) -> None:
         if "workload" in tomllib.loads(block):
             assert len(read_job(tmp_path / "job.toml").left["key"]) > 0
             continue
-        for source in ("impressions", "clicks"):
+        for source in ("impressions", "clicks", "news", "wire"):
             (tmp_path / source).mkdir(exist_ok=True)
         job = read_stream_job(tmp_path / "job.toml")
+        if "predicate" in job.join:
+            assert job.join["predicate"] == Overlap(("words", "terms"), at_least=3)
+            continue
         assert job.join["on"] == "ad"
         assert job.spec.budget is not None
 

@@ -15,6 +15,9 @@ from shedjoin.errors import InputError
 
 #: Beyond this, times are no longer exact in a float.
 LATEST = 2**53
+#: An importance lies within these: its products with counts, and cumulative priorities on their scale, are then within the range
+#: of floats.
+SMALLEST, LARGEST = 1e-100, 1e100
 #: What a stored tuple takes in the engine's own arrays, rounded up; the default of the `bytes` column.
 ROW_BYTES = 192
 STREAMS = ("left", "right")
@@ -172,9 +175,7 @@ def _columns(name: str, table: Table, stream: int, first: int) -> Batch:
         check_values(f"{name}.ts", ts, (ts >= -LATEST) & (ts <= LATEST), "lie within +-2**53")
     if "importance" in names:
         importance = floats(f"{name}.importance", column_of(table, "importance"), size)
-        check_values(
-            f"{name}.importance", importance, np.isfinite(importance) & (importance > 0), "be finite and above 0"
-        )
+        check_importance(f"{name}.importance", importance)
     if "bytes" in names:
         row_bytes = _without_null(f"{name}.bytes", column_of(table, "bytes"), size)
         check_values(f"{name}.bytes", row_bytes, (row_bytes > 0) & (row_bytes < 2**31), "be above 0 and below 2**31")
@@ -186,6 +187,20 @@ def check_values(name: str, values: NDArray[Any], fits: NDArray[np.bool_], must:
     if not fits.all():
         row = int(np.argmin(fits))
         raise InputError(f"{name} must {must}, but row {row} has {values[row]} ({int((~fits).sum())} such rows)")
+
+
+def wrong_importance(values: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:
+    """Which importances are out of range, and what they must do."""
+    wrong = ~(np.isfinite(values) & (values > 0))
+    if wrong.any():
+        return wrong, "be finite and above 0"
+    return (values < SMALLEST) | (values > LARGEST), f"lie from {SMALLEST:g} to {LARGEST:g}"
+
+
+def check_importance(name: str, values: NDArray[np.float64]) -> None:
+    """A clear word when some importances are out of range."""
+    wrong, must = wrong_importance(values)
+    check_values(name, values, ~wrong, must)
 
 
 def arrow_column(name: str, values: Any) -> pa.Array:

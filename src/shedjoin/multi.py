@@ -9,7 +9,7 @@ from typing import Any
 
 from shedjoin.batch import ROW_BYTES, Table
 from shedjoin.budget import Budget
-from shedjoin.engine.codes import IMPORTANCE
+from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE
 from shedjoin.engine.nway.engine import MultiEngine, orders_of
 from shedjoin.engine.nway.graph import Graph, parse
 from shedjoin.engine.nway.output import MultiShedLog
@@ -54,7 +54,7 @@ class MultiJoinSpec:
     expire_every
         How often expired tuples are removed (0: always); default: with every evaluation. They join nothing in any case.
     budget, policy, importance, lateness, max_skew
-        As in `JoinSpec`. A budget needs eager evaluation.
+        As in `JoinSpec`. Where memory is short, lazy evaluation comes early: nothing is shed that waits to be joined.
     reordering
         When ``order="auto"`` looks for a better order.
 
@@ -130,10 +130,10 @@ class MultiJoinSpec:
             )
         if self.budget is not None:
             self.budget.caps(len(self.windows), ROW_BYTES)
-        if not isinstance(self.policy, KeepAll) and (self.evaluate_every or self.expire_every):
+        if self.policy.order().organisation == CUMULATIVE and self.evaluate_every:
             raise SpecError(
-                "MultiJoinSpec.evaluate_every and expire_every must be 0 with a policy that sheds: what waits to be joined or to "
-                "be removed would fill the memory"
+                f"MultiJoinSpec.evaluate_every must be 0 with {type(self.policy).__name__}: its priorities grow with the results "
+                "of each instant, which lazy evaluation has only later"
             )
         if self.importance not in IMPORTANCE:
             raise SpecError(f"MultiJoinSpec.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")

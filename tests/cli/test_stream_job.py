@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 import shedjoin as sj
 from shedjoin.cli import main
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
+from shedjoin.spark import shed_join
 from shedjoin.spark.sources import Sink, Source
 
 SIDES = '[left]\npath = "a"\n[right]\npath = "b"\n'
@@ -127,6 +129,8 @@ def test_a_finite_source_has_an_end(folder: Path, words: str) -> None:
 
 MANY = "".join(f'[streams.{name}]\npath = "{path}"\n' for name, path in (("x", "a"), ("y", "b"), ("z", "a")))
 THREE = MANY + OUTPUT + JOIN
+LIKE = 'predicate = {name = "overlap", column = "tags", at_least = 2}'
+ITEMS = GOOD.replace('on = "k"', LIKE)
 BAD = [
     (
         THREE.replace("streams.x", "left"),
@@ -140,13 +144,47 @@ BAD = [
     (THREE.replace('path = "b"', 'path = "c"'), "streams.y.path: there is no"),
     (THREE + "suffixes = ['_x', '_y']\n", "join.suffixes must be one text a stream"),
     (THREE + "budget = 5\nshards = 2\n", "join.budget: 5 tuples are too few for 2 shards"),
+    (
+        THREE.replace("streams.y", "streams.'y z'"),
+        "streams: names must be simple words that differ, not ('x', 'y z', 'z')",
+    ),
+    (THREE.replace("streams.y", "streams.X"), "streams: names must be simple words that differ"),
+    (THREE + "deadline = 3\n", "join.deadline is for two streams, not 3"),
+    (
+        GOOD + "predicate = {name = 'band', column = 'x', within = 1}\n",
+        "join.on and join.predicate cannot both be given",
+    ),
+    (ITEMS.replace("overlap", "alike"), "join.predicate must be a predicate such as Overlap"),
+    (ITEMS.replace("{name", "3 # {name"), "join.predicate must be a predicate such as Overlap"),
+    (ITEMS.replace("at_least", "atleast"), "join.predicate overlap does not take these settings"),
+    (ITEMS.replace("= 2", "= 0"), "join.predicate: Overlap.at_least must be a whole number from 1"),
+    (ITEMS.replace('"tags"', "3"), "join.predicate: Overlap.column must be the name of a column, or a pair"),
+    (ITEMS + "budget = '1 MB'\n", "join: PredicateJoin.budget must be in tuples"),
+    (ITEMS + "budget = 9\npolicy = 'prob'\n", "join: PredicateJoin.policy must be one of Rand(), Simp(), SimpProb()"),
+    (
+        ITEMS.replace("10 minutes", "9 rows") + "shards = 1\n",
+        "join: window must be a length of time for a join on a predicate",
+    ),
+    (
+        ITEMS.replace('path = "out"', 'path = "out"\narchive = true'),
+        "output.archive is for joins on keys without a deadline",
+    ),
+    (THREE.replace('on = "k"', LIKE), "join.predicate is for two streams, not 3"),
+    (GOOD + "deadline = 'soon'\n", "join.deadline must be a duration such as"),
+    (
+        GOOD + "deadline = 3\nshares = 'adaptive'\n",
+        "join.shares must be 'equal' for a join on a predicate or with a deadline",
+    ),
+    (GOOD + "deadline = 0\n", "join.deadline must be above 0"),
+    (GOOD + "deadline = true\n", "join.deadline must be a duration such as '2 seconds', or a number of seconds"),
+    (GOOD + "deadline = 3\nbudget = 9\npolicy = 'life'\n", "join: PredicateJoin.policy must be one of Rand()"),
     ("[joint]\n", "joint: there is no such setting; a job has join, left, right"),
     ("", "left is missing: a job to run needs the tables"),
     (SIDES + JOIN, "output is missing"),
     (SIDES + OUTPUT, "join is missing"),
     ("[workload]\nrows = 3\n", "workload: made-up streams are for `shedjoin simulate`"),
     ("left = 3\nright = 3\njoin = 3\noutput = 3\n", "left must be a table of settings, not 3"),
-    (GOOD.replace("window", "windw"), "join.windw: there is no such setting; join has on, time, window"),
+    (GOOD.replace("window", "windw"), "join.windw: there is no such setting; join has on, predicate, time, window"),
     (GOOD.replace("on = ", "# "), "join.on is missing"),
     (GOOD.replace('on = "k"', "on = []"), "join.on must name at least one key column"),
     (GOOD.replace('on = "k"', "on = [['a', 'b', 'c']]"), "join.on must be a column name"),
@@ -285,3 +323,45 @@ def test_three_streams(folder: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "10 minutes (x), 1 minute (y), 1 minute (z), by at, at and at" in said
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
     assert ["1", "150 tuples", "150 tuples", "150 tuples"] in [row[:4] for row in rows]
+
+
+def said_of(folder: Path, predicate: str) -> object:
+    return read(folder, GOOD.replace('on = "k"', f"predicate = {predicate}")).join["predicate"]
+
+
+def test_predicates_by_their_names(folder: Path) -> None:
+    assert said_of(folder, '{name = "band", column = "x", within = 0.5}') == sj.Band("x", within=0.5)
+    assert said_of(folder, '{name = "theta", column = {left = "bid", right = "ask"}, operator = ">=", offset = 1}') == (
+        sj.Theta(("bid", "ask"), ">=", offset=1.0)
+    )
+    assert said_of(folder, '{name = "subset", column = ["a", "b"]}') == sj.Subset(("a", "b"))
+    assert said_of(folder, '{name = "superset", column = "a"}') == sj.Superset("a")
+    assert said_of(folder, '{name = "same_set", column = "a"}') == sj.SameSet("a")
+    assert said_of(folder, '{name = "inner_product", column = "a", at_least = 0.8}') == sj.InnerProduct(
+        "a", at_least=0.8
+    )
+    equal = read(folder, GOOD.replace('on = "k"', 'predicate = {name = "equal", column = ["a", "b"]}'))
+    assert equal.join["on"] == ("a", "b")
+    assert isinstance(equal.spec, sj.JoinSpec)
+
+
+def test_a_predicate_and_a_deadline(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = 'budget = 90\npolicy = "simp"\ndeadline = "5 seconds"\nshards = 2\n'
+    job = read(folder, ITEMS + more)
+    assert isinstance(job.spec, sj.PredicateJoin)
+    assert (job.spec.predicate, job.spec.policy) == (sj.Overlap("tags", at_least=2), sj.Simp())
+    assert (job.join["predicate"], job.join["deadline"], job.join["policy"]) == (job.spec.predicate, 5.0, sj.Simp())
+    assert "on" not in job.join
+    assert set(job.join) <= set(signature(shed_join).parameters)
+    said = explained(folder, ITEMS + more, capsys, monkeypatch)
+    assert "overlap of left.tags and right.tags, at_least 2" in said
+    assert "5 s a micro-batch" in said
+    assert "2 shards (join.shards); each stores its part of the rows, and compares all with it" in said
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
+    assert ["1", "23 tuples", "22 tuples"] in rows or ["1", "22 tuples", "22 tuples"] in rows
+    said = explained(folder, GOOD + "deadline = 2\n", capsys, monkeypatch)
+    assert "none: without a cap" in said
+    assert "exact" not in said
+    assert "each has the keys that hash to it" in said

@@ -15,6 +15,7 @@ from shedjoin.cli import main, top
 from shedjoin.cli.view import of_rows, of_samples
 from shedjoin.quality.live import LIVE_COLUMNS
 from shedjoin.spark.metrics import METRIC_SCHEMA
+from shedjoin.spark.predicate_metrics import PREDICATE_METRICS
 from shedjoin.spark.prometheus import Board, Endpoint, parse
 from shedjoin.spark.watch import Watch
 
@@ -134,6 +135,39 @@ def test_one_frame_of_an_endpoint(capsys: pytest.CaptureFixture[str], monkeypatc
     assert "left 0/s, right 0/s" in said  # nothing came between two looks
     assert "33.3% of the budget, 240 tuples" in said
     assert "3,600 of 7,200 bytes" in said
+
+
+def test_a_join_with_a_deadline_shows_how_much_it_compares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
+    more = [
+        {"fraction": 0.4, "fraction_left": 0.6, "fraction_right": 0.2, "partial": 30, "compared": 900},
+        {"fraction": 0.2, "fraction_left": 0.4, "fraction_right": 0.0, "partial": 20, "compared": 100},
+    ]
+    ranking = {"ranking_left": [2, 0, 1, -1], "ranking_right": [-1, 1, 0, 2]}
+    rows = [{**metric(0, shard), **dict.fromkeys(LIVE_COLUMNS), **part, **ranking} for shard, part in enumerate(more)]
+    board = Board()
+    board.add(rows)
+    seen, told = of_rows(rows, None), of_samples(parse(board.text()), None, 1.0)
+    assert seen is not None
+    assert told is not None
+    assert seen.fractions == pytest.approx((0.3, 0.5, 0.1))
+    assert told.fractions == pytest.approx(seen.fractions)
+    assert seen.ranking == told.ranking == ((2, 0, 1), (-1, 1, 0))
+    assert seen.partial == told.partial == 50
+    assert 'shedjoin_compared_total{shard="0"} 900' in board.text()
+    (tmp_path / "job.json").write_text(json.dumps({"format": 2, "spec": {}}))
+    place = tmp_path / "metrics" / "batch=0"
+    place.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, PREDICATE_METRICS).drop_columns(["batch"]), place / "0.parquet")
+    (place / "_SUCCESS").touch()
+    assert main(["top", str(tmp_path), "--once"]) == 0
+    said = capsys.readouterr().out
+    assert "30.0% of the windows" in said
+    assert "left 50.0%, right 10.0%; 50 probes of a part" in said
+    assert "left 2, 0, 1; right -1, 1, 0" in said
+    assert "not known" in said  # of recall: no budget, but not exact
 
 
 def test_what_cannot_be_watched_gets_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 import shedjoin as sj
-from shedjoin.spark.archive import SHED_COLUMNS
+from shedjoin.spark.archive import shed_columns
+from shedjoin.spark.keys import SIDES
 
 Window = sj.TimeWindow | sj.RowWindow
 #: shard, left row number, right row number
@@ -105,7 +106,11 @@ ROW = {
     "_sj_imp": pa.float64(),
     "sj_batch": pa.int64(),
 }
-SHED = {name: pa.int64() for name in SHED_COLUMNS} | {"shard": pa.int32(), "stream": pa.int32(), "why": pa.string()}
+SHED = {name: pa.int64() for name in shed_columns(SIDES)} | {
+    "shard": pa.int32(),
+    "stream": pa.int32(),
+    "why": pa.string(),
+}
 
 
 def tables(made: Made, upto: int, after: int = -1) -> tuple[pa.Table, pa.Table, pa.Table]:

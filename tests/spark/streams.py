@@ -72,6 +72,17 @@ def run(joined: Any, checkpoint: Path, output: Path) -> Any:
     return query
 
 
-def pairs(spark: Any, output: Path, names: Sequence[str] = ("a", "b")) -> list[tuple[int, int]]:
+def begin(spark: Any, folder: Path, place: Path, joins: dict[str, dict[str, Any]], **more: Any) -> list[Any]:
+    """Start these joins of the streams in a folder, each with a directory of its own; `streams` says of which ones it is."""
+    from shedjoin.spark import start
+
+    return [
+        start(*(read(spark, folder / one) for one in streams), output=place / name, **options, **more)
+        for name, join in joins.items()
+        for streams, options in [(join["streams"], {key: value for key, value in join.items() if key != "streams"})]
+    ]
+
+
+def pairs(spark: Any, output: Path, names: Sequence[str] = ("a", "b")) -> list[tuple[int, ...]]:
     rows = spark.read.parquet(str(output)).select(*names).toArrow()
     return sorted(zip(*(rows[name].to_pylist() for name in names), strict=True))

@@ -10,6 +10,7 @@ import pytest
 
 import shedjoin as sj
 from shedjoin.spark import shed_join
+from shedjoin.spark.keys import hash_may_collide
 
 STAMP = dt.datetime(2024, 5, 1, 12, 0, 0, 123456)
 RICH = """
@@ -50,6 +51,55 @@ def test_any_payload_comes_out_as_it_went_in(spark: Any) -> None:
     expected = left.drop("t").selectExpr("*", "1 as r")
     assert joined.schema.simpleString() == expected.schema.simpleString()
     assert sorted(map(str, joined.collect())) == sorted(map(str, expected.collect()))
+
+
+def unhashed(value: int, size: int) -> int:
+    """The number of `size` bytes of which Spark's xxhash64 made this: its steps undone, from the last to the first."""
+    one, two, three, four, five = (
+        0x9E3779B185EBCA87,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )
+    top = 2**64
+
+    def undo(times: int) -> int:
+        return pow(times, -1, top)
+
+    def back(number: int, by: int) -> int:  # of a rotation to the left
+        return (number >> by) | (number << (64 - by)) % top
+
+    made = value % top
+    made ^= made >> 32
+    made = made * undo(three) % top
+    made ^= (made >> 29) ^ (made >> 58)
+    made = made * undo(two) % top
+    made ^= made >> 33
+    begin = (42 + five + size) % top
+    if size == 4:
+        return (back((made - three) * undo(two) % top, 23) ^ begin) * undo(one) % top
+    mixed = back((made - four) * undo(one) % top, 27) ^ begin
+    return back(mixed * undo(one) % top, 31) * undo(two) % top
+
+
+@pytest.mark.parametrize(("kind", "size"), [("bigint", 8), ("int", 4), ("boolean", 4), ("timestamp", 8)])
+def test_where_keys_are_not_compared_their_hash_can_be_undone(spark: Any, kind: str, size: int) -> None:
+    """So no two of them have the same, and the other side's key need not travel."""
+    assert not hash_may_collide([kind])
+    numbers = [0, 1, -1, 7, -(2**31), 2**31 - 1, *((2**62 + 3, -(2**63), 2**63 - 1) if kind == "bigint" else ())]
+    given = [number % 2 for number in numbers] if kind == "boolean" else numbers
+    text = {"bigint": "n", "int": "cast(n as int)", "boolean": "n = 1", "timestamp": "timestamp_micros(n)"}[kind]
+    rows = spark.createDataFrame([(number,) for number in given], "n bigint").selectExpr(f"xxhash64({text}) h")
+    assert [unhashed(row["h"], size) for row in rows.collect()] == [number % 2 ** (8 * size) for number in given]
+
+
+def test_a_side_of_which_nothing_is_asked_still_joins(spark: Any) -> None:
+    left = spark.createDataFrame([(1, 5, "a"), (2, 6, "b")], "k bigint, t bigint, x string")
+    right = spark.createDataFrame([(2, 7)], "k bigint, t bigint")
+    for on, select in (("k", ["x"]), ("k", ["k", "x"])):
+        rows = shed_join(left, right, on=on, time="t", window=5, select=select).collect()
+        assert [row["x"] for row in rows] == ["b"]
 
 
 NAN = float("nan")
@@ -130,6 +180,7 @@ def test_importance_decides_who_stays(spark: Any) -> None:
     assert sorted(row["w"] for row in joined.collect()) == [5.0] * 4
 
 
+SHARED = sj.Budget(tuples=9, allocation="variable")
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "key": ({"on": "z"}, "on: left has no column 'z'; it has k, t, x"),
     "no key": ({"on": []}, "on must name at least one key column"),
@@ -139,6 +190,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "window unit": ({"window": "5 seconds"}, "window must be a whole number, as the times are"),
     "rows": ({"window": sj.RowWindow(5), "shards": 2}, "pass shards=1"),
     "budget": ({"budget": "lots"}, "budget must be an amount of tuples or bytes"),
+    "allocation": ({"allocation": "some"}, "allocation must be one of fixed, variable, not 'some'"),
+    "two allocations": ({"budget": SHARED, "allocation": "fixed"}, "budget has allocation='variable', but .* say one"),
     "small budget": ({"budget": 3, "shards": 2}, "3 tuples are too few for 2 shards"),
     "policy": ({"budget": 10, "policy": "best"}, "policy"),
     "table": ({"budget": 10, "policy": sj.Prob(sj.Table({}, {}))}, "policy: .* use an estimator such as"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from shards import TRAVELS, messages, table
 
 import shedjoin as sj
-from shedjoin.spark.exchange import Packing, pack, partition_hash, shard_labels
+from shedjoin.spark.exchange import Packing, from_blob, pack, partition_hash, shard_labels, sorted_by_time, times_of
 
 
 def test_the_hash_is_sparks(spark: Any) -> None:
@@ -41,6 +42,26 @@ def test_every_task_tells_every_shard_how_far_it_is() -> None:
     assert {newest for (_, stream, task), newest in told.items() if (stream, task) == (0, 0)} == {9}
     assert {newest for (_, stream, _), newest in told.items() if stream == 1} == {3}
     assert sum(row["rows"] for row in sent) == 4
+
+
+def test_a_time_that_travels_is_sent_once() -> None:
+    """Whether it comes as a column of its own or among the others, rows have the same times, in the same order."""
+    key, ts, row = pa.array([5, None, 7]), pa.array([9, 3, 6], pa.timestamp("us", "UTC")), pa.array([0, 1, 2])
+    travels = pa.schema([("row", pa.int64()), ("at", ts.type)]).serialize().to_pybytes()
+    once = Packing(0, (7,), travels, False, False, "at", None, time_at=1)
+    twice = replace(once, time_at=None)
+    sent = {
+        one: next(
+            pack(iter([pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])]), one, 0)
+        )
+        for one, columns in ((once, [key, row, ts]), (twice, [key, ts, row, ts]))
+    }
+    assert len(sent[once]["blob"][0].as_py()) < len(sent[twice]["blob"][0].as_py())
+    for message in sent.values():
+        rows = sorted_by_time(from_blob(message["blob"][0].as_py()))
+        assert times_of(rows).tolist() == [3, 6, 9]
+        assert rows["c0"].to_pylist() == [1, 2, 0]
+        assert rows["c1"].cast(pa.int64()).to_pylist() == [3, 6, 9]
 
 
 @pytest.mark.parametrize("weight", [float("nan"), 0.0, -1.0, float("inf"), None])

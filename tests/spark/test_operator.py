@@ -126,6 +126,21 @@ class Ways:
 
 
 @pytest.mark.parametrize("spec", [SPEC, SHEDDING], ids=["exact", "shedding"])
+def test_of_a_batch_that_is_mostly_gone_again_the_engine_is_kept(
+    spec: sj.JoinSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "LEAST_ROWS", 16)
+    monkeypatch.setattr(state, "REDO_BYTES", 1000)  # a batch of so few rows is not large otherwise
+    spec = replace(spec, window=sj.TimeWindow(20), budget=spec.budget and sj.Budget(tuples=12))
+    parts = cut(rows(7), 4)
+    shards, copied = Shards(job(spec)), Shards(job(spec, cache=None))
+    for left, right in parts:
+        assert shards.batch(left, right)["result"] == copied.batch(left, right)["result"]
+        assert any(name.startswith("base") for name, _ in shards.stores[0].values)
+        assert not any(name.startswith("redo") for name, _ in shards.stores[0].values)
+
+
+@pytest.mark.parametrize("spec", [SPEC, SHEDDING], ids=["exact", "shedding"])
 @pytest.mark.parametrize("way", Ways.names)
 def test_however_the_state_is_kept_the_output_is_the_same(
     spec: sj.JoinSpec, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

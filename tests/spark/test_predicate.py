@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql.functions import expr
 from streams import pairs, read, run, write
 
 import shedjoin as sj
@@ -130,6 +131,12 @@ def test_what_does_not_fit_is_said(spark: Any, tmp_path: Path) -> None:
     fails("left.size is of type int, but Overlap takes sets: an array of items", predicate=sj.Overlap("size"))
     fails("left.words is of type array<string>, but Band takes a number", predicate=sj.Band("words", 1.0))
     fails("InnerProduct takes weighted sets: a map", predicate=sj.InnerProduct("words", 1.0))
+    fails(
+        "shares must be 'equal' for a join on a predicate or with a deadline", on="size", deadline=1, shares="adaptive"
+    )
+    named = [frame.withColumn("terms", expr("map(1, 'much')")) for frame in frames]
+    with pytest.raises(sj.SpecError, match=r"left.terms is of type map<int,string>, but InnerProduct takes weighted"):
+        shed_join(*named, predicate=sj.InnerProduct("terms", 1.0), time="at", window=5, select=["a", "b"])
     fails("left has no column 'tags'", predicate=sj.Overlap("tags"))
     fails("deadline must be a duration", on="size", deadline=[2])
     fails("deadline must be above 0", on="size", deadline=0)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.functions import expr
-from streams import SECOND, exact, pairs, read, run, side, write
+from streams import SECOND, begin, exact, pairs, read, run, side, write
 
 import shedjoin as sj
 from shedjoin.cli.run import reason_of
@@ -90,17 +90,17 @@ def test_what_may_change_does_and_the_rest_is_refused(spark: Any, tmp_path: Path
     assert max(a for a, _ in found) > 700
 
 
-#: A driver that is killed: it joins file after file into `output`.
+#: A driver that is killed: it runs some joins at once, file after file, and waits for more.
 DRIVER = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
 from pathlib import Path
 from pyspark.sql import SparkSession
-from shedjoin.spark import session, start
-from streams import read
+from shedjoin.spark import session
+from streams import begin
 
 folder = Path(sys.argv[1])
-options = json.loads(sys.argv[2])
+joins = json.loads(sys.argv[2])
 builder = (
     SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     .config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "127.0.0.1")
@@ -108,15 +108,14 @@ builder = (
 )
 spark = session(builder, check=False)
 spark.sparkContext.setLogLevel("OFF")
-streams = (read(spark, folder / name) for name in ("l", "r"))
-query = start(*streams, output=folder / "out", trigger={"availableNow": True}, **options)
-query.awaitTermination()
+begin(spark, folder, folder / "out", joins)
+spark.streams.awaitAnyTermination()
 """
 
 
-def driver(folder: Path, options: dict[str, Any]) -> subprocess.Popen[bytes]:
+def driver(folder: Path, joins: dict[str, dict[str, Any]]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(folder), json.dumps(options)],
+        [sys.executable, "-c", DRIVER, str(folder), json.dumps(joins)],
         cwd=HERE,
         start_new_session=True,
         stdout=subprocess.DEVNULL,
@@ -131,32 +130,51 @@ def kill_all_of(process: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_killed_driver_loses_nothing(spark: Any, tmp_path: Path, cache: str) -> None:
-    left, right = side(15, 1500, 50, "a", lag=SECOND // 2), side(16, 1500, 50, "b", lag=SECOND // 2)
-    for name, table in (("l", left), ("r", right)):
-        write(tmp_path / name, table, 5)
-    options = {**SHEDDING, "on": "k", "time": "ts", "select": ["k", "a", "b"], "cache": cache, "archive": True}
-    results = tmp_path / "out" / "results"
-    process = driver(tmp_path, options)
+    """Two streams, three streams and a predicate, in one driver; after the kill comes one file more of each stream.
+
+    The first join finds the copies that the driver has left, the others find none.
+    """
+    sides = {one: side(15 + place, 800, 50, "abc"[place], lag=SECOND // 2) for place, one in enumerate("lrm")}
+    gone = f"{cache}-gone"
+    common = {**SHEDDING, "time": "ts", "cache": gone}
+    joins: dict[str, dict[str, Any]] = {
+        "two": {"streams": "lr", "on": "k", "select": ["k", "a", "b"], "archive": True, **common, "cache": cache},
+        "three": {"streams": "lrm", "on": "k", "select": ["k", "a", "b", "c"], "archive": True, **common},
+        "near": {
+            "streams": "lr",
+            "predicate": {"name": "band", "column": "k", "within": 1},
+            "select": ["a", "b"],
+            **common,
+        },
+    }
+    for name, table in sides.items():
+        write(tmp_path / name, table.slice(0, 600), 3)
+    out = tmp_path / "out"
+    process = driver(tmp_path, joins)
     try:
-        while process.poll() is None and len(list(results.glob("*"))) < 2:
+        while process.poll() is None and min(len(list((out / name / "results").glob("*"))) for name in joins) < 2:
             time.sleep(0.05)
         assert process.poll() is None, "the driver ended before it could be killed"
     finally:
         kill_all_of(process)
-    done = len(list((tmp_path / "out" / "checkpoint" / "commits").glob("[0-9]*")))
-    assert done < 5
-    streams = (read(spark, tmp_path / name) for name in ("l", "r"))
-    start(*streams, output=tmp_path / "out", trigger={"availableNow": True}, **options).awaitTermination()
-    del options["archive"]
-    run(shed_join(*(read(spark, tmp_path / name) for name in ("l", "r")), **options), tmp_path / "c", tmp_path / "o")
-    assert pairs(spark, results) == pairs(spark, tmp_path / "o")
-    for name, table in (("left", left), ("right", right)):
-        archived = pq.read_table(tmp_path / "out" / "archive" / name)  # no reader passes over its directories
-        assert set(archived["sj_batch"].to_pylist()) == set(range(5))
-        column = "a" if name == "left" else "b"
-        assert sorted(archived[column].to_pylist()) == table[column].to_pylist()
+    shutil.rmtree(gone)
+    for name, table in sides.items():
+        write(tmp_path / name, table.slice(600), 1, first=3)
+    now = {"trigger": {"availableNow": True}}
+    for query in begin(spark, tmp_path, out, joins, **now) + begin(spark, tmp_path, tmp_path / "whole", joins, **now):
+        query.awaitTermination()
+    for name, columns in (("two", "ab"), ("three", "abc"), ("near", "ab")):
+        found = pairs(spark, out / name / "results", columns)
+        assert len(found) > 0
+        assert found == pairs(spark, tmp_path / "whole" / name / "results", columns), name
+        told = spark.read.parquet(str(out / name / "metrics")).collect()
+        assert name == "two" or any(row["restored"] for row in told), name
+    for name, column in (("left", "a"), ("right", "b")):
+        archived = pq.read_table(out / "two" / "archive" / name)  # no reader passes over its directories
+        assert set(archived["sj_batch"].to_pylist()) == set(range(4))
+        assert sorted(archived[column].to_pylist()) == list(range(800))
         places = set(zip(archived["_sj_shard"].to_pylist(), archived["_sj_seq"].to_pylist(), strict=True))
-        assert len(places) == table.num_rows
+        assert len(places) == 800
 
 
 def test_start_keeps_account_of_every_row(spark: Any, tmp_path: Path, cache: str) -> None:

@@ -14,12 +14,15 @@ from rich.table import Table
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
+from shedjoin.cpu.join import PredicateJoin
 from shedjoin.errors import SpecError
+from shedjoin.predicates import Predicate
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import read_job
+from shedjoin.spec import plain
 from shedjoin.words import format_duration, format_window
 
 #: Bytes of a stored tuple in the engine's arrays: many tuples a key, and a key of its own for each (measured).
@@ -43,7 +46,7 @@ def handle(args: argparse.Namespace) -> int:
     job = read_stream_job(args.job)
     console = Console()
     console.print("What will run", what_runs(job), "Memory: " + split_words(job), memory(job), sep="\n")
-    if job.spec.budget is not None and None in [row_width(source) for source in job.sources]:
+    if job.spec.budget is not None and by_key(job) and None in [row_width(source) for source in job.sources]:
         console.print("about: without the columns of a source that are not known before it is read")
     return 0
 
@@ -55,7 +58,7 @@ def what_runs(job: StreamJob) -> Table:
     for name, source in zip(names, job.sources, strict=True):
         table.add_row(name, source_words(source))
     join, spec = job.join, job.spec
-    table.add_row("join on", key_words(join["on"], names))
+    table.add_row("join on", key_words(join["on"], names) if "on" in join else predicate_words(join["predicate"]))
     times = join["time"] if isinstance(join["time"], tuple) else (join["time"],) * len(names)
     windows = [format_window(one) for one in spec.windows]
     each = ", ".join(f"{window} ({name})" for window, name in zip(windows, names, strict=True))
@@ -63,7 +66,12 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("window", f"{lengths}, by {', '.join(times[:-1])} and {times[-1]}")
     late = format_duration(spec.lateness) if spec.lateness else "not at all"
     table.add_row("rows may be late", late)
-    table.add_row("policy", "none: exact, without a cap" if spec.budget is None else str(spec.policy))
+    exact = "none: without a cap" if "deadline" in join else "none: exact, without a cap"
+    table.add_row("policy", exact if spec.budget is None else str(spec.policy))
+    if "deadline" in join:
+        table.add_row(
+            "deadline", f"{join['deadline']:g} s a micro-batch; rows it leaves no time for see a part of the window"
+        )
     table.add_row(
         "results", str(job.output / "results") if job.sink is None else f"{job.sink.format} {job.sink.path or ''}"
     )
@@ -82,9 +90,17 @@ def what_runs(job: StreamJob) -> Table:
 def split_words(job: StreamJob) -> str:
     """How the join is split."""
     shards, why = shards_of(job)
-    moves = shards > 1 and job.spec.budget is not None and job.join.get("shares") != "equal"
+    moves = shards > 1 and job.spec.budget is not None and by_key(job) and job.join.get("shares") != "equal"
     part = "its part of the budget" + ", which follows what arrives; to begin with:" * moves
-    return f"{shards} shard{'s' * (shards != 1)} ({why}); each has the keys that hash to it, and {part}"
+    has = (
+        "has the keys that hash to it" if "on" in job.join else "stores its part of the rows, and compares all with it"
+    )
+    return f"{shards} shard{'s' * (shards != 1)} ({why}); each {has}, and has {part}"
+
+
+def by_key(job: StreamJob) -> bool:
+    """Whether the engine is the one for keys, whose memory is known."""
+    return not isinstance(job.spec, PredicateJoin)
 
 
 def memory(job: StreamJob) -> Table:
@@ -94,10 +110,11 @@ def memory(job: StreamJob) -> Table:
     if budget is None:
         table = Table("", show_header=False)
         low, high = ENGINE
-        table.add_row(f"no budget: as much as the window holds, {low} to {high} bytes a row and its columns")
+        size = f", {low} to {high} bytes a row and its columns" if by_key(job) else ""
+        table.add_row(f"no budget: as much as the window holds{size}")
         return table
     streams = len(job.sources)
-    table = Table("shard", *names_of(job), "about")
+    table = Table("shard", *names_of(job), *(["about"] if by_key(job) else []))
     for column in table.columns[1:]:
         column.justify = "right"
     widths = [row_width(source) for source in job.sources]
@@ -105,9 +122,9 @@ def memory(job: StreamJob) -> Table:
     for shard, share in enumerate(shares):
         if share.total < streams:
             raise SpecError(f"join.budget: {budget.total} {budget.unit} are too few for {shards} shards")
-        table.add_row(str(shard), *caps(share, streams), bytes_words([share], widths))
+        table.add_row(str(shard), *caps(share, streams), *([bytes_words([share], widths)] if by_key(job) else []))
     table.add_section()
-    table.add_row("all", *caps(budget, streams), bytes_words(shares, widths))
+    table.add_row("all", *caps(budget, streams), *([bytes_words(shares, widths)] if by_key(job) else []))
     return table
 
 
@@ -234,6 +251,21 @@ def key_words(on: Any, names: tuple[str, ...]) -> str:
     parts: list[Any] = on if isinstance(on, list) else [on]
     each = [(part,) if isinstance(part, str) else map(".".join, zip(names, part, strict=True)) for part in parts]
     return ", ".join(" = ".join(one) for one in each)
+
+
+def predicate_words(predicate: Predicate) -> str:
+    """A predicate, and the columns it looks at.
+
+    Examples
+    --------
+    >>> from shedjoin.predicates import Overlap
+    >>> predicate_words(Overlap(("tags", "words"), at_least=2))
+    'overlap of left.tags and right.words, at_least 2'
+    """
+    sides = " and ".join(map(".".join, zip(SIDES, predicate.columns, strict=True)))
+    settings = plain(predicate).items()
+    said = [f"{name} {value}" for name, value in settings if name not in ("name", "column")]
+    return ", ".join([f"{predicate.name} of {sides}", *said])
 
 
 def trigger_words(job: StreamJob) -> str:

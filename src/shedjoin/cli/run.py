@@ -20,7 +20,7 @@ from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cli.top import share
 from shedjoin.errors import InputError, SpecError
 from shedjoin.lab.java import check_java
-from shedjoin.spark.metrics import Summary, summarise
+from shedjoin.spark.metrics import Summary, fractions_of, summarise
 from shedjoin.spark.prometheus import Board, Endpoint
 from shedjoin.spark.sources import first_line
 from shedjoin.spark.watch import Watch
@@ -133,7 +133,7 @@ def run_query(
         board.add(batch)
         summary = summarise(batch)
         if summary is not None:
-            say(batch_line(summary, job))
+            say(batch_line(summary, job, fractions_of(batch)))
 
     follow(query, watch, stop, tell)
     done = summarise(rows)
@@ -158,7 +158,7 @@ def follow(query: Any, watch: Watch, stop: threading.Event, tell: Callable[[list
         raise InputError(f"the query failed: {failed}")
 
 
-def batch_line(batch: Summary, job: StreamJob) -> str:
+def batch_line(batch: Summary, job: StreamJob, fractions: tuple[float, float, float] | None = None) -> str:
     """A micro-batch in one line."""
     parts = [
         f"batch {batch.batches[1]}: {batch.rows:,} rows in {batch.seconds:.1f} s",
@@ -166,6 +166,8 @@ def batch_line(batch: Summary, job: StreamJob) -> str:
     ]
     if batch.shed:
         parts.append(f"{batch.shed_share:.1%} shed" + (f" ({batch.late:,} late)" if batch.late else ""))
+    if fractions is not None and fractions[0] < 1.0:
+        parts.append(f"compared with {fractions[0]:.1%} of the windows")
     if batch.recall is not None:
         estimate = batch.recall
         parts.append(f"recall {share((estimate.recall, estimate.low, estimate.high))}")

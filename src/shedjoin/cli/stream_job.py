@@ -18,6 +18,7 @@ window = "10 minutes"
 budget = "200k tuples"                  # or "512 MB"; a plain number is tuples; without: exact
 policy = "prob"
 importance = {left = "bid"}
+deadline = "5 seconds"                  # how long a micro-batch may take; optional
 
 [output]
 path = "out"                            # results, shed log, metrics, checkpoint
@@ -38,6 +39,8 @@ sql.shuffle.partitions = 4
 
 Three streams and more have tables `[streams.NAME]` in place of `[left]` and `[right]`; what is one a stream, such as `time`, is a
 list in their order or a table by their names.
+
+Instead of `on`, `predicate` is a table with its name and settings, such as `{name = "overlap", column = "tags", at_least = 2}`.
 """
 
 from __future__ import annotations
@@ -47,26 +50,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shedjoin.cli.tables import SPEC, Table, any_join, read_toml
+from shedjoin.cli.tables import SPEC, Table, any_join, at, read_toml
+from shedjoin.cpu.join import PredicateJoin
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.errors import SpecError
+from shedjoin.spark.join import MOST_SHARDS, stream_names
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import Join
+from shedjoin.spark.predicate_join import check_shares, condition, predicate_join, read_deadline
 from shedjoin.spark.shares import SHARES
 from shedjoin.spark.sources import FILES, TYPED, Sink, Source
 from shedjoin.window import RowWindow
-from shedjoin.words import parse_duration
+from shedjoin.words import parse_duration, parse_policy
 
 TABLES = ("join", "left", "right", "streams", "output", "sink", "run", "spark")
 JOIN = (
-    "on", "time", *SPEC, "importance", "shards", "select", "suffixes", "combine", "seed", "shares", "cache",
+    "on", "predicate", "time", *SPEC, "deadline", "importance", "shards", "select", "suffixes", "combine", "seed", "shares",
+    "cache",
 )  # fmt: skip
 SOURCE = ("format", "path", "schema", "options", "select")
 SINK = ("format", "path", "options", "mode", "batch_column")
 OUTPUT = ("path", "archive", "checkpoint")
 RUN = ("trigger", "name", "metrics_port", "metrics_host")
 MODES = ("append", "overwrite", "error", "ignore")
-MOST_SHARDS = 1024
 AVAILABLE_NOW = ("available now", "available-now", "availableNow")
 
 
@@ -88,7 +94,7 @@ class StreamJob:
 
     sources: tuple[Source, ...]
     join: dict[str, Any]
-    spec: Join
+    spec: Join | PredicateJoin
     output: Path
     archive: bool
     checkpoint: Path
@@ -119,6 +125,10 @@ def read_stream_job(path: Path) -> StreamJob:
     output = Table(job.get("output"), "output", OUTPUT)
     output.need("path", 'path = "out"')
     place = folder / str(output.text("path"))
+    if output.flag("archive") and isinstance(spec, PredicateJoin):
+        raise SpecError(
+            "output.archive is for joins on keys without a deadline: refine could not tell what others have missed"
+        )
     run = Table(job.data.get("run", {}), "run", RUN)
     checkpoint = output.text("checkpoint")
     return StreamJob(
@@ -148,6 +158,7 @@ def _sources(job: Table, folder: Path) -> tuple[Source, ...]:
     if both or len(streams.data) < 3:
         found = ", ".join([*both, *streams.data])
         raise SpecError(f"streams must have three tables or more, and no [left] or [right] beside them, not {found}")
+    at("streams", lambda: stream_names(tuple(streams.data), len(streams.data)))
     return tuple(_source(Table(streams.get(name), streams.path(name), SOURCE), folder) for name in streams.data)
 
 
@@ -225,14 +236,26 @@ def _flat(prefix: str, data: Mapping[str, Any], where: str = "spark") -> Iterato
 # ------------------------------------------------------------------------------------------------------------ the join
 
 
-def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], Join]:
+def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], Join | PredicateJoin]:
     """Arguments of `shed_join`, and the spec they amount to."""
-    on = _on(table, names)
+    seconds = read_deadline(table.get("deadline"), argument="join.deadline")
+    on, predicate = None, None
+    if "predicate" in table:
+        on, predicate = condition(table.get("on"), table.get("predicate"), where="join.")
+    else:
+        on = _on(table, names)
+    if names != SIDES and (predicate is not None or seconds is not None):
+        raise SpecError(f"join.{'deadline' if predicate is None else 'predicate'} is for two streams, not {len(names)}")
     time = table.sides("time", names) if table.need("time", 'time = "at"') is not None else None
     if not all(isinstance(name, str) and name for name in (time if isinstance(time, tuple) else (time,))):
         each = "a pair" if names == SIDES else "one each"
         raise SpecError(f"join.time must be a column name, or {each} [{', '.join(names)}], not {table.get('time')!r}")
-    spec = any_join(table, table.one_of("combine", tuple(IMPORTANCE)) or "min", names)
+    common = any_join(table, table.one_of("combine", tuple(IMPORTANCE)) or "min", names)
+    spec: Join | PredicateJoin = common
+    if predicate is not None or seconds is not None:
+        check_shares(table.one_of("shares", SHARES), argument="join.shares")
+        chosen = parse_policy(table.get("policy"), argument="join.policy")
+        spec = at("join", lambda: predicate_join(common, predicate, seconds, chosen))
     policy = spec.policy
     if policy is not None and (policy.name == "replay" or getattr(policy.estimator, "name", None) == "table"):
         raise SpecError(
@@ -243,6 +266,8 @@ def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], Join]:
         raise SpecError("join.window: a number of rows is counted over a whole stream: it needs shards = 1")
     given: dict[str, Any] = {
         "on": on,
+        "predicate": predicate,
+        "deadline": seconds,
         "time": time,
         "names": None if names == SIDES else names,
         "window": table.sides("window", names),

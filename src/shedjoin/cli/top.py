@@ -115,8 +115,15 @@ def _numbers(view: View) -> Table:
             grid.add_row(f"shed: {why}", f"{count / rows:.1%} of rows", f"{count:,}")
     if view.nulls:
         grid.add_row("null keys", f"{view.nulls / rows:.1%} of rows", f"{view.nulls:,}")
+    if view.fractions is not None:
+        r, *parts = view.fractions
+        sides = ", ".join(f"{name} {part:.1%}" for name, part in zip(view.names, parts, strict=True))
+        grid.add_row("compared with", f"{r:.1%} of the windows", f"{sides}; {view.partial:,} probes of a part")
+    if view.ranking is not None:
+        ages = "; ".join(f"{name} {', '.join(map(str, of))}" for name, of in zip(view.names, view.ranking, strict=True))
+        grid.add_row("looks first at", ages, "ages of basic windows")
     if view.recall is None:
-        grid.add_row("recall", "exact: no budget" if view.budget is None and not view.selective else "not known", "")
+        grid.add_row("recall", "exact: no budget" if view.budget is None and not view.partial else "not known", "")
     else:
         grid.add_row("recall", share(view.recall), "since the beginning" if view.recent else "")
         if view.recent is not None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from shedjoin.spark.metrics import Row, Summary, latest, recall_of, summarise
-from shedjoin.spark.prometheus import Samples
+from shedjoin.spark.metrics import Row, Summary, fractions_of, latest, recall_of, summarise
+from shedjoin.spark.prometheus import BEST, Samples
 
 WHY = ("evicted", "late", "schedule")
 #: A share with its limits.
@@ -29,8 +29,12 @@ class View:
         Shares with their limits; None if there is no budget.
     names, tuples, bytes
         What the streams are called, and what is stored of each.
-    selective
-        Whether rows were compared with a part of the window only, in a join with a deadline.
+    partial
+        How often a shard compared a row with a part of the window only, in a join with a deadline.
+    fractions
+        r, r_1 and r_2 of such a join, on average over the shards.
+    ranking
+        The ages of its most profitable basic windows, of each stream, in the first shard.
     budget
         (unit, amount) of the whole query.
     age
@@ -52,7 +56,9 @@ class View:
     tuples: tuple[int, ...]
     bytes: tuple[int, ...]
     budget: tuple[str, int] | None
-    selective: bool = False
+    partial: int = 0
+    fractions: tuple[float, float, float] | None = None
+    ranking: tuple[tuple[int, ...], ...] | None = None
     age: float = field(default=0.0, compare=False)
 
     @property
@@ -87,9 +93,17 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         tuples=tuple(found.resident_of.values()),
         bytes=tuple(found.bytes_of.values()),
         budget=_budget(budget),
-        selective=any(row.get("partial") for row in known),
+        partial=sum(row.get("partial") or 0 for row in known),
+        fractions=fractions_of(latest(known)),
+        ranking=_ranking(latest(known)[0], tuple(found.rows_of)),
         age=max((now - found.at).total_seconds(), 0.0),
     )
+
+
+def _ranking(row: Row, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:
+    if row.get("ranking_left") is None:
+        return None
+    return tuple(tuple(row[f"ranking_{name}"][:BEST]) for name in names)
 
 
 def _rates(rows: list[Row], found: Summary) -> tuple[float, ...] | None:
@@ -142,6 +156,9 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
         tuples=by_side["resident_tuples"],
         bytes=by_side["resident_bytes"],
         budget=caps[0] if caps else None,
+        partial=int(total(now, "partial_probes_total")),
+        fractions=_fractions(now, names),
+        ranking=_first_ranking(now, names),
         age=max(datetime.now(UTC).timestamp() - ended, 0.0),
     )
 
@@ -149,6 +166,25 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
 def total(samples: Samples, name: str, **labels: str) -> float:
     """The sum over shards of the samples that have these labels."""
     return sum(value for found, value in samples.get(name, []) if labels.items() <= found.items())
+
+
+def _fractions(samples: Samples, names: tuple[str, ...]) -> tuple[float, float, float] | None:
+    shards = len(samples.get("fraction", []))
+    if not shards:
+        return None
+    left, right = (total(samples, "window_fraction", side=name) / shards for name in names)
+    return total(samples, "fraction") / shards, left, right
+
+
+def _first_ranking(samples: Samples, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:
+    found = samples.get("basic_window_age", [])
+    if not found:
+        return None
+    shard = found[0][0]["shard"]
+    return tuple(
+        tuple(int(age) for labels, age in found if labels["shard"] == shard and labels["side"] == name)
+        for name in names
+    )
 
 
 def _share(samples: Samples, name: str) -> Share | None:

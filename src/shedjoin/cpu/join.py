@@ -138,6 +138,11 @@ class PredicateJoin:
         if self.queue is not None and self.queue.integrated and self.budget.allocation != "variable":
             raise SpecError("Queue.integrated needs Budget(..., allocation='variable'): there is one order for all")
 
+    @property
+    def windows(self) -> tuple[TimeWindow, TimeWindow]:
+        """The window of each stream."""
+        return self.window if isinstance(self.window, tuple) else (self.window, self.window)
+
     def build(
         self, seed: int = 0, *, warmup: int | None = None, emit: bool = True, part: tuple[int, int] = (0, 1)
     ) -> PredicateEngine:
@@ -162,7 +167,7 @@ class PredicateJoin:
     def plan(self, part: tuple[int, int] = (0, 1)) -> Plan:
         """The plain settings the engine runs by."""
         _check_part(part)
-        windows = self.window if isinstance(self.window, tuple) else (self.window, self.window)
+        windows = self.windows
         victim, priority = POLICIES[type(self.policy)] if self.policy is not None else (cs.NO_ONE, cs.BY_IMPORTANCE)
         if self.queue is not None and self.queue.integrated:
             victim, priority = cs.LOWEST, cs.BY_STATISTICS

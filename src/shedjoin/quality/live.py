@@ -62,13 +62,13 @@ from shedjoin.engine.state import NEVER, NONE
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.policies import KeepAll
 from shedjoin.quality.gamma import gamma_quantile
+from shedjoin.quality.seal import SEAL, opened, sealed
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import TimeWindow
 
 MAGIC = b"SHEDLIVE"
 VERSION = 1
 _HEAD = struct.Struct("<8sIQ")
-_DIGEST = 32
 
 #: Work saved up at the start, in steps for each place of the table: so that short streams are counted in full.
 START = 64
@@ -265,7 +265,7 @@ class LiveRecall:
         parts += [array.tobytes() for array in (self._state, self._lanes, self._faded, self._new)]
         parts += [self._sample.table[:used].tobytes(), self._sample.counts.tobytes()]
         body = b"".join(parts)
-        return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
+        return sealed(body)
 
     @classmethod
     def from_bytes(
@@ -346,7 +346,7 @@ def _limits(missing: float, square: float, cube: float, unit: float, level: floa
     """Fay and Feuer's limits of a sum of weighted rare events, from the sums of z, (1 - p) z^2, (1 - p) z^3."""
     tail = CAUTION * (1.0 - level) / 2.0
     low = high = missing
-    if square > 0.0:
+    if square > 0.0 and missing > 0.0:
         low = square / missing * gamma_quantile(missing**2 / square, tail)
     more = max(cube / square if square > 0.0 else 0.0, unit)
     if more > 0.0:
@@ -413,11 +413,10 @@ def _checked(data: bytes) -> tuple[dict[str, Any], bytes]:
     if not isinstance(data, bytes | bytearray | memoryview) or bytes(data[:8]) != MAGIC:
         raise SnapshotError("these are not the bytes of a recall estimate (they do not begin with its mark)")
     data = bytes(data)
-    if len(data) < _HEAD.size + _DIGEST:
+    if len(data) < _HEAD.size + SEAL:
         raise SnapshotError(f"the saved recall estimate is cut short: {len(data)} bytes are less than its frame alone")
     _, version, length = _HEAD.unpack_from(data)
     if version != VERSION:
         raise SnapshotError(f"the recall estimate has format {version}, this shedjoin reads format {VERSION}")
-    if hashlib.blake2b(data[:-_DIGEST], digest_size=_DIGEST).digest() != data[-_DIGEST:]:
-        raise SnapshotError("the saved recall estimate is damaged: its checksum does not fit its contents")
-    return json.loads(data[_HEAD.size : _HEAD.size + length]), data[_HEAD.size + length : -_DIGEST]
+    body = opened(data)
+    return json.loads(body[_HEAD.size : _HEAD.size + length]), body[_HEAD.size + length :]

@@ -6,10 +6,14 @@ few numbers a row, for all keys as long as they have room: then recall is exact,
 
 When there is no more room, or counting takes too long, keys are sampled: a key stays with a probability p in proportion to the
 square of the rows it has now (results grow with a power of them, so keys with very many stay for certain), decided by a lot
-that depends on nothing but the key and the seed; keys that come later have the p of a key with one row. Of a key that stays
-everything is known; what it misses counts 1 / p from then on (Horvitz and Thompson). Lots of keys are independent, so the
-variance is estimated by the sum of (1 - p) z^2 over keys, and limits follow as in `shedjoin.quality.live`. p never rises for a
-key that has gone: what it had is not known any more. Late rows are no part of it.
+that depends on nothing but the key and the seed. Keys that come later have the p of a key with one row; but one that has no
+rows in the windows, or brings very many, has its chance by the square of those that it brings. (Of what the latter had before
+nothing is known: for the length of a window they seem to miss less than they do.) Whether a key has rows in the windows is
+known by its hash: one that is not new may be taken for such, never the other way round. Of a key that is in, what it misses
+counts 1 / p (Horvitz and Thompson).
+Lots of keys are independent, so the variance is estimated by the sum of (1 - p) z^2 over keys, or by what heavy keys outside
+of the sample may miss (`shedjoin.quality.outside`), whichever is more; limits follow as in `shedjoin.quality.live`. Late rows
+are no part of it.
 """
 
 from __future__ import annotations
@@ -30,13 +34,16 @@ from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.multi import MultiJoinSpec
 from shedjoin.quality.live import LARGEST_FADE, LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.quality.outside import Outside
+from shedjoin.quality.seal import opened, sealed
 from shedjoin.spec import check_seed
 from shedjoin.window import TimeWindow
 
-VERSION = 1
-_DIGEST = 32
+VERSION = 2
 #: Most rows of history, and most comparisons a push.
 ROWS, WORK = 1 << 17, 1 << 27
+#: When a key was last seen is known by hash in so many cells.
+CELLS = 1 << 15
 #: When keys have to go, those that stay for certain have this many times as many rows as before.
 MORE = 1.25
 Integers = NDArray[np.int64]
@@ -83,6 +90,11 @@ class MultiRecall:
         windows = list(spec.windows.values())
         if not isinstance(spec.on, str) or not all(isinstance(window, TimeWindow) for window in windows):
             raise SpecError(f"spec must join on one column within time windows for a live recall, not {spec!r}")
+        if spec.evaluate_every:
+            raise SpecError(
+                f"spec must have evaluate_every=0 for a live recall, not {spec.evaluate_every}: what is missing is counted push "
+                "by push"
+            )
         check_seed(seed)
         self._rows, self._level, self._recent = rows, level, recent
         self._lengths = np.array([window.size for window in windows], np.int64)
@@ -111,6 +123,10 @@ class MultiRecall:
         self._clock = np.full(streams, NEVER)
         self._arrived = np.zeros(streams, np.int64)
         self._shed, self._unit, self._late = 0, 0.0, 0
+        self._outside = Outside(KINDS)
+        self._seen = np.empty(0, np.int64)  # the latest time of the keys of a cell, once keys are sampled
+        self._edge = NEVER  # keys that were last seen up to here have no rows in the windows
+        self._began = NEVER  # the time of the first row
         self._batch: MultiBatch | None = None
         self._new = np.zeros((2, 1))  # results and importance of the push under way; by key, once keys are sampled
 
@@ -127,11 +143,32 @@ class MultiRecall:
     def begin(self, batch: MultiBatch) -> None:
         """Where results leave in pieces: first this, then `take` for each piece, then `watch`."""
         self._batch = batch
+        if len(batch):
+            self._edge = int(batch.ts.min()) - int(self._lengths.max()) - self._lateness
         rows = self._only(_columns(batch, ~batch.null))
         while not self._fits(rows):
             self._lower(rows)
             rows = self._only(rows)
         self._new = np.zeros((2, 1 if self._base == 1.0 else self._keys.size + 1))
+        self._look_outside(_columns(batch, ~batch.null))
+
+    def _look_outside(self, rows: Rows) -> None:
+        """Keys of a push that are not in the sample: how many rows it brings, and about how many are in their windows."""
+        if not rows["ts"].size:
+            return
+        first, last = rows["ts"].min(), rows["ts"].max()
+        self._began = int(first) if self._began == NEVER else min(self._began, int(first))
+        if self._base == 1.0:
+            return
+        keys, which = np.unique(rows["key"], return_inverse=True)
+        fresh = np.stack(
+            [np.bincount(which[rows["stream"] == one], minlength=keys.size) for one in range(self._lengths.size)]
+        ).astype(np.float64)
+        stored = fresh * (np.minimum(self._lengths, last - self._began + 1) / (last - first + 1))[:, None]
+        chance = (np.maximum(fresh.sum(axis=0), stored.sum(axis=0)) / self._certain) ** 2
+        chance = np.minimum(chance, self._lots(keys))  # or it would be in
+        out = self._places(keys) == self._keys.size
+        self._outside.begin(keys[out], chance[out], fresh[:, out], stored[:, out])
 
     def take(self, out: MultiOutput) -> None:
         """Count the results of one piece."""
@@ -140,7 +177,9 @@ class MultiRecall:
         if self._base == 1.0:
             self._new[:, 0] += (size, worth)
         elif size:
-            place = self._places(self._keys_of(out.rows))
+            keys = self._keys_of(out.rows)
+            self._outside.take(keys)
+            place = self._places(keys)
             self._new[0] += np.bincount(place, minlength=self._new.shape[1])
             self._new[1] += np.bincount(place, out.importance, minlength=self._new.shape[1])
 
@@ -177,6 +216,10 @@ class MultiRecall:
             self._grow_fade()
         self._there[2:] += self._fade * self._new.sum(axis=1)
         self._settle(*self._found(fresh))
+        self._outside.end(self._there[1] / self._there[0] if self._there[0] else 1.0, self._fade)
+        if self._seen.size:
+            rows = _columns(batch, ~batch.null)
+            np.maximum.at(self._seen, self._cells(rows["key"]), rows["ts"])
         self._forget()
 
     def _fresh(self, batch: MultiBatch, shed: MultiShedLog, late: int) -> Rows:
@@ -196,14 +239,31 @@ class MultiRecall:
         """Rows of keys of the sample; keys that are new may come into it."""
         if self._base == 1.0:
             return rows
-        keys = np.unique(rows["key"])
-        self._admit(keys[(self._places(keys) == self._keys.size) & (self._lots(keys) < self._base)])
+        keys, counts = np.unique(rows["key"], return_counts=True)
+        chance = np.minimum((counts / self._certain) ** 2, 1.0)
+        chance[(chance < 1.0) & (self._seen[self._cells(keys)] > self._edge)] = self._base
+        place = self._places(keys)
+        there = place < self._keys.size
+        self._raise(place[there], chance[there])
+        new = ~there & (self._lots(keys) < chance)
+        self._admit(keys[new], chance[new])
         chosen = self._places(rows["key"]) < self._keys.size
         return {name: column[chosen] for name, column in rows.items()}
 
-    def _admit(self, keys: Integers) -> None:
+    def _cells(self, keys: Integers) -> Integers:
+        return (self._lots(keys ^ np.int64(-1)) * CELLS).astype(np.int64)
+
+    def _raise(self, place: Integers, chance: Numbers) -> None:
+        """Keys that would come in now with a higher probability than they did. What they missed so far is settled."""
+        more = chance > self._p[place]
+        place, chance = place[more], chance[more]
+        self._closed += _moments(self._open[:, place], self._p[place])
+        self._open[:, place] = 0.0
+        self._p[place] = chance
+
+    def _admit(self, keys: Integers, p: Numbers) -> None:
         at = np.searchsorted(self._keys, keys)
-        self._keys, self._p = np.insert(self._keys, at, keys), np.insert(self._p, at, self._base)
+        self._keys, self._p = np.insert(self._keys, at, keys), np.insert(self._p, at, p)
         self._open = np.insert(self._open, at, 0.0, axis=1)
 
     @property
@@ -246,6 +306,7 @@ class MultiRecall:
         """Fewer keys, as far as they have few rows. Of those that go, what they missed so far is settled."""
         keys, counts = np.unique(np.concatenate([self._history["key"], fresh["key"]]), return_counts=True)
         if self._base == 1.0:  # until now, all keys were known: nothing is open
+            self._seen = np.full(CELLS, self._clock.max())
             self._keys, self._p, self._open = keys, np.ones(keys.size), np.zeros((KINDS, keys.size))
         place = np.searchsorted(keys, self._keys).clip(max=max(keys.size - 1, 0))
         rows = np.where(keys[place] == self._keys, counts[place], 0) if keys.size else np.zeros(self._keys.size)
@@ -320,6 +381,7 @@ class MultiRecall:
             for power in (1, 2, 3):
                 self._closed[2:, power - 1] /= LARGEST_FADE**power
             self._open[2:] /= LARGEST_FADE
+            self._outside.missed[2:] /= LARGEST_FADE
             self._there[2:] /= LARGEST_FADE
             self._fade /= LARGEST_FADE
 
@@ -332,6 +394,7 @@ class MultiRecall:
     def sums(self) -> dict[str, float]:
         """What the estimate is made of, under the names of `LIVE_COLUMNS`. Sums of shards can be added."""
         total = self._closed + _moments(self._open, self._p)
+        total[:, 1:] = np.maximum(total[:, 1:], self._outside.moments())
         there = self._there.copy()
         for power in (1, 2, 3):
             total[2:, power - 1] /= self._fade**power
@@ -348,7 +411,7 @@ class MultiRecall:
     # ------------------------------------------------------------------------------------------------------- as bytes
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        numbers = np.array([self._certain, self._fade, self._shed, self._unit, self._late])
+        numbers = np.array([self._certain, self._fade, self._shed, self._unit, self._late, self._began])
         return {
             **self._history,
             "keys": self._keys,
@@ -359,6 +422,10 @@ class MultiRecall:
             "clock": self._clock,
             "arrived": self._arrived,
             "numbers": numbers,
+            "seen": self._seen,
+            "outside": self._outside.keys,
+            "outside p": self._outside.p,
+            "outside missed": self._outside.missed,
         }
 
     def to_bytes(self) -> bytes:
@@ -367,13 +434,10 @@ class MultiRecall:
         shapes = {name: list(array.shape) for name, array in arrays.items()}
         head = json.dumps({"version": VERSION, "signature": self._signature, "shapes": shapes}).encode()
         body = b"".join([head, b"\n", *(np.ascontiguousarray(array).tobytes() for array in arrays.values())])
-        return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
+        return sealed(body)
 
     def _load(self, data: bytes) -> None:
-        body, mark = data[:-_DIGEST], data[-_DIGEST:]
-        if hashlib.blake2b(body, digest_size=_DIGEST).digest() != mark:
-            raise SnapshotError("the saved recall estimate is damaged: its checksum does not fit its contents")
-        text, _, rest = body.partition(b"\n")
+        text, _, rest = opened(data).partition(b"\n")
         head = json.loads(text)
         if head["version"] != VERSION or head["signature"] != self._signature:
             raise SnapshotError(
@@ -388,8 +452,10 @@ class MultiRecall:
         self._keys, self._p, self._open = arrays["keys"], arrays["p"], arrays["open"]
         self._closed, self._there = arrays["closed"], arrays["there"]
         self._clock, self._arrived = arrays["clock"], arrays["arrived"]
-        self._certain, self._fade, shed, self._unit, late = arrays["numbers"].tolist()
-        self._shed, self._late = int(shed), int(late)
+        self._certain, self._fade, shed, self._unit, late, began = arrays["numbers"].tolist()
+        self._shed, self._late, self._began = int(shed), int(late), int(began)
+        self._seen, out = arrays["seen"], self._outside
+        out.keys, out.p, out.missed = arrays["outside"], arrays["outside p"], arrays["outside missed"]
 
 
 def _moments(z: Numbers, p: Numbers) -> Numbers:

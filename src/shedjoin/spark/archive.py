@@ -36,10 +36,6 @@ def shed_ddl(names: Sequence[str]) -> str:
     return ", ".join(f"{column} {_SHED.get(column, 'bigint')}" for column in shed_columns(names))
 
 
-#: That of two streams.
-SHED_COLUMNS, SHED_DDL = shed_columns(SIDES), shed_ddl(SIDES)
-
-
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How a result is made of rows, one of each stream.

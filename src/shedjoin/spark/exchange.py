@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shedjoin.batch import LATEST, ROW_BYTES
+from shedjoin.batch import LATEST, ROW_BYTES, wrong_importance
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError
 from shedjoin.spark.keys import SIDES
@@ -56,6 +56,8 @@ def inputs_of(names: Sequence[str]) -> tuple[str, ...]:
 ROWS, BYTES = 1 << 17, 1 << 25
 #: The engine's own columns, before the user's.
 OWN = ("key", "ts", "importance", "bytes")
+#: What the schema of a blob calls the column that has the times, if that is not `ts`.
+TIME_AT = "ts"
 
 # Labels whose hash is i modulo this give each shard i a partition of its own for every number of partitions that divides it:
 # 1-10, 12, 14-16, 18, 20, 24, 25, 28, 30, 32, 36, 40, 48, 50, 60, 64, 72, 80, 96, 100, 128, 200, 256, 400 ...
@@ -130,7 +132,8 @@ def _periodic_labels(shards: int) -> tuple[int, ...]:
 class Packing:
     """How one side is packed.
 
-    Columns come as: key hash (null: no key), time, importance (if `weighed`), then those that travel.
+    Columns come as: key hash (null: no key), time (unless it travels, see `time_at`), importance (if `weighed`), then those
+    that travel.
     """
 
     stream: int
@@ -142,6 +145,7 @@ class Packing:
     importance: str | None
     counted: bool = False  # whether shards are told how many rows there are where
     side: str = ""  # what the stream is called; default: left or right
+    time_at: int | None = None  # the place of the time among the columns that travel
 
     @property
     def called(self) -> str:
@@ -227,15 +231,19 @@ class Packer:
 
     def _engine_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns the engine takes, checked, and those that travel."""
-        first = 3 if self.how.weighed else 2
-        ts = self._times(batch.column(1))
-        self.newest = max(self.newest, int(ts.max()))
+        rows, at = batch.num_rows, self.how.time_at
+        first = 1 + (at is None) + self.how.weighed
         payload = pa.RecordBatch.from_arrays(batch.columns[first:], names=self.travels.names)
+        ts = self._times(batch.column(1 if at is None else first + at))
+        self.newest = max(self.newest, int(ts.max()))
         if payload.schema != self.travels:
             payload = payload.cast(self.travels)
-        own = [batch.column(0), pa.array(ts), self._importance(batch), self._sizes(payload, batch.num_rows)]
+        # A time that travels anyway is not sent twice: the schema says where it is.
+        own = [batch.column(0), pa.array(ts) if at is None else pa.nulls(rows)]
+        own += [self._importance(batch), self._sizes(payload, rows)]
         fields = [pa.field(name, array.type) for name, array in zip(OWN, own, strict=True)]
-        return pa.RecordBatch.from_arrays([*own, *payload.columns], schema=pa.schema([*fields, *self.travels]))
+        known = None if at is None else {TIME_AT: self.travels.names[at]}
+        return pa.RecordBatch.from_arrays([*own, *payload.columns], schema=pa.schema([*fields, *self.travels], known))
 
     def _times(self, column: pa.Array) -> NDArray[np.int64]:
         side, name = self.how.called, self.how.time
@@ -255,12 +263,12 @@ class Packer:
     def _importance(self, batch: pa.RecordBatch) -> pa.Array:
         if not self.how.weighed:
             return pa.nulls(batch.num_rows, pa.null())
-        values = batch.column(2).cast(pa.float64())
+        values = batch.column(2 if self.how.time_at is None else 1).cast(pa.float64())
         numbers = values.to_numpy(zero_copy_only=False)  # nulls become NaN
-        bad = ~(np.isfinite(numbers) & (numbers > 0))
+        bad, must = wrong_importance(numbers)
         if bad.any():
             raise InputError(
-                f"importance: {self.how.called}.{self.how.importance} must be finite and above 0, but a row has "
+                f"importance: {self.how.called}.{self.how.importance} must {must}, but a row has "
                 f"{values[int(np.argmax(bad))].as_py()} ({int(bad.sum())} such rows here)"
             )
         return values
@@ -281,12 +289,12 @@ class Packer:
         """Rows without a key are never stored: they do not count."""
         if self.counter is None:
             return
-        hashes, ts, sizes = (batch.column(name) for name in ("key", "ts", "bytes"))
+        hashes, sizes = batch.column("key"), batch.column("bytes")
         there = hashes.is_valid().to_numpy(zero_copy_only=False) if hashes.null_count else slice(None)
         self.counter.add(
             hashes.fill_null(0).to_numpy().view(np.uint64)[there],
             shard[there],
-            ts.to_numpy()[there],
+            times_of(batch)[there],
             sizes.to_numpy()[there] if self.how.sized else None,
         )
 
@@ -306,10 +314,17 @@ def one_batch(held: list[pa.RecordBatch]) -> pa.RecordBatch:
     return held[0] if len(held) == 1 else pa.concat_batches(held)
 
 
+def times_of(table: pa.RecordBatch) -> NDArray[np.int64]:
+    """The times of rows, wherever they are."""
+    known = table.schema.metadata or {}
+    column = table.column(known.get(TIME_AT.encode(), b"ts").decode())
+    return np.asarray(column.cast(pa.int64()).to_numpy(), np.int64)
+
+
 def sorted_by_time(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Rows of all parts in the order of their `ts`; of equal ones as they came."""
     table = one_batch(parts)
-    ts = table.column("ts").to_numpy()
+    ts = times_of(table)
     return table if (np.diff(ts) >= 0).all() else table.take(pa.array(np.argsort(ts, kind="stable")))
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.budget import Budget
+from shedjoin.budget import ALLOCATIONS, Budget
 from shedjoin.engine.nway.state import MOST
 from shedjoin.errors import SpecError
 from shedjoin.multi import MultiJoinSpec
@@ -24,7 +24,7 @@ from shedjoin.spark.many import Join, Many
 from shedjoin.spark.metrics import metric_ddl
 from shedjoin.spark.operator import Job, Message
 from shedjoin.spark.payload import column_name
-from shedjoin.spark.shares import SHARES, least_of
+from shedjoin.spark.shares import ADAPTIVE, SHARES, least_of
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
 from shedjoin.words import parse_budget, parse_duration, parse_policy, parse_windows
@@ -53,7 +53,7 @@ def shed_join(
     budget: Any = None,
     policy: str | dict[str, Any] | Policy | None = None,
     importance: str | tuple[str | None, ...] | None = None,
-    allocation: str = "fixed",
+    allocation: str | None = None,
     lateness: Any = 0,
     max_skew: Any = None,
     shards: int | None = None,
@@ -61,7 +61,7 @@ def shed_join(
     suffixes: tuple[str, ...] | None = None,
     combine: str = "min",
     seed: int = 0,
-    shares: str = "adaptive",
+    shares: str | None = None,
     cache: str | bool | None = None,
     deadline: Any = None,
     names: tuple[str, ...] | None = None,
@@ -93,7 +93,7 @@ def shed_join(
         A column of positive numbers that says how much a row matters: a name, or a pair (left, right) in which None means
         that all rows matter alike.
     allocation
-        "fixed" or "variable" shares of the streams (see `Budget`); for budgets given as text or number.
+        "fixed" (default) or "variable" shares of the streams (see `Budget`), for a budget that does not say so itself.
     lateness
         How far a row may lag behind the newest of its stream, from one micro-batch to the next, and still be joined.
     max_skew
@@ -111,8 +111,8 @@ def shed_join(
     seed
         For policies that draw lots.
     shares
-        How the budget is split over the shards: "adaptive" gives each what the whole join would keep there, by what arrives;
-        "equal" gives all the same. May change while a checkpoint lives.
+        How the budget is split over the shards: "adaptive" (default) gives each what the whole join would keep there, by what
+        arrives; "equal" gives all the same, as joins on a predicate or with a deadline do. May change while a checkpoint lives.
     cache
         Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the default.
     deadline
@@ -166,7 +166,7 @@ def rows_of(blobs: DataFrame, kind: str, schema: StructType | str) -> DataFrame:
 
 
 def results_of(blobs: DataFrame, layout: Layout) -> DataFrame:
-    """The rows of the result. Keys are compared as they are: two keys of one hash make no row."""
+    """The rows of the result. Where two keys can have one hash, keys are compared as they are: such two make no row."""
     from pyspark.sql import functions as fn
 
     rows = rows_of(blobs, RESULT, layout.schema)
@@ -206,9 +206,10 @@ class JoinPlan:
         """Refuse an archive that could not be made use of."""
 
     def needed(self, side: int) -> list[str]:
-        """The columns of a side that results are made of: those asked for, and the keys, which are compared once more."""
+        """The columns of a side that results are made of: those asked for, and keys that are to be compared once more."""
         asked = [column.source for column in self.out if column.side == side]
-        return list(dict.fromkeys([*self.keys.names(side), *asked]))
+        keys = self.keys.names(side) if columns.hash_may_collide(self.key_types) or not asked else []
+        return list(dict.fromkeys([*keys, *asked]))
 
     def travels(self, side: int, kinds: tuple[str, ...]) -> list[str]:
         """The columns that go through the shuffle: all of them if the input is to be archived."""
@@ -243,9 +244,10 @@ class JoinPlan:
             for place, name in enumerate(self.needed(side)):
                 names[side][name] = column_name(len(self.sides), side, place)
                 fields.append(StructField(names[side][name], self.sides[side].schema[name].dataType))
+        compared = self.keys.pairs if columns.hash_may_collide(self.key_types) else ()
         return Layout(
             StructType(fields),
-            [(names[0][pair[0]], names[side][pair[side]]) for pair in self.keys.pairs for side in range(1, len(pair))],
+            [(names[0][pair[0]], names[side][pair[side]]) for pair in compared for side in range(1, len(pair))],
             [(names[one.side][one.source], one.name) for one in self.out],
         )
 
@@ -257,10 +259,10 @@ class JoinPlan:
         frame = self.sides[side]
         travels = self.travels(side, kinds)
         importance = self.importances[side]
-        chosen = [
-            columns.key_hash(frame, self.keys.names(side), self.key_types).alias(KEY),
-            fn.col(quoted(self.times[side])).alias(TS),
-        ]
+        time = self.times[side]
+        chosen = [columns.key_hash(frame, self.keys.names(side), self.key_types).alias(KEY)]
+        if time not in travels:
+            chosen.append(fn.col(quoted(time)).alias(TS))
         if importance is not None:
             chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
         schema = StructType([frame.schema[name] for name in travels])
@@ -270,10 +272,11 @@ class JoinPlan:
             schema=to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes(),
             weighed=importance is not None,
             sized=self.spec.budget is not None and self.spec.budget.unit == "bytes",
-            time=self.times[side],
+            time=time,
             importance=importance,
             counted=self._job(kinds).adaptive,
             side=self.names[side],
+            time_at=travels.index(time) if time in travels else None,
         )
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
         return frame.select(*chosen, *payload).mapInArrow(_pack_worker(how), PACKED)
@@ -317,7 +320,7 @@ def plan_join(
     budget: Any = None,
     policy: Any = None,
     importance: Any = None,
-    allocation: str = "fixed",
+    allocation: str | None = None,
     lateness: Any = 0,
     max_skew: Any = None,
     shards: int | None = None,
@@ -325,7 +328,7 @@ def plan_join(
     suffixes: Any = None,
     combine: str = "min",
     seed: int = 0,
-    shares: str = "adaptive",
+    shares: str | None = None,
     cache: str | bool | None = None,
     names: Any = None,
     deadline: Any = None,
@@ -339,11 +342,11 @@ def plan_join(
         return plan_predicate(*frames, **told)
     if on is None and not unkeyed:
         raise SpecError("on must name the key columns, or predicate say when two rows join: neither is given")
-    sides = _names(names, len(frames))
+    sides = stream_names(names, len(frames))
     _check_frames(frames, sides)
     check_seed(seed)
     check_option(cache)
-    if shares not in SHARES:
+    if shares is not None and shares not in SHARES:
         raise SpecError(f"shares must be one of {', '.join(SHARES)}, not {shares!r}")
     spark = frames[0].sparkSession
     found = Keys(()) if unkeyed else Keys.of(on, *frames, sides=sides)
@@ -382,13 +385,13 @@ def plan_join(
         spec=spec,
         labels=shard_labels(count, partitions),
         seed=seed,
-        shares=shares,
+        shares=shares or ADAPTIVE,
         cache=cache,
     )
 
 
-def _names(names: Any, count: int) -> tuple[str, ...]:
-    """What the streams are called."""
+def stream_names(names: Any, count: int) -> tuple[str, ...]:
+    """What the streams are called: words that columns and directories can be named by."""
     if count == 2:
         if names is not None:
             raise SpecError(f"names is for joins of three and more streams, not {names!r}: two are left and right")
@@ -467,15 +470,12 @@ def _windows(value: Any, kind: str, shards: int, sides: tuple[str, ...]) -> tupl
     return made
 
 
-def _budget(value: Any, allocation: str, shards: int, streams: int) -> Budget | None:
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = Budget(tuples=value, allocation=allocation)
-    elif not isinstance(value, Budget):
-        value = parse_budget(value, allocation=allocation)
-    least_of(value, shards, streams)
-    made: Budget = value
+def _budget(value: Any, allocation: str | None, shards: int, streams: int) -> Budget | None:
+    if allocation is not None and allocation not in ALLOCATIONS:
+        raise SpecError(f"allocation must be one of {', '.join(ALLOCATIONS)}, not {allocation!r}")
+    made = parse_budget(value, allocation=allocation)
+    if made is not None:
+        least_of(made, shards, streams)
     return made
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,12 +14,14 @@ import pyarrow as pa
 from shedjoin.engine.codes import WHY
 from shedjoin.errors import SnapshotError
 from shedjoin.spark.cache import Copy, cache_root
-from shedjoin.spark.exchange import OWN
+from shedjoin.spark.exchange import OWN, to_blob
 from shedjoin.spark.payload import Payload
 from shedjoin.spark.state import Blobs, Store, load_payload, save_payload
 
 #: Results leave in blobs of about this many bytes and at most this many rows.
 BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
+#: What is counted in each micro-batch, under the engine's own names.
+_COUNTED = ("late", "results", "evicted", "scheduled", "expired")
 
 
 def check_same(was: dict[str, Any], now: dict[str, Any], may_change: str) -> None:
@@ -42,6 +45,17 @@ class Task(Protocol):
     def cache(self) -> str | bool | None: ...
     @property
     def query(self) -> str: ...
+
+
+class Counting(Protocol):
+    """What metrics ask of any engine."""
+
+    @property
+    def counters(self) -> dict[str, int]: ...
+    @property
+    def residents(self) -> tuple[int, ...]: ...
+    @property
+    def clocks(self) -> tuple[int | None, ...]: ...
 
 
 class Keeping:
@@ -149,3 +163,40 @@ class Keeping:
             "batch": pa.array(np.full(rows, self.batches, np.int64)),
         }
         return pa.RecordBatch.from_pydict(columns)
+
+    def _told(
+        self,
+        engine: Counting,
+        names: Sequence[str],
+        before: dict[str, int],
+        rows: Sequence[int],
+        sizes: Sequence[int],
+        seconds: float,
+    ) -> dict[str, Any]:
+        """What every metric row says. `before`: the engine's totals then; `rows`: new ones, `sizes`: bytes, of each stream."""
+        counters = engine.counters
+        known: dict[str, Any] = {
+            name: counters.get(total, 0) - before.get(total, 0)
+            for name, total in (("nulls", "null"), *((one, one) for one in _COUNTED))
+        }
+        known |= {
+            "batch": self.batches,
+            "shard": self.number,
+            "at": datetime.now(UTC),
+            "peak_tuples": counters["peak_tuples"],
+            "state_bytes": self.blobs.written if self.blobs is not None else 0,
+            "seconds": seconds,
+            "restored": self.restored,
+        }
+        for stream, side in enumerate(names):
+            known[f"rows_{side}"] = rows[stream]
+            known[f"resident_{side}"] = engine.residents[stream]
+            known[f"bytes_{side}"] = sizes[stream]
+            known[f"clock_{side}"] = engine.clocks[stream]
+        return known
+
+
+def one_row(schema: pa.Schema, known: Mapping[str, Any]) -> bytes:
+    """One row as a blob; what is not known is null."""
+    arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
+    return to_blob(pa.RecordBatch.from_arrays(arrays, schema=schema))

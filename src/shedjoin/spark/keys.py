@@ -172,6 +172,21 @@ def _widened(frame: DataFrame, kinds: Sequence[DataType], called: Sequence[str])
         raise SpecError(f"on: {what} cannot be compared: cast one of them") from reason
 
 
+#: Types whose 64-bit hash is another for every value: each of its steps (xor, rotation, odd factor) has a way back.
+ONE_TO_ONE = {"boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz"}
+
+
+def hash_may_collide(types: Sequence[str]) -> bool:
+    """Whether two different keys can have one hash.
+
+    Examples
+    --------
+    >>> hash_may_collide(["bigint"]), hash_may_collide(["string"]), hash_may_collide(["int", "int"])
+    (False, True, True)
+    """
+    return len(types) != 1 or types[0] not in ONE_TO_ONE
+
+
 def key_hash(frame: DataFrame, names: Sequence[str], types: Sequence[str]) -> Column:
     """64 bits of the key; null if any part is. Spark's hash makes no difference between 0.0 and -0.0, nor between NaNs."""
     from pyspark.sql import functions as fn

@@ -186,6 +186,15 @@ def streams_of(row: Row) -> list[str]:
     return [name.removeprefix("rows_") for name in row if name.startswith("rows_")]
 
 
+def fractions_of(rows: Iterable[Row]) -> tuple[float, float, float] | None:
+    """r, r_1 and r_2 of a join with a deadline, on average over these rows; None if it has none."""
+    known = [row for row in rows if row.get("ranking_left") is not None]
+    if not known:
+        return None
+    sums = [sum(row[name] for row in known) for name in ("fraction", "fraction_left", "fraction_right")]
+    return sums[0] / len(known), sums[1] / len(known), sums[2] / len(known)
+
+
 def by_batch(rows: Iterable[Row], *, level: float = 0.95) -> list[Summary]:
     """One summary a micro-batch, in order: recall is since the query's beginning, all else of the batch."""
     batches: dict[int, list[Row]] = {}

@@ -135,14 +135,18 @@ def _columns(rows: DataFrame, prefix: str, stream: int, counts: DataFrame | None
         rows = rows.join(counts, ["_sj_shard", "sj_batch", "_sj_ts"], "left")
         other = "left" if stream else "right"
         arrived = [F.coalesce(f"_{when}_{other}", F.lit(0)).alias(f"{prefix}_{when}") for when in ("before", "after")]
+    return called(rows, prefix, *arrived, *more)
+
+
+def called(rows: DataFrame, prefix: str, *more: Column | str) -> DataFrame:
+    """Archived rows, with their numbers under names that begin with a prefix."""
+    from pyspark.sql import functions as F
+
+    numbers = (("_sj_seq", "seq"), ("_sj_ts", "ts"), ("sj_batch", "batch"), ("_sj_row", "row"))
     return rows.select(
         F.col("_sj_shard").alias("shard"),
         F.col("_sj_key").alias("key"),
-        F.col("_sj_seq").alias(f"{prefix}_seq"),
-        F.col("_sj_ts").alias(f"{prefix}_ts"),
-        F.col("sj_batch").alias(f"{prefix}_batch"),
-        F.col("_sj_row").alias(f"{prefix}_row"),
-        *arrived,
+        *(F.col(there).alias(f"{prefix}_{name}") for there, name in numbers),
         *more,
     )
 

@@ -13,7 +13,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 from shedjoin.spark.archive import Archive
-from shedjoin.spark.missing import Span, arrivals, bucket, with_keys
+from shedjoin.spark.missing import Span, arrivals, bucket, called, with_keys
 from shedjoin.window import RowWindow, TimeWindow
 
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ def _rows(archive: Archive, stream: int, counts: DataFrame | None) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    mine = f"r{stream}_"
+    mine = f"r{stream}"
     others = [other for other in _all(archive) if other != stream]
     late = F.col("why") == "late"
     records = archive.shed.where(F.col("stream") == stream).select(
         F.col("shard").alias("_sj_shard"),
         F.col("seq").alias("_sj_seq"),
         *(
-            F.when(late, 0).otherwise(F.col(f"seen_{archive.names[other]}")).alias(f"{mine}seen{other}")
+            F.when(late, 0).otherwise(F.col(f"seen_{archive.names[other]}")).alias(f"{mine}_seen{other}")
             for other in others
         ),
     )
@@ -73,18 +73,9 @@ def _rows(archive: Archive, stream: int, counts: DataFrame | None) -> DataFrame:
     if counts is not None:  # rows of batches that are done have none: they are older than any new one, and 0 says that
         rows = rows.join(counts, ["_sj_shard", "sj_batch", "_sj_ts"], "left")
         arrived = [
-            F.coalesce(f"_after_{archive.names[other]}", F.lit(0)).alias(f"{mine}after{other}") for other in others
+            F.coalesce(f"_after_{archive.names[other]}", F.lit(0)).alias(f"{mine}_after{other}") for other in others
         ]
-    return rows.select(
-        F.col("_sj_shard").alias("shard"),
-        F.col("_sj_key").alias("key"),
-        F.col("_sj_seq").alias(f"{mine}seq"),
-        F.col("_sj_ts").alias(f"{mine}ts"),
-        F.col("sj_batch").alias(f"{mine}batch"),
-        F.col("_sj_row").alias(f"{mine}row"),
-        *(F.col(f"{mine}seen{other}") for other in others),
-        *arrived,
-    )
+    return called(rows, mine, *(f"{mine}_seen{other}" for other in others), *arrived)
 
 
 def _lost_by(archive: Archive, sides: list[DataFrame], culprit: int) -> DataFrame:

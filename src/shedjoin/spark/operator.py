@@ -6,7 +6,6 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 from shedjoin.batch import ROW_BYTES
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError
-from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, sorted_by_time, to_blob
-from shedjoin.spark.keeping import BLOB_ROWS, Keeping, another, check_same
+from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, sorted_by_time, times_of, to_blob
+from shedjoin.spark.keeping import BLOB_ROWS, Keeping, another, check_same, one_row
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import (
     AnyEngine,
@@ -46,7 +45,6 @@ from shedjoin.spark.state import (
     as_it_was,
     changing,
     read_head,
-    redo_blob,
     write_head,
 )
 
@@ -148,12 +146,12 @@ def _interleaved(tables: list[pa.RecordBatch | None], join: Join) -> Rows:
 
 def _columns(table: pa.RecordBatch, stream: int) -> dict[str, NDArray[Any]]:
     rows = table.num_rows
-    key, ts, importance, size = (table.column(name) for name in OWN)
+    key, importance, size = (table.column(name) for name in ("key", "importance", "bytes"))
     return {
         "stream": np.full(rows, stream, np.int64),
         "key": key.fill_null(0).to_numpy(zero_copy_only=False),
         "null": np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
-        "ts": ts.to_numpy(),
+        "ts": times_of(table),
         "importance": np.ones(rows) if pa.types.is_null(importance.type) else importance.to_numpy(),
         "size": np.full(rows, ROW_BYTES, np.int64) if pa.types.is_null(size.type) else size.to_numpy(),
     }
@@ -284,9 +282,7 @@ class Shard(Keeping):
         budget, policy = changing(now)
         self._tidy(self.engine)
         new = (budget or {}) if moved else None, policy if self.policy_changed else None
-        self.log.append(self.blobs, redo_blob(Redo(arrived.batch, arrived.clocks, *new)))
-        if self.log.is_long:
-            self.log.rebase(self.blobs, self.engine, self.live, now)
+        self.log.keep(self.blobs, Redo(arrived.batch, arrived.clocks, *new), self.engine, self.live, now)
         token = secrets.token_hex(16)
         head = {
             "format": FORMAT,
@@ -308,18 +304,27 @@ class Shard(Keeping):
 
     def _join(self, arrived: Arrived, changed: Log) -> Iterator[Given]:
         yield from self._shed(changed)
-        pieces = self.engine.chunks(arrived.batch, limit=self._limit(), clocks=arrived.clocks)
+        limit = self._limit()
+        pieces = self.engine.chunks(arrived.batch, limit=limit, clocks=arrived.clocks)
+        waiting: list[tuple[Integers, ...]] = []  # a piece may be small, but a blob has its price
+        rows = 0
         for out in watched(self.live, self.spec, arrived.batch, arrived.clocks, pieces):
+            if waiting and rows + len(out) > limit:
+                yield RESULT, self._results(waiting)
+                waiting, rows = [], 0
             if len(out):
-                yield RESULT, to_blob(*self._results(numbers_of(out)))
+                waiting.append(numbers_of(out))
+                rows += len(out)
             yield from self._shed(out.shed)
+        if waiting:
+            yield RESULT, self._results(waiting)
 
-    def _results(self, numbers: tuple[Integers, ...]) -> Iterator[pa.RecordBatch]:
-        """Results with their columns. Of two streams, pieces as the segments are; of more, those would be too many."""
+    def _results(self, pieces: list[tuple[Integers, ...]]) -> bytes:
+        """Results with their columns. Of two streams, batches as the segments are; of more, those would be too many."""
+        numbers = pieces[0] if len(pieces) == 1 else tuple(map(np.concatenate, zip(*pieces, strict=True)))
         if len(numbers) == 2:
-            yield from gather(self.payloads[0], self.payloads[1], (numbers[0], numbers[1]))
-        else:
-            yield assemble(self.payloads, numbers)
+            return to_blob(*gather(self.payloads[0], self.payloads[1], (numbers[0], numbers[1])))
+        return to_blob(assemble(self.payloads, numbers))
 
     def _shed(self, log: Log) -> Iterator[Given]:
         if SHED in self.job.kinds and len(log):
@@ -328,24 +333,9 @@ class Shard(Keeping):
     def _metric(self, before: dict[str, int], seqs: tuple[int, ...], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch."""
         engine = self.engine
-        done = {name: total - before.get(name, 0) for name, total in engine.counters.items()}
-        sizes = engine.stored_bytes
-        known: dict[str, Any] = {
-            "batch": self.batches,
-            "shard": self.number,
-            "at": datetime.now(UTC),
-            "nulls": done["null"],
-            **{name: done[name] for name in ("late", "results", "evicted", "scheduled", "expired")},
-            **{name: engine.counters[name] for name in ("peak_tuples", "peak_bytes")},
-            "state_bytes": self.blobs.written if self.blobs is not None else 0,
-            "seconds": seconds,
-            "restored": self.restored,
-        }
-        for stream, side in enumerate(self.job.names):
-            known[f"rows_{side}"] = engine.arrived[stream] - seqs[stream]
-            known[f"resident_{side}"] = engine.residents[stream]
-            known[f"bytes_{side}"] = sizes[stream]
-            known[f"clock_{side}"] = engine.clocks[stream]
+        rows = [now - was for now, was in zip(engine.arrived, seqs, strict=True)]
+        known = self._told(engine, self.job.names, before, rows, engine.stored_bytes, seconds)
+        known["peak_bytes"] = engine.counters["peak_bytes"]
         if self.live is not None:
             now = self.live.estimate()
             known |= self.live.sums()
@@ -355,9 +345,7 @@ class Shard(Keeping):
                 "importance_recall_low": now.importance_low,
                 "importance_recall_high": now.importance_high,
             }
-        schema = metric_schema(self.job.names)
-        arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
-        return to_blob(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        return one_row(metric_schema(self.job.names), known)
 
     def _echo(self, arrived: Arrived, seqs: tuple[int, ...]) -> Iterator[Given]:
         """The input rows with their numbers, for an archive."""
@@ -372,7 +360,7 @@ class Shard(Keeping):
                     pa.array(np.full(rows, self.number, np.int32)),
                     pa.array(np.arange(rows, dtype=np.int64) + seqs[stream] + start),
                     part.column("key"),
-                    part.column("ts"),
+                    pa.array(times_of(part)),
                     pa.array(np.ones(rows)) if pa.types.is_null(imp.type) else imp,
                 ]
                 columns = [*part.columns[len(OWN) :], *numbers]

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.settings import Selective
 from shedjoin.errors import SpecError
+from shedjoin.policies import Policy
 from shedjoin.predicates import PREDICATES, Equal, Predicate
 from shedjoin.spark import keys as columns
 from shedjoin.spark.exchange import PACKED
 from shedjoin.spark.join import JoinPlan, plan_join
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, quoted
+from shedjoin.spark.many import Join
 from shedjoin.spark.predicate_exchange import PredicatePacking
 from shedjoin.spark.predicate_metrics import PREDICATE_DDL
 from shedjoin.spark.predicate_shard import PredicateJob
 from shedjoin.spark.predicate_values import check_values, value_column
+from shedjoin.spark.shares import EQUAL
+from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
 from shedjoin.words import parse_duration, parse_policy
 
@@ -32,35 +36,57 @@ BASIC, RANKED = 20, 4
 BY_KEY = Equal(KEY)
 
 
-def read_predicate(value: Any) -> Predicate:
+def read_predicate(value: Any, *, argument: str = "predicate") -> Predicate:
     """A predicate, or a table of its name and settings."""
     if isinstance(value, Predicate):
         return value
     if not isinstance(value, Mapping) or value.get("name") not in PREDICATES:
         raise SpecError(
-            f"predicate must be a predicate such as Overlap('tags', at_least=2), or a table with a name, one of "
+            f"{argument} must be a predicate such as Overlap('tags', at_least=2), or a table with a name, one of "
             f"{', '.join(PREDICATES)}, not {value!r}"
         )
     settings = {name: setting for name, setting in value.items() if name != "name"}
+    columns = settings.get("column")
+    if isinstance(columns, Mapping) and set(columns) == set(SIDES):
+        settings["column"] = tuple(columns[side] for side in SIDES)
     try:
         return PREDICATES[value["name"]](**settings)
     except TypeError as reason:
-        raise SpecError(f"predicate {value['name']} does not take these settings: {reason}") from None
+        raise SpecError(f"{argument} {value['name']} does not take these settings: {reason}") from None
+    except SpecError as reason:
+        raise SpecError(f"{argument}: {reason}") from None
 
 
-def read_deadline(value: Any) -> float | None:
+def read_deadline(value: Any, *, argument: str = "deadline") -> float | None:
     """Seconds."""
     if value is None:
         return None
     if isinstance(value, str | timedelta):
-        seconds = parse_duration(value, argument="deadline") / 1e6
+        seconds = parse_duration(value, argument=argument) / 1e6
     elif isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value)
     else:
-        raise SpecError(f"deadline must be a duration such as '2 seconds', or a number of seconds, not {value!r}")
+        raise SpecError(f"{argument} must be a duration such as '2 seconds', or a number of seconds, not {value!r}")
     if not 0.0 < seconds < 1e9:
-        raise SpecError(f"deadline must be above 0, not {value!r}")
+        raise SpecError(f"{argument} must be above 0, not {value!r}")
     return seconds
+
+
+def condition(on: Any, predicate: Any, *, where: str = "") -> tuple[Any, Predicate | None]:
+    """What rows are joined on: keys, or a predicate. `where`: what these arguments are part of."""
+    if on is not None and predicate is not None:
+        raise SpecError(
+            f"{where}on and {where}predicate cannot both be given: join on the predicate and filter the result on equal keys, or "
+            "join on the keys and filter by the predicate"
+        )
+    found = None if predicate is None else read_predicate(predicate, argument=f"{where}predicate")
+    return (found.column, None) if isinstance(found, Equal) else (on, found)  # the same join, by the same names
+
+
+def check_shares(shares: Any, *, argument: str = "shares") -> None:
+    """These joins count no keys, so that nothing says which shard would make more of the memory."""
+    if shares not in (None, EQUAL):
+        raise SpecError(f"{argument} must be 'equal' for a join on a predicate or with a deadline, not {shares!r}")
 
 
 def plan_predicate(
@@ -70,36 +96,32 @@ def plan_predicate(
     if len(frames) != 2:
         raise SpecError(f"predicate and deadline are for joins of two streams, not of {len(frames)}")
     left, right = frames
-    if on is not None and predicate is not None:
-        raise SpecError(
-            "on and predicate cannot both be given: join on the predicate and filter the result on equal keys, or join on the "
-            "keys and filter by the predicate"
-        )
-    found = None if predicate is None else read_predicate(predicate)
+    on, found = condition(on, predicate)
     seconds = read_deadline(deadline)
-    if isinstance(found, Equal):  # the same join, by the same names
-        on, found = found.column, None
     if found is None and seconds is None:
         return plan_join(left, right, on=on, budget=budget, policy=policy, **rest)
+    check_shares(rest.pop("shares"))
     # What joins on keys check is checked by them. Their policies need keys: who stays is settled below.
-    plan = plan_join(left, right, on=on, budget=budget, policy=None, unkeyed=found is not None, **rest)
+    plan = plan_join(left, right, on=on, budget=budget, policy=None, shares=EQUAL, unkeyed=found is not None, **rest)
     types = [] if found is None else check_values(found, left, right)
     return PredicatePlan(
         **{name: getattr(plan, name) for name in JoinPlan.__dataclass_fields__ if name != "spec"},
-        spec=_join(plan, found or BY_KEY, seconds, policy),  # type: ignore[arg-type]
+        spec=predicate_join(plan.spec, found, seconds, parse_policy(policy)),  # type: ignore[arg-type]
         predicate=found,
         value_types=types,
         deadline=seconds,
     )
 
 
-def _join(plan: JoinPlan, predicate: Predicate, seconds: float | None, policy: Any) -> PredicateJoin:
-    """The join that the shards run."""
-    spec: Any = plan.spec
-    windows = spec.window if isinstance(spec.window, tuple) else (spec.window, spec.window)
-    if not all(isinstance(one, TimeWindow) for one in windows):
+def predicate_join(
+    spec: Join, predicate: Predicate | None, seconds: float | None, policy: Policy | None
+) -> PredicateJoin:
+    """The join that the shards run, from what it has in common with joins on keys. No predicate: by key."""
+    assert isinstance(spec, JoinSpec)  # of two streams
+    first, second = spec.windows
+    if not (isinstance(first, TimeWindow) and isinstance(second, TimeWindow)):
         raise SpecError("window must be a length of time for a join on a predicate or with a deadline, not a RowWindow")
-    longest = max(one.length for one in windows)
+    longest = max(first.length, second.length)
     ways = Selective(
         basic=max(1, -(-longest // BASIC)),
         rate=False,  # the clock says what there is time for
@@ -107,11 +129,11 @@ def _join(plan: JoinPlan, predicate: Predicate, seconds: float | None, policy: A
         rank_period=max(1, longest // RANKED),
     )
     return PredicateJoin(
-        window=spec.window,
-        predicate=predicate,
+        window=first if first == second else (first, second),
+        predicate=predicate or BY_KEY,
         selective=None if seconds is None else ways,
         budget=spec.budget,
-        policy=parse_policy(policy) if spec.budget is not None else None,
+        policy=policy if spec.budget is not None else None,
         importance=spec.importance,
         lateness=spec.lateness,
         max_skew=spec.max_skew,

@@ -10,7 +10,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from shedjoin.cpu.engine import PredicateEngine
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.pace import Watch
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, to_blob
-from shedjoin.spark.keeping import Keeping, check_same
+from shedjoin.spark.keeping import Keeping, check_same, one_row
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.operator import Given, Message
 from shedjoin.spark.payload import gather
@@ -231,30 +230,16 @@ class PredicateShard(Keeping):
     def _metric(self, before: dict[str, int], seqs: tuple[int, int], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch."""
         engine = self.engine
-        done = {name: total - before.get(name, 0) for name, total in engine.counters.items()}
-        known: dict[str, Any] = {
-            "batch": self.batches,
-            "shard": self.number,
-            "at": datetime.now(UTC),
-            "nulls": done["null"],
-            **{name: done[name] for name in ("late", "results", "evicted", "expired", "partial", "compared")},
-            "scheduled": 0,
-            "peak_tuples": engine.counters["peak_tuples"],
-            "peak_bytes": engine.counters["peak_tuples"] * ROW_BYTES,
-            "state_bytes": self.blobs.written if self.blobs is not None else 0,
-            "seconds": seconds,
-            "restored": self.restored,
-            "fraction": engine.fraction,
-        }
+        rows = [self._own(first, end) for first, end in zip(seqs, engine.arrived, strict=True)]
+        known = self._told(engine, SIDES, before, rows, [held * ROW_BYTES for held in engine.residents], seconds)
+        known["peak_bytes"] = engine.counters["peak_tuples"] * ROW_BYTES
+        known["fraction"] = engine.fraction
+        for name in ("partial", "compared"):
+            known[name] = engine.counters[name] - before.get(name, 0)
         for stream, side in enumerate(SIDES):
-            known[f"rows_{side}"] = self._own(seqs[stream], engine.arrived[stream])
-            known[f"resident_{side}"] = engine.residents[stream]
-            known[f"bytes_{side}"] = engine.residents[stream] * ROW_BYTES
-            known[f"clock_{side}"] = engine.clocks[stream]
             known[f"fraction_{side}"] = engine.fractions[stream]
             known[f"ranking_{side}"] = engine.ranking[stream] if self.join.selective is not None else None
-        arrays = [pa.array([known.get(field.name)], field.type) for field in PREDICATE_METRICS]
-        return to_blob(pa.RecordBatch.from_arrays(arrays, schema=PREDICATE_METRICS))
+        return one_row(PREDICATE_METRICS, known)
 
     def _own(self, first: int, end: int) -> int:
         """How many of these rows are stored here: each is counted by one shard."""

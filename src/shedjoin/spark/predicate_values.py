@@ -52,7 +52,7 @@ def _wrong(wanted: str, kind: DataType) -> str | None:
     name = kind.typeName()
     if wanted == "number":
         return None if name.split("(")[0] in NUMBERS else "a number"
-    weighted = name == "map" or (name == "array" and len(getattr(_element(kind), "fields", ())) == 2)
+    weighted = _weight(kind) in NUMBERS
     if wanted == "weighted":
         return None if weighted else "weighted sets: a map from items to numbers, or an array of pairs (item, number)"
     return None if name == "array" and not hasattr(_element(kind), "fields") else "sets: an array of items"
@@ -60,6 +60,14 @@ def _wrong(wanted: str, kind: DataType) -> str | None:
 
 def _element(kind: Any) -> Any:
     return kind.elementType
+
+
+def _weight(kind: Any) -> str | None:
+    """The type of the weights of weighted sets; None if these are none."""
+    if kind.typeName() == "map":
+        return str(kind.valueType.typeName()).split("(")[0]
+    pair: list[Any] = list(getattr(_element(kind), "fields", ())) if kind.typeName() == "array" else []
+    return str(pair[1].dataType.typeName()).split("(")[0] if len(pair) == 2 else None
 
 
 def _item(kind: Any) -> Any:

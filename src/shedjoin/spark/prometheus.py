@@ -20,6 +20,8 @@ from shedjoin.spark.metrics import Row, latest, recall_of, streams_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "shedjoin_"
+#: So many of the most profitable basic windows are told.
+BEST = 3
 _SAMPLE = re.compile(r"(\w+)(?:\{([^}]*)\})? (\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -38,6 +40,8 @@ _COUNTERS: _Families = {
     "state_bytes": ("Bytes written to the state store.", (({}, "state_bytes"),)),
     "seconds": ("Time spent in the join.", (({}, "seconds"),)),
     "restored": ("Batches in which the engine was rebuilt from the state store.", (({}, "restored"),)),
+    "partial_probes": ("Rows that a shard compared with a part of the window only.", (({}, "partial"),)),
+    "compared": ("Stored tuples, or entries of lists, that probes looked at.", (({}, "compared"),)),
 }
 #: what is so now
 _GAUGES: _Families = {
@@ -50,10 +54,11 @@ _BY_STREAM = {"rows": "rows", "resident_tuples": "resident", "resident_bytes": "
 
 
 def _columns(families: _Families, row: Row) -> Iterator[tuple[str, dict[str, str], str]]:
-    """The metrics, labels and columns of a row."""
+    """The metrics, labels and columns of a row. Not every join has all of them."""
     for name, (_, parts) in families.items():
         for labels, column in parts:
-            yield name, labels, column
+            if column in row:
+                yield name, labels, column
         if not parts:
             yield from ((name, {"side": side}, f"{_BY_STREAM[name]}_{side}") for side in streams_of(row))
 
@@ -97,6 +102,7 @@ class Board:
                 for _, labels, column in _columns({name: (what, parts)}, row):
                     if row[column] is not None:
                         yield self._sample(name, row[column], row["shard"], labels)
+        yield from self._selective([row for row in rows if row.get("ranking_left") is not None])
         if rows:
             yield from _family("last_batch_timestamp_seconds", "gauge", "When the last micro-batch ended.")
             newest = max(row["at"] for row in rows)
@@ -107,6 +113,23 @@ class Board:
         for name, estimate in (("recall", recall_of(rows)), ("recent_recall", recall_of(rows, recent=True))):
             if estimate is not None:
                 yield from self._recall(name, estimate)
+
+    def _selective(self, rows: list[Row]) -> Iterator[str]:
+        """What joins with a deadline compare, and where they look first."""
+        if not rows:
+            return
+        yield from _family("fraction", "gauge", "r: which part of the windows rows are compared with.")
+        for row in rows:
+            yield self._sample("fraction", row["fraction"], row["shard"], {})
+        yield from _family("window_fraction", "gauge", "r_1 and r_2: which part of each window is looked at.")
+        for row in rows:
+            for side in streams_of(row):
+                yield self._sample("window_fraction", row[f"fraction_{side}"], row["shard"], {"side": side})
+        yield from _family("basic_window_age", "gauge", "The most profitable basic windows: their ages, by rank.")
+        for row in rows:
+            for side in streams_of(row):
+                for rank, age in enumerate(row[f"ranking_{side}"][:BEST], 1):
+                    yield self._sample("basic_window_age", age, row["shard"], {"side": side, "rank": str(rank)})
 
     def _recall(self, name: str, estimate: RecallEstimate) -> Iterator[str]:
         when = "of late" if name == "recent_recall" else "since the beginning"

@@ -27,7 +27,7 @@ from shedjoin.spark.many import Join
 
 STREAMS = 2
 #: How memory may be shared.
-SHARES = ("adaptive", "equal")
+ADAPTIVE, EQUAL = SHARES = ("adaptive", "equal")
 VERSION = 1
 #: About how many cells a task counts in, and the fewest for a shard.
 CELLS, FEWEST_CELLS = 1 << 16, 256

@@ -1,8 +1,8 @@
 """What is in Spark's state store: a head, and blobs with checksums. Data, never code.
 
 What a micro-batch writes grows with the batch: its rows' payload (segments), its engine columns (redo). The engine itself
-is written anew only when the redo log since has grown as large (base). To recover is to resume the base and push the redo
-log again: the same input gives the same state.
+is written anew only when the redo log since has grown as large, or when it is less to write than the batch (base). To recover
+is to resume the base and push the redo log again: the same input gives the same state.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from shedjoin.spark.many import AnyEngine, Join, Recall, Rows, keys_of, no_rows,
 from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spec import make_policy
 
-FORMAT = 3
+FORMAT = 4
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
 CODEC = "lz4"
 #: The redo log may always grow to this many bytes, and never beyond this many batches.
 LEAST_REDO, MOST_REDO = 1 << 22, 4096
+#: The first base is not made of fewer rows than this.
+LEAST_ROWS = 1 << 14
+#: About how many bytes a row takes in the redo log: its key, and little more.
+REDO_BYTES = 8
 #: When batches are run again, results are made in pieces of this many.
 REPLAYED = 1 << 16
 
@@ -258,8 +262,21 @@ class EngineLog:
         """Of an engine that is not begun."""
         return cls(_entry(None, changing(spec), 0, 0))
 
-    def append(self, blobs: Blobs, blob: bytes) -> None:
-        """One more batch."""
+    def keep(self, blobs: Blobs, redo: Redo, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
+        """One more batch: what it did, or the engine (with its estimate of recall) as it is now, whatever is less to write."""
+        if not self._engine_is_less(len(redo.batch), sum(engine.residents)):
+            self._append(blobs, redo_blob(redo))
+            if not self._is_long:
+                return
+        self._rebase(blobs, engine, live, spec)
+
+    def _engine_is_less(self, rows: int, residents: int) -> bool:
+        """Rows of which most are gone again need not be told. Without a base nobody knows how large one is: about its rows."""
+        if self.entry["base"] is None:
+            return rows > max(4 * residents, LEAST_ROWS)
+        return bool(REDO_BYTES * rows > self.entry["base_bytes"])
+
+    def _append(self, blobs: Blobs, blob: bytes) -> None:
         mark = digest(self.entry["chain"].encode(), blob)
         pieces = blobs.put(f"redo-{self.entry['next']}", blob)[1]
         if pieces > 1:  # the log's entries are found by their numbers alone
@@ -269,13 +286,13 @@ class EngineLog:
         self.entry["chain"] = mark
 
     @property
-    def is_long(self) -> bool:
+    def _is_long(self) -> bool:
         """Whether the log since the base is worth a new base."""
         count = self.entry["next"] - self.entry["first"]
         return bool(count >= MOST_REDO or self.entry["bytes"] >= max(LEAST_REDO, self.entry["base_bytes"]))
 
-    def rebase(self, blobs: Blobs, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
-        """The engine (and the estimate of its recall) as it is now, with its budget and policy, and nothing to do again."""
+    def _rebase(self, blobs: Blobs, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
+        """The engine as it is now, with its budget and policy, and nothing to do again."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
         if self.entry["base"] is not None:
@@ -283,10 +300,11 @@ class EngineLog:
             blobs.remove(self.entry["live"])
         plain = engine.snapshot()
         packed = pa.compress(plain, codec=CODEC, asbytes=True)
-        following = self.entry["next"]
+        estimate = live.to_bytes() if live is not None else b""
+        following = self.entry["next"] + 1
         receipt = blobs.put(f"base-{following}", packed)
-        self.entry = _entry([*receipt, len(plain)], changing(spec), len(packed), following)
-        self.entry["live"] = blobs.put(f"live-{following}", live.to_bytes() if live is not None else b"")
+        self.entry = _entry([*receipt, len(plain)], changing(spec), len(packed) + len(estimate), following)
+        self.entry["live"] = blobs.put(f"live-{following}", estimate)
 
     def recover(self, blobs: Blobs, spec: Join, seed: int, live: Recall | None) -> AnyEngine:
         """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""

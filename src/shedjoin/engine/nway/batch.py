@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import LATEST, ROW_BYTES, Table, check_values, column_names, column_of, floats, integers
+from shedjoin.batch import (
+    LATEST,
+    ROW_BYTES,
+    Table,
+    check_importance,
+    check_values,
+    column_names,
+    column_of,
+    floats,
+    integers,
+)
 from shedjoin.errors import InputError
 
 
@@ -96,8 +106,7 @@ def _time_and_worth(
         check_values(f"{name}.ts", ts, np.abs(ts) <= LATEST, "lie within +-2**53")
     if "importance" in there:
         importance = floats(f"{name}.importance", column_of(table, "importance"), size)
-        fits = np.isfinite(importance) & (importance > 0)
-        check_values(f"{name}.importance", importance, fits, "be finite and above 0")
+        check_importance(f"{name}.importance", importance)
     if "bytes" in there:
         row_bytes = _whole(f"{name}.bytes", column_of(table, "bytes"), size)
         check_values(f"{name}.bytes", row_bytes, (row_bytes > 0) & (row_bytes < 2**31), "be above 0 and below 2**31")

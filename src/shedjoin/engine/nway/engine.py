@@ -66,7 +66,8 @@ class MultiEngine(Running):
         audit(plan, engine._how, engine._state, fresh)
         engine._take_over(extra)
         engine._set_caps(plan.budget)
-        engine._pending.append(engine._compete())
+        if not engine._state["pending_count"]:  # what waits is joined first, with the next instant
+            engine._pending.append(engine._compete())
         return engine
 
     def _take_over(self, extra: dict[str, Any]) -> None:
@@ -306,16 +307,19 @@ class MultiEngine(Running):
         return np.sort(self._state.arrays["card"]["seq"][mine])
 
     def set_budget(self, budget: Budget | None) -> MultiOutput:
-        """Change the budget while running; what no longer fits is evicted at once and returned as the shed log."""
+        """Change the budget while running; what no longer fits is evicted at once and returned as the shed log.
+
+        What waits for lazy evaluation is joined before that, and returned as well.
+        """
         if budget is not None and not isinstance(budget, Budget):
             raise SpecError(f"budget must be a Budget or None, not {budget!r}")
         self._check_idle()
         before = self._totals()
+        waiting = self.flush()
         self._set_caps(budget)
         shed = [*self._pending, self._compete()]
         self._pending = []
-        nothing = np.empty((0, self._plan.streams), np.int64)
-        return self._output(nothing, np.empty(0), shed, before)
+        return self._output(waiting.rows, waiting.importance, shed, before)
 
     def forget_peaks(self) -> None:
         """From now on, peaks are those since here."""

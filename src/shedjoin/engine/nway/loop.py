@@ -245,6 +245,29 @@ def _leave_by_schedule(how, st, io):
 
 
 @kernel
+def _crammed(how, st):
+    """Whether something has to be given up at the end of this instant."""
+    over = False
+    if how["organisation"] == SCHEDULE:
+        x = evict.lowest_of_all(how, st)
+        over = x != NONE and order.schedule_of(st, x) <= float(store.now(how, st))
+    for group in range(how["groups"]):
+        over = over or evict.used(how, st, group) > st["caps"][group]
+    return over
+
+
+@kernel
+def _bring_forward(how, st, io):
+    """Join what waits and remove what has expired before anything is shed. False when the output is full: call again."""
+    st["tick"] += 1  # this instant counts as over: all its rows are there
+    done = st["pending_count"] == 0 or _evaluate(how, st, io)
+    st["tick"] -= 1
+    if done:
+        store.expire(how, st)
+    return done
+
+
+@kernel
 def _compete(how, st, io):
     """Evict until every group is within its cap. Returns NEED_SHED when the log is full."""
     if how["organisation"] == SCHEDULE:
@@ -301,9 +324,14 @@ def _run(how, st, io):
             if io["over"] > 0 and how["expire_every"] == 0:
                 store.expire(how, st)
             io["phase"] = COMPETE
+        if (how["evaluate_every"] > 0 or how["expire_every"] > 0) and io["ready"] == 0:
+            if _crammed(how, st) and not _bring_forward(how, st, io):
+                return NEED_RESULTS
+            io["ready"] = 1
         if _compete(how, st, io) == NEED_SHED:
             io["wanted"] = 1
             return NEED_SHED
+        io["ready"] = 0
         _finish(how, st)
         io["first"] = io["end"]
         io["phase"] = BEGIN
@@ -315,10 +343,12 @@ def advance(settings, state, rows):
     """Run instants until the rows are used up (DONE) or something has to be emptied or to grow.
 
     In the phase FLUSH, no rows are run: what is pending is joined. In the phase SHRINK memory is made to fit a budget that
-    changed between two pushes, as part of the last instant.
+    changed between two pushes, as part of the last instant; nothing is pending then.
     """
     how, st, io = settings[0], state[0], rows[0]
     if io["phase"] == SHRINK:
+        if how["expire_every"] > 0 and _crammed(how, st):
+            store.expire(how, st)
         st["tick"] -= 1
         need = _compete(how, st, io)
         st["tick"] += 1

@@ -220,7 +220,7 @@ class FasterThanEsja:
         texts, faster = [], True
         for rows, along in zip(figures, self._along, strict=True):
             values = sorted({number(row, along) for row in rows})
-            ratios = {value: _over_odja(rows, "wall_seconds", {along: value}) for value in values}
+            ratios = {value: _over_odja(rows, "cpu_seconds", {along: value}) for value in values}
             faster &= all(one.value >= 1 for one in ratios.values())
             ends = [f"{ratios[value]:.2g} at {along} {value:g}" for value in (values[0], values[-1])]
             texts.append(" to ".join(ends))
