@@ -365,6 +365,7 @@ class LearnedWeights(Weights):
         self.gradient = [[0.0] * 9, [0.0] * 9]
         self.curvature = [[[0.0] * 9 for _ in self.FEATURES] for _ in STREAMS]
         self.lessons = [0, 0]
+        self.partners = [0, 0]
         self.read: dict[tuple[int, int | None], float] = {}
 
     def now(self) -> int:
@@ -407,7 +408,7 @@ class LearnedWeights(Weights):
     def look(self, key: int | None) -> None:
         for stream in STREAMS:
             log_chance = self.log_chance(stream, self.features(stream, key))
-            self.read[1 - stream, key] = math.exp(max(log_chance, -30.0))
+            self.read[1 - stream, key] = math.floor(8 * max(log_chance, -30.0) + 0.5) + 241.0
 
     def observe(self, rows: list[Stored]) -> None:
         for x in rows:
@@ -441,6 +442,7 @@ class LearnedWeights(Weights):
             return
         gradient, curvature = self.gradient[stream], self.curvature[stream]
         met = sum(1 for one in late if one[0] == key)
+        self.partners[stream] += met
         if met:
             for d, feature in enumerate(self.features(stream, key)):
                 gradient[d] += met * feature
@@ -459,8 +461,10 @@ class LearnedWeights(Weights):
 
     def step(self, stream: int) -> None:
         coefficients, gradient, curvature = self.coefficients[stream], self.gradient[stream], self.curvature[stream]
+        pull = 4.0 + 3.0 * (self.partners[stream] / 64)
+        self.partners[stream] = 0
         for d in self.FEATURES:
-            gradient[d] -= 2.0 * (coefficients[d] - self.FIRST_GUESS[d])
+            gradient[d] -= pull * (coefficients[d] - self.FIRST_GUESS[d])
         matrix = [[curvature[max(d, e)][min(d, e)] for e in self.FEATURES] for d in self.FEATURES]
         for d in self.FEATURES:
             matrix[d][d] += 100.0
@@ -478,6 +482,10 @@ class LearnedWeights(Weights):
         fade = 2.0 ** (-1.0 / 1024)
         for one in STREAMS:
             self.share[one] = self.share[one] * fade + (1.0 - fade) if one == stream else self.share[one] * fade
+
+    def steps_between(self) -> int:
+        left, right = (max(share, 2.0**-100) for share in self.share)
+        return math.floor(8 * math.log(right / left) + 0.5)
 
     def weight(self, stream: int, key: int) -> float:
         return self.read.get((stream, key), 0.0)
@@ -749,7 +757,7 @@ class Twin:
 
     def between_streams(self, x: Stored) -> float:
         if isinstance(self.weights, LearnedWeights):
-            return self.within_stream(x) * self.weights.share[1 - x.stream]
+            return self.within_stream(x) + (self.weights.steps_between() if x.stream == 0 else 0.0)
         return self.within_stream(x) - self.common(x.stream)
 
     def within_stream(self, x: Stored) -> float:

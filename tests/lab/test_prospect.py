@@ -11,8 +11,9 @@ from shedjoin.lab.catalogue import find
 from shedjoin.lab.experiment import Row, Scale
 from shedjoin.lab.papers.prospect import claims, contest
 from shedjoin.lab.papers.prospect.iid import KNOWS
-from shedjoin.lab.papers.prospect.streams import SYNTHETIC
-from shedjoin.lab.workloads import flashing
+from shedjoin.lab.papers.prospect.oracle import KNOWS_AHEAD, KNOWS_NOW, ORACLES, schedules
+from shedjoin.lab.papers.prospect.streams import SYNTHETIC, Stage
+from shedjoin.lab.workloads import Burst, Workload, bursty, drifting, flashing, rotating, zipf
 
 
 def rows(ours: int) -> list[Row]:
@@ -53,8 +54,61 @@ def test_a_contest_has_every_rival_and_opt_wins() -> None:
     measured = figure.measure(figure.parameters(Scale(seeds=1, quick=True))[0], None)
     by_method = {str(row["method"]): int(str(row["matches"])) for row in measured}
     stage = SYNTHETIC["burst: of keys"](0)
-    assert set(by_method) == {"OPT", "PROSPECT", *(name for name, _ in contest.rivals(stage))}
+    assert set(by_method) == {"OPT", "PROSPECT", *ORACLES, *(name for name, _ in contest.rivals(stage))}
     assert max(by_method.values()) == by_method["OPT"]
+    # Whoever knows the flashes to come does better than whoever knows those of now, or has to learn.
+    assert by_method[KNOWS_AHEAD] > max(by_method[KNOWS_NOW], by_method["PROSPECT"])
+
+
+def test_oracles_are_no_rivals() -> None:
+    told = [
+        {**rows(100)[0], "method": name, "matches": count} for name, count in ((KNOWS_NOW, 150), (KNOWS_AHEAD, 175))
+    ]
+    (row,) = contest.contests([*rows(100), *told])
+    assert row["best"] == "LIFE History"
+    assert (row["known_now"], row["known_ahead"]) == (0.5, 0.75)
+    assert contest.contests(rows(100))[0]["known_now"] is None
+
+
+CHANGING = {
+    "drift": drifting(3000, seed=2, domain=6, every=50),
+    "apart": drifting(3000, seed=2, domain=6, every=50, together=False),
+    "bursts": bursty(2000, seed=2, bursts=[Burst(500, 700, 5), Burst(900, 1000, 3, (1,))], domain=6),
+    "flashes": flashing(3000, seed=2, domain=6),
+    "rotation": rotating(1500, seed=2, window=100, values=6, rate=2),
+}
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_true_rates_are_those_that_rows_are_drawn_from(name: str) -> None:
+    workload = CHANGING[name]
+    assert workload.rates is not None
+    for stream, rates in zip(workload.streams, workload.rates(), strict=True):
+        assert rates.sum(axis=1) == pytest.approx(np.bincount(stream["ts"]))
+        drawn = np.zeros_like(rates)
+        np.add.at(drawn, (stream["ts"], stream["key"]), 1.0)
+        # Blocks of 50 time units: what was drawn differs from what was expected by no more than draws do.
+        blocks = [each.reshape(-1, 50, rates.shape[1]).sum(axis=1) for each in (drawn, rates)]
+        surprise = (blocks[0] - blocks[1]) ** 2 / np.maximum(blocks[1], 1e-9)
+        assert surprise[blocks[1] > 1.0].mean() < 1.3
+
+
+def test_where_nothing_changes_to_know_the_rates_of_now_is_prob_with_the_table() -> None:
+    streams = bursty(2000, seed=5, bursts=[], domain=30)
+    budget = sj.Budget(tuples=60, allocation="fixed")
+    by_name = dict(schedules(Stage(streams, 100), 60, "fixed"))
+
+    def pairs(policy: sj.Policy) -> set[tuple[int, int]]:
+        run = sj.simulate(sj.JoinSpec(sj.TimeWindow(100), budget, policy), streams.left, streams.right)
+        return set(map(tuple, np.column_stack(run.pairs()).tolist()))
+
+    told, table = pairs(by_name[KNOWS_NOW]), pairs(sj.Prob(streams.table()))
+    assert len(told & table) > 0.98 * len(table)
+
+
+def test_without_the_truth_there_is_no_oracle() -> None:
+    assert list(schedules(Stage(zipf(100, seed=1), 10), 4, "fixed")) == []
+    assert Workload(()).rates is None
 
 
 def test_flashes_are_of_few_keys_and_seeded() -> None:

@@ -31,7 +31,10 @@ STRIDE = 7919
 #: Lessons from one step of the model to the next, and what earlier ones weigh after it.
 PACE = 64.0
 FADE = 2.0 ** (-1.0 / 64)
-RIDGE, PULL = 100.0, 2.0
+RIDGE = 100.0
+#: How strongly coefficients are drawn to where they start: by so much, and by so much more for each partner a row has. (All
+#: partners of a row come at once: they teach little more than one.)
+PULL, PULL_BY_PARTNER = 4.0, 3.0
 #: The longest step of a coefficient.
 LONGEST = 0.1
 #: Shares are measured in rows of so many, so that their logs are near 0.
@@ -46,7 +49,8 @@ COEFFICIENT = SHARE + 1
 GRADIENT = COEFFICIENT + FEATURES
 TOTAL = GRADIENT + FEATURES  # all rows of the stream, decayed like the counts of a key
 LESSONS = TOTAL + LEVELS
-CURVATURE = LESSONS + 1
+PARTNERS = LESSONS + 1  # of the rows that were lessons since the last step
+CURVATURE = PARTNERS + 1
 LOG_SHARE = CURVATURE + FEATURES * FEATURES  # what is worked out anew each time begins here
 STEP = LOG_SHARE + LEVELS
 MATRIX = STEP + FEATURES
@@ -142,7 +146,9 @@ def look(how, st, slot):
     for stream in range(2):
         _work_out_shares(how, st, stream, slot)
     for stream in range(2):
-        side["weight"][1 - stream] = math.exp(max(_log_chance(model, stream), LEAST))
+        # In whole steps, the lowest possible chance being 1: what differs by less than can be learned is equal.
+        steps = math.floor(order.STEPS * max(_log_chance(model, stream), LEAST) + 0.5)
+        side["weight"][1 - stream] = steps + (1.0 - order.STEPS * LEAST)
         order.reweigh(how, st, stream, slot)
 
 
@@ -211,6 +217,7 @@ def _learn(how, st, stream, slot):
     if size == 0:
         return
     met = _trail(st, stream, slot)["recent"]
+    model[stream, PARTNERS] += met
     if met > 0:
         for side in range(2):
             _work_out_shares(how, st, side, slot)
@@ -236,8 +243,10 @@ def _learn(how, st, stream, slot):
 def _step(st, stream):
     """Newton's step with all that was learned; what is old fades."""
     model = mem.model(st)
+    pull = PULL + PULL_BY_PARTNER * (model[stream, PARTNERS] / PACE)
+    model[stream, PARTNERS] = 0.0
     for d in range(FEATURES):
-        model[stream, GRADIENT + d] -= PULL * (model[stream, COEFFICIENT + d] - _guess(d))
+        model[stream, GRADIENT + d] -= pull * (model[stream, COEFFICIENT + d] - _guess(d))
     _solve(st, stream)
     for d in range(FEATURES):
         step = model[stream, STEP + d]

@@ -18,6 +18,8 @@ SCALED = 300.0
 
 # Where `model` has the share of a stream in all rows: see learn.py, which builds on this file.
 SHARE = 0
+# Learned chances are weighed in steps: so many to a factor of e.
+STEPS = 8.0
 
 
 @inlined
@@ -322,6 +324,14 @@ def settle(how, st, fresh, size):
         _settle_cumulative(how, st, fresh, size)
 
 
+@inlined
+def _steps_between(st):
+    """How many steps more often the right stream brings rows than the left."""
+    model = mem.model(st)
+    ratio = max(model[1, SHARE], 2.0**-100) / max(model[0, SHARE], 2.0**-100)
+    return math.floor(STEPS * math.log(ratio) + 0.5)
+
+
 @kernel
 def lowest(how, st, stream):
     """(tuple, priority, arrival) that the stream would give up; tuple -1 when it has none."""
@@ -341,7 +351,7 @@ def lowest(how, st, stream):
         if how["combine"] != PRODUCT:
             prio = prio - how["life"] * (st["base"][stream] / window_size(how, stream))
         if how["estimator"] == LEARNED:  # chances of a row: they count as often as rows of the other stream come
-            prio = prio * mem.model(st)[1 - stream, SHARE]
+            prio += _steps_between(st) if stream == 0 else 0.0
         return x, prio, top["arrival"]
     return top["item"], top["prio"], top["arrival"]
 

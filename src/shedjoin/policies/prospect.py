@@ -22,7 +22,7 @@ class Learned(Estimator):
 
 @dataclass(frozen=True, slots=True)
 class Prospect(Policy):
-    """Priority: the learned chance that the next row of the other stream is of the tuple's key. Ties keep the later arrival.
+    """Priority: the learned chance that the next row of the other stream is of the tuple's key, in steps. Ties keep the later.
 
     PROB asks how often a key came, by a count of which somebody has to choose the memory. Prospect counts each key at four
     speeds and on both streams, and learns as rows come what each of these counts is worth: that of all time where

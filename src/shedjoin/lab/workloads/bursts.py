@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.errors import SpecError
-from shedjoin.lab.workloads.workload import Workload, at_least, whole
+from shedjoin.lab.workloads.workload import Rates, Workload, at_least, whole
 from shedjoin.lab.workloads.zipf import zipf_at
 
 
@@ -52,7 +52,16 @@ def bursty(
     whole("instants", instants, 0)
     at_least("rate", rate, 1)
     left_ts, right_ts = (_times(instants, rate, bursts, stream) for stream in (0, 1))
-    return zipf_at((left_ts, right_ts), seed=seed, domain=domain, skew=skew, ranks=ranks, importance=importance)
+    streams = zipf_at((left_ts, right_ts), seed=seed, domain=domain, skew=skew, ranks=ranks, importance=importance)
+    return replace(streams, rates=lambda: _rates(instants, (left_ts, right_ts), streams))
+
+
+def _rates(instants: int, times: Sequence[NDArray[np.int64]], streams: Workload) -> Rates:
+    assert streams.probabilities is not None
+    return tuple(
+        np.outer(np.bincount(ts, minlength=instants), probabilities)
+        for ts, probabilities in zip(times, streams.probabilities, strict=True)
+    )
 
 
 def _times(instants: int, rate: int, bursts: Sequence[Burst], stream: int) -> NDArray[np.int64]:

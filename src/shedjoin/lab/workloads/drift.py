@@ -55,7 +55,19 @@ def drifting(
             (right_orders, right_keys, right_worth),
         )
     )
-    return Workload(streams)
+    return Workload(
+        streams,
+        rates=lambda: tuple(_rates(ts // every, orders, probabilities) for orders in (left_orders, right_orders)),
+    )
+
+
+def _rates(
+    period: NDArray[np.int64], orders: NDArray[np.int64], probabilities: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The chance of each key at each time."""
+    chances = np.empty(orders.shape)
+    np.put_along_axis(chances, orders, np.broadcast_to(probabilities, orders.shape), axis=1)
+    return chances[period]
 
 
 def _orders(rows: int, domain: int, every: int, swaps: int, rng: np.random.Generator) -> NDArray[np.int64]:

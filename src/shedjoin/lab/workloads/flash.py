@@ -6,7 +6,7 @@ import numpy as np
 
 from shedjoin.errors import SpecError
 from shedjoin.lab.workloads.importance import draw
-from shedjoin.lab.workloads.workload import Workload, columns, generators, whole
+from shedjoin.lab.workloads.workload import Rates, Workload, columns, generators, whole
 from shedjoin.lab.workloads.zipf import draw_keys, zipf_probabilities
 
 
@@ -47,11 +47,21 @@ def flashing(
     left_keys, right_keys, flashes, left_worth, right_worth = generators(seed, 5)
     probabilities = zipf_probabilities(domain, skew)
     keys = [draw_keys(rng, probabilities, rows) for rng in (left_keys, right_keys)]
+    flashed = []
     for start in np.flatnonzero(flashes.random(rows) < 1.0 / every).tolist():
         hot, lasting = int(flashes.integers(domain)), int(flashes.integers(length // 4, length))
         for stream, lag in enumerate((0, int(flashes.integers(length // 2)))):
             during = np.arange(start + lag, min(rows, start + lag + lasting))
             keys[stream][during[flashes.random(during.size) < share]] = hot
+            flashed.append((stream, during, hot))
     ts = np.arange(rows, dtype=np.int64)
     worth = (draw(importance, rng, rows) for rng in (left_worth, right_worth))
-    return Workload(tuple(columns(key, ts, values) for key, values in zip(keys, worth, strict=True)))
+
+    def rates() -> Rates:
+        expected = tuple(np.tile(probabilities, (rows, 1)) for _ in keys)
+        for stream, during, hot in flashed:
+            expected[stream][during] *= 1.0 - share
+            expected[stream][during, hot] += share
+        return expected
+
+    return Workload(tuple(columns(key, ts, values) for key, values in zip(keys, worth, strict=True)), rates=rates)

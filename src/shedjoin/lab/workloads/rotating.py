@@ -46,11 +46,24 @@ def rotating(
     ts = _times(instants, rate)
     probabilities = zipf_probabilities(values, skew)
     streams = []
-    for keys, worth, lag in ((left_keys, left_worth, 0.0), (right_keys, right_worth, shift)):
+    lags = (0.0, shift)
+    for keys, worth, lag in zip((left_keys, right_keys), (left_worth, right_worth), lags, strict=True):
         ranks = draw_keys(keys, probabilities, ts.size)
         key = 1 + (_most_popular(ts, window, values, lag) + ranks) % values
         streams.append(columns(key, ts, draw(importance, worth, ts.size)))
-    return Workload(tuple(streams))
+    clock = np.arange(instants, dtype=np.int64)
+    return Workload(
+        tuple(streams),
+        rates=lambda: tuple(_rates(_most_popular(clock, window, values, lag), rate * probabilities) for lag in lags),
+    )
+
+
+def _rates(first: NDArray[np.int64], by_rank: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows of each key at each time; there is no key 0."""
+    rates = np.zeros((first.size, 1 + by_rank.size))
+    keys = 1 + (first[:, None] + np.arange(by_rank.size)) % by_rank.size
+    np.put_along_axis(rates, keys, np.broadcast_to(by_rank, keys.shape), axis=1)
+    return rates
 
 
 def rotating_sets(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 import shedjoin as sj
 from shedjoin.errors import SpecError
 
+#: For each stream the rows to be expected, [time, key].
+Rates = tuple[NDArray[np.float64], ...]
 #: One stream: arrays `key`, `ts`, `importance`, as `sj.simulate` takes them.
 Columns = dict[str, Any]
 
@@ -25,10 +28,13 @@ class Workload:
         A dict of columns a stream.
     probabilities
         For each stream an array whose index is the key; None where keys have no fixed distribution.
+    rates
+        Works out how many rows of each key were to be expected at each time, before any was drawn; None where it is not known.
     """
 
     streams: tuple[Columns, ...]
     probabilities: tuple[NDArray[np.float64], ...] | None = None
+    rates: Callable[[], Rates] | None = field(default=None, repr=False, compare=False)
 
     @property
     def left(self) -> Columns:

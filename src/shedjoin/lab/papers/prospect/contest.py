@@ -7,6 +7,7 @@ from typing import Any
 
 import shedjoin as sj
 from shedjoin.lab.experiment import Params, Row
+from shedjoin.lab.papers.prospect.oracle import KNOWS_AHEAD, KNOWS_NOW, schedules
 from shedjoin.lab.papers.prospect.streams import Stage
 
 #: Memory as a share of what the exact join needs at most.
@@ -51,14 +52,14 @@ def measure(params: Params, stage: Stage) -> list[Row]:
         return {**params, "method": method, **counted}
 
     rows = [row(OPT, sj.optimum(sj.JoinSpec(window, budget), left, right, warmup=warmup))]
-    for name, policy in (*rivals(stage), (PROSPECT, sj.Prospect())):
+    for name, policy in (*rivals(stage), *schedules(stage, memory, p["allocation"]), (PROSPECT, sj.Prospect())):
         run = sj.simulate(sj.JoinSpec(window, budget, policy), left, right, warmup=warmup, seed=p["seed"])
         rows.append(row(name, run))
     return rows
 
 
 def contests(rows: list[Row]) -> list[Row]:
-    """One row a contest: the best of the papers, chosen afterwards; OPT; and how much of the gap Prospect closes."""
+    """One row a contest: the best of the papers, chosen afterwards; OPT; and how much of the gap Prospect and oracles close."""
     by_place: dict[tuple[Any, ...], dict[str, int]] = {}
     for row in rows:
         place = tuple(row[name] for name in ("workload", "part", "allocation", "seed"))
@@ -67,9 +68,12 @@ def contests(rows: list[Row]) -> list[Row]:
     for (workload, part, allocation, seed), matches in by_place.items():
         if PROSPECT not in matches or OPT not in matches:
             continue
-        ours, opt = matches.pop(PROSPECT), matches.pop(OPT)
+        opt = matches.pop(OPT)
+        # Oracles are told what no policy can know: they are no rivals.
+        told = {name: matches.pop(name) for name in (PROSPECT, KNOWS_NOW, KNOWS_AHEAD) if name in matches}
         best = max(matches, key=lambda name: matches[name])
         gap = opt - matches[best]
+        closed = {name: (count - matches[best]) / gap if gap > 0 else 0.0 for name, count in told.items()}
         found.append(
             {
                 "workload": workload,
@@ -79,8 +83,10 @@ def contests(rows: list[Row]) -> list[Row]:
                 "seed": seed,
                 "best": best,
                 "best_of_opt": matches[best] / opt,
-                "ours_of_opt": ours / opt,
-                "closed": (ours - matches[best]) / gap if gap > 0 else 0.0,
+                "ours_of_opt": told[PROSPECT] / opt,
+                "closed": closed[PROSPECT],
+                "known_now": closed.get(KNOWS_NOW),
+                "known_ahead": closed.get(KNOWS_AHEAD),
             }
         )
     return found
