@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import InputError
@@ -97,8 +96,6 @@ def read_if_there(spark: SparkSession, form: str, path: str, *, flat: bool = Tru
     """What lies in a directory and below it; None if there is nothing yet. `flat`: names of directories make no columns."""
     from pyspark.errors import AnalysisException
 
-    if path.startswith("/") and not Path(path).exists():  # Spark would warn of it at length
-        return None
     try:
         frame = spark.read.format(form).option("recursiveFileLookup", str(flat).lower()).load(path)
         frame.schema  # noqa: B018 - Spark Connect looks for the files only now
