@@ -202,7 +202,7 @@ def test_policies_take_their_parameters() -> None:
         ("best", "policy must be one of keep_all, rand, prob"),
         (3, "policy must be a policy, its name, or a table"),
         ({"loss": 0.5}, "policy must be one of"),
-        ({"name": "prob", "speed": 3}, "policy: Prob does not take these settings"),
+        ({"name": "prob", "speed": 3}, "policy: Prob has no setting 'speed'"),
         ({"name": "prob", "estimator": {"name": "decayed", "half_life": "soon"}}, "policy.estimator.half_life must be"),
         ({"name": "prob", "estimator": "guess"}, "estimator must be one of"),
     ],

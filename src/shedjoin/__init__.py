@@ -16,7 +16,7 @@ from shedjoin.engine.nway.engine import MultiEngine
 from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
 from shedjoin.engine.nway.statistics import Reordering
 from shedjoin.engine.output import Output, ShedLog
-from shedjoin.errors import InputError, ShedjoinError, SnapshotError, SpecError
+from shedjoin.errors import DataError, EnvironmentProblem, InputError, ShedjoinError, SnapshotError, SpecError
 from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
 from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
 from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
@@ -64,6 +64,7 @@ __all__ = [
     "Budget",
     "CountMin",
     "Cumulative",
+    "DataError",
     "Deadline",
     "Decayed",
     "Dgl",
@@ -71,6 +72,7 @@ __all__ = [
     "DualEngine",
     "DualJoin",
     "Engine",
+    "EnvironmentProblem",
     "Equal",
     "Estimator",
     "History",

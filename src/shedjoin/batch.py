@@ -186,7 +186,7 @@ def check_values(name: str, values: NDArray[Any], fits: NDArray[np.bool_], must:
     """A clear word when some values are out of range."""
     if not fits.all():
         row = int(np.argmin(fits))
-        raise InputError(f"{name} must {must}, but row {row} has {values[row]} ({int((~fits).sum())} such rows)")
+        raise InputError(f"{name} must {must}, but row {row} has {values[row]} (rows like it: {int((~fits).sum())})")
 
 
 def wrong_importance(values: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:

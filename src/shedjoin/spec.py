@@ -157,7 +157,7 @@ def only(what: str, data: Any, known: list[str]) -> None:
         raise SpecError(f"{what} must be a table of settings, not {data!r}")
     unknown = [str(name) for name in data if name not in known]
     if unknown:
-        raise SpecError(f"{what} has no setting {unknown[0]!r}; it has {', '.join(known)}")
+        raise SpecError(f"{what} has no setting {unknown[0]!r}; it has {', '.join(known) or 'none'}")
 
 
 def make_window(data: Any) -> Window:
@@ -217,6 +217,8 @@ def _named(what: str, data: Any, registry: Mapping[str, type[Any]]) -> tuple[typ
 
 
 def _make(kind: type[Made], settings: dict[str, Any]) -> Made:
+    if is_dataclass(kind):
+        only(kind.__name__, settings, [field.name for field in fields(kind)])
     try:
         return kind(**settings)
     except TypeError as reason:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from plans import large_plans
+from processes import QUICK_JAVA
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +19,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         from pyspark.sql import SparkSession
 
         from shedjoin.spark import session
+        from shedjoin.spark.session import DAEMON
 
         folder = tmp_path_factory.mktemp("spark")
         builder = (
@@ -30,8 +32,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
             .config("spark.sql.session.timeZone", "UTC")
-            # Short queries over few rows: a compiler that is quick to compile, and no more than that.
-            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+            .config("spark.driver.extraJavaOptions", QUICK_JAVA)
+            # What a failing task takes with it is a worker, and a new one need not import all anew.
+            .config("spark.python.daemon.module", DAEMON)
             .config("spark.sql.adaptive.enabled", "false")
             .config("spark.sql.streaming.pollingDelay", "5ms")
         )

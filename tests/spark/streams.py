@@ -36,8 +36,10 @@ def write(folder: Path, table: pa.Table, files: int, first: int = 0) -> None:
 
 
 def read(spark: Any, folder: Path, each: int = 1) -> Any:
-    """A stream of these files, so many a micro-batch."""
-    schema = spark.read.parquet(str(folder)).schema
+    """A stream of these files, so many a micro-batch. Its columns are those of the first, as Spark would have it."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(pq.read_schema(min(folder.glob("*.parquet"))))
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", each).parquet(str(folder))
 
 

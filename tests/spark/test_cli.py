@@ -70,8 +70,8 @@ def test_a_job_is_run_refined_and_watched(
     assert main(["run", job, "--available-now", "--metrics-port", "0"]) == 0
     said = capsys.readouterr().out
     assert "metrics at http://127.0.0.1:" in said
-    assert "batch 0: 1,500 rows in" in said
-    assert "batch 1: 1,500 rows in" in said
+    assert "batch 0: 1,500 rows," in said
+    assert "batch 1: 1,500 rows," in said
     assert "of 80 tuples stored" in said
     assert "done. 3,000 rows," in said
 

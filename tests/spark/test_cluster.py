@@ -22,7 +22,7 @@ warnings.simplefilter("ignore")
 from pathlib import Path
 from pyspark.sql import SparkSession
 from shedjoin.spark import session, start
-from processes import free_port, kill, launch, wait_for
+from processes import QUICK_JAVA
 from streams import read
 
 master, folder = sys.argv[1], Path(sys.argv[2])
@@ -32,6 +32,7 @@ builder = (
     .config("spark.driver.bindAddress", "127.0.0.1").config("spark.executor.memory", "512m")
     .config("spark.ui.showConsoleProgress", "false").config("spark.sql.session.timeZone", "UTC")
     .config("spark.executor.cores", "1").config("spark.cores.max", "2")
+    .config("spark.driver.extraJavaOptions", QUICK_JAVA).config("spark.executor.extraJavaOptions", QUICK_JAVA)
 )
 spark = session(builder)
 spark.sparkContext.setLogLevel("OFF")

@@ -13,6 +13,8 @@ from pathlib import Path
 from processes import free_port, kill, launch, wait_for_port
 from streams import SECOND, exact, side, write
 
+from shedjoin.spark.session import DAEMON
+
 HERE = Path(__file__).parent
 
 #: Runs in a process of its own: one process is either a classic driver or a client.
@@ -67,6 +69,8 @@ def server(folder: Path) -> Iterator[str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.python.daemon.module": DAEMON,
+        "spark.sql.adaptive.enabled": "false",
     }
     options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     main = "org.apache.spark.sql.connect.service.SparkConnectServer"

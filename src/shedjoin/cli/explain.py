@@ -197,8 +197,15 @@ def cores_of(master: str) -> int | None:
     if found is None:
         return None
     if found[1] == "*":
-        return os.cpu_count() or 1
+        return _usable_cores()
     return int(found[1] or 1)
+
+
+def _usable_cores() -> int:
+    """Those that this process may use, which is what the JVM counts too."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 #: Bytes of a value in memory, by Spark's name of the type.

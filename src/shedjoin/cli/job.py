@@ -61,7 +61,13 @@ class Job:
 
 def read_job(path: Path) -> Job:
     """The job in a file, its inputs read."""
-    job = Table(read_toml(path), "", TABLES)
+    found = read_toml(path)
+    if "output" in found or "streams" in found:
+        raise SpecError(
+            f"{path} is a job for `shedjoin run`, of streams on Spark; this command takes files of rows: [join], [left] and "
+            "[right] with a path each, or [workload] (see docs/guide.md)"
+        )
+    job = Table(found, "", TABLES)
     if "join" not in job:
         raise SpecError(f"{path} needs a table [join], with at least a window such as window = {{time = 400}}")
     join = Table(job.get("join"), "join", (*SPEC, "importance"))

@@ -161,11 +161,11 @@ def follow(query: Any, watch: Watch, stop: threading.Event, tell: Callable[[list
 def batch_line(batch: Summary, job: StreamJob, fractions: tuple[float, float, float] | None = None) -> str:
     """A micro-batch in one line."""
     parts = [
-        f"batch {batch.batches[1]}: {batch.rows:,} rows in {batch.seconds:.1f} s",
+        f"batch {batch.batches[1]}: {batch.rows:,} rows, {batch.seconds:.1f} s of work in the shards",
         f"{batch.results:,} results",
     ]
     if batch.shed:
-        parts.append(f"{batch.shed_share:.1%} shed" + (f" ({batch.late:,} late)" if batch.late else ""))
+        parts.append(f"{batch.shed:,} tuples shed" + (f" ({batch.late:,} of them late)" if batch.late else ""))
     if fractions is not None and fractions[0] < 1.0:
         parts.append(f"compared with {fractions[0]:.1%} of the windows")
     if batch.recall is not None:

@@ -196,6 +196,15 @@ def plot_figures(args: argparse.Namespace) -> int:
     return 0
 
 
+_CLAIMS_HEAD = """# What the papers claim, and what is found here
+
+Written by `shedjoin lab claims --write` from the rows that `shedjoin lab run` stored; [papers.md](papers.md) says how far to
+trust a verdict. "Ours" is the mean of the seeds and its standard deviation. "Seeds that agree": how many seeds, each taken alone,
+come to the same verdict as all of them together; few of them: the verdict is close. "Why": where a claim does not hold, the
+reason as far as it is known.
+"""
+
+
 def show_claims(args: argparse.Namespace) -> int:
     """Print, and write where asked, the claims of the papers with what the stored rows say."""
     papers = list(catalogue.PAPERS) if args.paper == "all" else [args.paper]
@@ -206,5 +215,5 @@ def show_claims(args: argparse.Namespace) -> int:
     else:
         _say(text)
     if args.write is not None:
-        write_whole(args.write, lambda file: file.write(text.encode()))
+        write_whole(args.write, lambda file: file.write(f"{_CLAIMS_HEAD}\n{text}".encode()))
     return 0

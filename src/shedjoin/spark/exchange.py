@@ -269,7 +269,7 @@ class Packer:
         if bad.any():
             raise InputError(
                 f"importance: {self.how.called}.{self.how.importance} must {must}, but a row has "
-                f"{values[int(np.argmax(bad))].as_py()} ({int(bad.sum())} such rows here)"
+                f"{values[int(np.argmax(bad))].as_py()} (rows like it here: {int(bad.sum())})"
             )
         return values
 

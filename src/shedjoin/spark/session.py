@@ -24,6 +24,8 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 PARTITIONS = "spark.sql.shuffle.partitions"
+#: For `spark.python.daemon.module`, where the workers' Python is sure to have shedjoin: new workers need not import it anew.
+DAEMON = "shedjoin.spark.daemon"
 #: For a process that is there for one job, on this machine: reached by nobody, and it says nothing but what is wrong.
 ALONE = {
     "spark.master": "local[*]",
@@ -81,7 +83,9 @@ def alone(settings: Mapping[str, str]) -> dict[str, str]:
         return dict(settings)
     if not settings.get("spark.master", "local").startswith("local"):
         return {"spark.log.level": ALONE["spark.log.level"], **settings}
-    return {**ALONE, **settings}
+    # A Python of another kind may not have shedjoin, and must live to say so.
+    same = os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
+    return {**ALONE, **({"spark.python.daemon.module": DAEMON} if same else {}), **settings}
 
 
 def prepare(spark: SparkSession, *, check: bool = True) -> SparkSession:

@@ -199,7 +199,8 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
     def write(blobs: DataFrame, number: int) -> None:
         blobs = blobs.persist()
         try:
-            kinds = {row["kind"] for row in blobs.select("kind").distinct().collect()}
+            # Blobs are few: a shuffle to say each kind once would take longer than to hear it of every blob.
+            kinds = {row["kind"] for row in blobs.select("kind").collect()}
             if RESULT in kinds:
                 results = results_of(blobs, outputs.layout)
                 if sink is None:
