@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--witnesses", type=int, default=512, help="sample of the coverage runs (default 512)")
     parser.add_argument("--cost-rows", type=int, default=200_000, help="rows a stream where cost is measured")
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many rounds counts for cost (default 3)")
-    parser.add_argument("--only", default="", help="only workloads with this in their name")
+    parser.add_argument("--only", default="", help="only workloads with this in their name (none has it: cost alone)")
     parser.add_argument("--data", default=None, help="folder of the real data sets")
     parser.add_argument("--write", action="store_true", help=f"write the tables into {PAGE.name}")
     args = parser.parse_args()
@@ -184,7 +184,8 @@ def main() -> None:
     show(console, cost_header, cost_body)
     if args.write:
         text = PAGE.read_text()
-        for mark, table in (("coverage", lines(header, body)), ("cost", lines(cost_header, cost_body))):
+        measured = [("coverage", header, body), ("cost", cost_header, cost_body)]
+        for mark, table in [(mark, lines(head, rows)) for mark, head, rows in measured if rows]:
             between = rf"(<!-- {mark} -->\n).*?(\n<!-- end -->)"
             text = re.sub(between, lambda match, table=table: match[1] + table + match[2], text, flags=re.DOTALL)
         PAGE.write_text(text)
