@@ -142,7 +142,7 @@ def test_a_killed_driver_loses_nothing(spark: Any, tmp_path: Path, cache: str) -
         write(tmp_path / name, table.slice(0, 600), 3)
     gone, out = f"{cache}-gone", tmp_path / "out"
     two = {**SHEDDING, "on": "k", "time": "ts", "select": ["k", "a", "b"], "cache": cache}
-    whole = {"time": "ts", "window": "1 second", "lateness": "500 ms", "shards": 2, "cache": gone}
+    whole = {"time": "ts", "window": "1 second", "lateness": "500 ms", "shards": 1, "cache": gone}
     band = {"name": "band", "column": "k", "within": 1}
     joins: dict[str, dict[str, Any]] = {
         "two": {"streams": "lr", "archive": True, **two},
