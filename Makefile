@@ -6,8 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Kernels that run as plain Python are slow; two processes use both cores of a small machine.
-WORKERS ?= 2
+# Tests wait for Spark now and then: three processes keep two cores busy.
+WORKERS ?= 3
 
 say = @printf '\n== %s\n' '$(1)'
 
