@@ -144,6 +144,7 @@ def draw(exact: list[dict[str, Any]], held: list[dict[str, Any]], deadline: floa
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
 
     figure, (above, below) = plt.subplots(2, 1, figsize=(7, 4.5), sharex=True, layout="constrained")
     for rows, label, style in ((exact, "exact", "0.6"), (held, f"deadline {deadline:g} s", "C0")):
@@ -155,6 +156,7 @@ def draw(exact: list[dict[str, Any]], held: list[dict[str, Any]], deadline: floa
     above.legend(frameon=False)
     below.plot([row["batch"] for row in held], [row["r"] for row in held], "o-", color="C0", ms=3)
     below.set(ylabel="r", xlabel="micro-batch", ylim=(0, 1.05))
+    below.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.savefig(path, dpi=110)
 
 
