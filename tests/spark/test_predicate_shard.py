@@ -15,6 +15,7 @@ from shards import DictStore
 import shedjoin as sj
 from naive_predicates import exact
 from shedjoin.cpu.rows import Rows as RowsOfEngine
+from shedjoin.spark import predicate_shard
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, from_blob, pack_by, shard_labels
 from shedjoin.spark.operator import Message
 from shedjoin.spark.predicate_exchange import Arrived, PredicatePacker, PredicatePacking
@@ -188,6 +189,24 @@ def test_a_burst_is_over_in_time_and_all_is_compared_again() -> None:
         for row in mine:  # r (w1 + w2) = r1 w1 + r2 w2, with equal windows
             assert row["fraction_left"] + row["fraction_right"] == pytest.approx(2 * row["fraction"])
     assert {row["why"] for row in run.rows[SHED]} == {"partial"}
+
+
+@pytest.mark.small
+def test_the_start_of_a_process_is_not_paid_for_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A micro-batch that began long ago leaves rows little time; not so the first one of a process."""
+    monkeypatch.setattr(predicate_shard, "_LOADED", set())
+    run = Run(made(with_deadline(), deadline=0.5), laps)
+    monkeypatch.setattr(PredicateShard, "_waited", lambda shard, arrived: 60.0)
+    aims: list[float] = []
+    watch = PredicateShard._watch
+
+    def spent(self: Any, seconds: float) -> Any:
+        aims.append(seconds)
+        return watch(self, seconds)
+
+    monkeypatch.setattr(PredicateShard, "_watch", spent)
+    burst(run, 2)
+    assert aims == [0.0, 60.0, 60.0, 60.0]  # of two shards in one process, twice
 
 
 def test_what_the_clock_decided_is_remembered(tmp_path: Path) -> None:
