@@ -16,7 +16,7 @@ from shedjoin.batch import ROW_BYTES
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError
 from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, sorted_by_time, times_of, to_blob
-from shedjoin.spark.keeping import BLOB_ROWS, Keeping, another, check_same, one_row
+from shedjoin.spark.keeping import BLOB_ROWS, Keeping, another, check_same, may_change, one_row
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import (
     AnyEngine,
@@ -211,7 +211,7 @@ class Shard(Keeping):
             self.live = self.job.live_of(self.number, self.spec)
             self._begin()
             return
-        check_same(self.head["join"], self._signature(), MAY_CHANGE)
+        check_same(self.head["join"], self._signature(), may_change(self.job.streams))
         self._go_on(self.head)
         self.log = EngineLog(self.head["engine"])
         was = as_it_was(self.spec, self.head["budget"], self.head["policy"])
@@ -234,8 +234,8 @@ class Shard(Keeping):
         try:
             self.engine.set_policy(self.spec.policy)
         except SnapshotError as reason:
-            may = MAY_CHANGE if self.job.streams == len(SIDES) else MANY_MAY_CHANGE
-            raise SnapshotError(f"{another('policy', was.policy, self.spec.policy)}. {reason}. {may}") from None
+            words = may_change(self.job.streams)
+            raise SnapshotError(f"{another('policy', was.policy, self.spec.policy)}. {reason}. {words}") from None
         self.policy_changed = True
 
     def _change_budget(self, arrived: Arrived) -> Log:
@@ -368,14 +368,3 @@ class Shard(Keeping):
                     kind,
                     to_blob(pa.RecordBatch.from_arrays(columns, names=[f"a{i}" for i in range(len(columns))])),
                 )
-
-
-MAY_CHANGE = (
-    "While a checkpoint lives the budget may change, its shares, and the numbers of the policy (Decayed's half-life too); "
-    "window, keys, time, policy, estimator, lateness, shards, seed and columns may not: put them back, or start from a new "
-    "checkpoint"
-)
-MANY_MAY_CHANGE = (
-    "While a checkpoint of three and more streams lives the budget may change and its shares, nothing else: put it back, or "
-    "start from a new checkpoint"
-)

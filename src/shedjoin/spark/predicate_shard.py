@@ -20,7 +20,7 @@ from shedjoin.cpu.engine import PredicateEngine
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.pace import Watch
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, to_blob
-from shedjoin.spark.keeping import BLOB_ROWS, Keeping, check_same, one_row
+from shedjoin.spark.keeping import BLOB_ROWS, Keeping, check_same, may_change, one_row
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.operator import Given, Message
 from shedjoin.spark.payload import gather
@@ -166,7 +166,7 @@ class PredicateShard(Keeping):
             self.engine = self.join.build(self.job.seed_of(self.number), part=self.part)
             self._begin()
             return
-        check_same(self.head.get("join", {}), self._signature(), MAY_CHANGE)
+        check_same(self.head.get("join", {}), self._signature(), may_change(STREAMS, predicate=True))
         self._go_on(self.head)
         self.saving, self.gaps = self.head["saving"], self.head["gaps"]
         self.log = PredicateLog(self.head["engine"])
@@ -261,10 +261,3 @@ class PredicateShard(Keeping):
         """How many of these rows are stored here: each is counted by one shard."""
         which, parts = self.part
         return len(range(first + (which - first) % parts, end, parts))
-
-
-MAY_CHANGE = (
-    "While a checkpoint lives the size of the budget may change, and that of the deadline; predicate, window, time, policy, "
-    "lateness, shards, seed and columns may not, nor whether there is a budget and a deadline: put them back, or start from a "
-    "new checkpoint"
-)
