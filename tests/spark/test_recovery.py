@@ -152,7 +152,7 @@ def test_a_killed_driver_loses_nothing(spark: Any, tmp_path: Path, cache: str) -
     }
     process = driver(tmp_path, joins)
     try:
-        while process.poll() is None and min(len(list((out / name / "results").glob("*"))) for name in joins) < 1:
+        while process.poll() is None and min(len(list((out / name / "results").glob("*"))) for name in joins) < 2:
             time.sleep(0.05)
         assert process.poll() is None, "the driver ended before it could be killed"
     finally:
@@ -334,6 +334,16 @@ def test_a_full_disk_stops_the_query_and_loses_nothing(spark: Any, tmp_path: Pat
 
 
 def test_start_says_what_it_does_not_do(spark: Any, tmp_path: Path) -> None:
+    for match, wrong in {
+        r"start has no argument 'budgt' \(perhaps budget\?\): beside its own it takes on,": {"budgt": 3},
+        r"trigger must be a dict with one setting of Spark, such as .*, not '10 seconds'": {"trigger": "10 seconds"},
+        r"trigger must be .*, not \{'processTime': '1 s'\}": {"trigger": {"processTime": "1 s"}},
+    }.items():
+        given: dict[str, Any] = {"on": "k", "time": "ts", "window": "1 second", **wrong}
+        with pytest.raises(sj.SpecError, match=match):
+            start(None, None, output=tmp_path, **given)
+    with pytest.raises(sj.SpecError, match="window is missing"):
+        start(None, None, output=tmp_path, on="k", time="ts")
     frame = spark.range(3).selectExpr("id as k", "timestamp_micros(id) as ts", "id as a")
     with pytest.raises(sj.SpecError, match="start takes streaming DataFrames"):
         start(frame, frame, output=tmp_path, on="k", time="ts", window="1 second", suffixes=("_l", "_r"))

@@ -9,7 +9,9 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from shedjoin.errors import EnvironmentProblem, SpecError
 from shedjoin.spark.archive import shed_ddl
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
-from shedjoin.spark.join import JoinPlan, Layout, is_connect, plan_join, results_of, rows_of
+from shedjoin.spark.join import JoinPlan, Layout, is_connect, plan_join, results_of, rows_of, shed_join
 from shedjoin.spark.keeping import check_same, may_change
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ def start(
     join
         The arguments of `shed_join`. Without `shards`, a query that goes on keeps the number it had.
     """
+    _check_arguments(join, trigger)
     folder = str(output)
     before = read_job(folder)
     if before is not None and join.get("shards") is None:
@@ -120,6 +123,28 @@ def start(
         # Spark would call it when Python is gone already, and say so at length.
         atexit.register(_forget_listener, left.sparkSession, at_end)
     return query
+
+
+#: Of Spark's `DataStreamWriter.trigger`.
+TRIGGERS = ("processingTime", "availableNow", "once", "continuous", "realTime")
+
+
+def _check_arguments(join: dict[str, Any], trigger: object) -> None:
+    """What Python or Spark would say in words of their own."""
+    known = [one.name for one in signature(shed_join).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    for name in join:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            perhaps = f" (perhaps {near[0]}?)" if near else ""
+            raise SpecError(f"start has no argument {name!r}{perhaps}: beside its own it takes {', '.join(known)}")
+    for name in ("time", "window"):
+        if name not in join:
+            raise SpecError(f"{name} is missing: start takes the arguments of shed_join, which has no default for it")
+    if trigger is not None and not (isinstance(trigger, dict) and len(trigger) == 1 and {*trigger} <= {*TRIGGERS}):
+        raise SpecError(
+            'trigger must be a dict with one setting of Spark, such as {"processingTime": "10 seconds"} or '
+            f'{{"availableNow": True}}, not {trigger!r}'
+        )
 
 
 def _forget_listener(spark: SparkSession, listener: StreamingQueryListener) -> None:
