@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem, SpecError
 from shedjoin.spark.archive import shed_ddl
+from shedjoin.spark.arguments import is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
-from shedjoin.spark.join import JoinPlan, Layout, is_connect, plan_join, results_of, rows_of
+from shedjoin.spark.join import plan_join
 from shedjoin.spark.keeping import check_same, may_change
+from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
