@@ -92,6 +92,7 @@ def spark_session(system: str) -> Any:
     from pyspark.sql import SparkSession
 
     from shedjoin.spark import session
+    from shedjoin.spark.session import DAEMON
 
     cores = os.cpu_count() or 1
     builder = (
@@ -106,6 +107,8 @@ def spark_session(system: str) -> Any:
     if system == MEMORY:
         hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
         builder = builder.config("spark.sql.streaming.stateStore.providerClass", hdfs)
+    if system == "shedjoin":  # as the commands do: workers share what is loaded
+        builder = builder.config("spark.python.daemon.module", DAEMON)
     spark = session(builder)
     spark.sparkContext.setLogLevel("OFF")
     return spark
