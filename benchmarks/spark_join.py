@@ -137,21 +137,30 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
         near = (fn.col("ts_left") > fn.col("ts_right") - length) & (fn.col("ts_left") < fn.col("ts_right") + length)
         joined = left.join(right, (fn.col("k") == fn.col("k2")) & near).drop("k2")
     out = folder / f"out-{system}"
+    told, seconds = write_out(joined, out, folder / f"checkpoint-{system}")
+    pairs = pq.read_table(out, columns=["left", "right"])
+    spark.stop()
+    found = pairs_hash(pairs["left"].to_numpy(), pairs["right"].to_numpy())
+    return {"system": system, "seconds": seconds, "results": pairs.num_rows, "hash": found, "batches": times_of(told)}
+
+
+def write_out(joined: Any, out: Path, checkpoint: Path) -> tuple[list[Any], float]:
+    """All that a stream gives, as Parquet: what Spark told of the micro-batches with rows, and seconds in all."""
     begin = time.perf_counter()
     query = (
         joined.writeStream.format("parquet")
         .option("path", str(out))
-        .option("checkpointLocation", str(folder / f"checkpoint-{system}"))
+        .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    seconds = time.perf_counter() - begin
-    pairs = pq.read_table(out, columns=["left", "right"])
-    batches = [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress if one["numInputRows"]]
-    spark.stop()
-    found = pairs_hash(pairs["left"].to_numpy(), pairs["right"].to_numpy())
-    return {"system": system, "seconds": seconds, "results": pairs.num_rows, "hash": found, "batches": batches}
+    return [one for one in query.recentProgress if one["numInputRows"]], time.perf_counter() - begin
+
+
+def times_of(told: list[Any]) -> list[float]:
+    """How long each micro-batch took, in seconds."""
+    return [one["durationMs"]["triggerExecution"] / 1000 for one in told]
 
 
 def peak_of(process: subprocess.Popen[bytes]) -> int:

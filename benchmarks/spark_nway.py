@@ -13,14 +13,23 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from spark_join import MILLISECOND, case_of, check_equal, run_alone, spark_session, stream_of, write_files
+from spark_join import (
+    MILLISECOND,
+    case_of,
+    check_equal,
+    run_alone,
+    spark_session,
+    stream_of,
+    times_of,
+    write_files,
+    write_out,
+)
 
 NAMES = ("a", "b", "c")
 #: When the streams begin, in microseconds. Not at 0, where watermarks begin: Spark's cascade drops a row of that time as late.
@@ -107,21 +116,10 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
     else:
         joined = cascade(streams, system.rpartition("-")[2], window)
     out = folder / f"out-{system}"
-    begin = time.perf_counter()
-    query = (
-        joined.writeStream.format("parquet")
-        .option("path", str(out))
-        .option("checkpointLocation", str(folder / f"checkpoint-{system}"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    seconds = time.perf_counter() - begin
+    told, seconds = write_out(joined, out, folder / f"checkpoint-{system}")
     total = (
         spark.read.parquet(str(out)).selectExpr("count(*) n", "sum(pmod(xxhash64(a, b, c), 1000003)) h").collect()[0]
     )
-    told = [one for one in query.recentProgress if one["numInputRows"]]
-    batches = [one["durationMs"]["triggerExecution"] / 1000 for one in told]
     state = [one["stateOperators"] for one in told]
     spark.stop()
     return {
@@ -129,7 +127,7 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
         "seconds": seconds,
         "results": total["n"],
         "hash": str(total["h"]),
-        "batches": batches,
+        "batches": times_of(told),
         "state_bytes": max(sum(_bytes(one) for one in operators) for operators in state),
         "state_rows": max(sum(one["numRowsTotal"] for one in operators) for operators in state),
     }
