@@ -232,6 +232,53 @@ def test_learned_distribution_is_near_the_true_one() -> None:
 
 
 @pytest.mark.small
+def test_a_table_says_who_goes_from_a_full_queue() -> None:
+    """Least likely in the other stream first; keys that are in no table first of all."""
+    cpu = sj.VirtualCpu(capacity=1e-9, probe=1.0, update=1.0)  # the first row keeps the CPU busy for good
+    table = sj.Table({1: 0.5, 2: 0.5}, {1: 0.9, 2: 0.1, 3: 0.3})
+    join = sj.DualJoin(sj.RowWindow(1), cpu=cpu, rear=False, front=False, queue=3, drop=table, period=10**6)
+    engine = join.build()
+    engine.push(left={"key": [1] * 4, "ts": [0, 1, 2, 3]})
+    keys = [2, 3, 7, 1, 1, 2, 1, 1]
+    gone = []
+    for at, key in enumerate(keys, start=10):
+        gone += engine.push(left={"key": [key], "ts": [at]}).shed.seq.tolist()
+        engine = join.resume(engine.snapshot())  # rows that wait are weighed again
+    # Rows 4 and 9 (key 2), 5 (3) and 6 (7) go, and all but three of those with key 1.
+    assert set(gone) >= {4, 5, 6, 9}
+    assert len(gone) == 12 - 3 - 3  # three were processed before the first of them had to be paid for
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("drop", ["semantic", sj.Table([1.0], [1.0])])
+def test_two_streams_in_step_lose_rows_of_both(drop: Any) -> None:
+    """Where all rows are equal, half of them dropped, none of the streams is let in alone."""
+    cpu = sj.VirtualCpu(capacity=1.0, probe=1.0, update=1.0)
+    join = sj.DualJoin(sj.RowWindow(5), cpu=cpu, rear=False, front=False, queue=6, drop=drop, period=10**6)
+    rows = {"key": [0] * 300, "ts": np.arange(300) * 2}
+    out = join.build(seed=2).push(left=rows, right=rows)
+    gone = np.bincount(out.shed.stream, minlength=2)
+    assert gone.sum() > 250
+    assert gone.min() > 100
+
+
+def test_speeds_do_not_depend_on_the_unit_of_time() -> None:
+    """A time window and a CPU that are the same in another unit shed the same."""
+    (left, right), chance = zipf_keys(3000, 8, skew=0.0)
+    shares = []
+    for unit in (1, 1000):
+        ts = np.arange(3000) * 8 * unit
+        cpu = sj.VirtualCpu(capacity=1.0 / unit, probe=10.0, update=2.5)
+        window = sj.TimeWindow(800 * unit)
+        join = sj.DualJoin(window, cpu=cpu, queue=300, period=500 * unit, distribution=(chance, chance))
+        engine = join.build(seed=1, emit=False)
+        engine.push(left={"key": left, "ts": ts}, right={"key": right, "ts": ts})
+        shares.append(engine.shares)
+    assert shares[1] == pytest.approx(shares[0], abs=1e-6)
+    assert shares[0][1] > 0.1
+
+
+@pytest.mark.small
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -242,6 +289,7 @@ def test_learned_distribution_is_near_the_true_one() -> None:
         ({"front": "yes"}, ["front", "yes"]),
         ({"queue": 0}, ["queue", "0"]),
         ({"drop": "oldest"}, ["drop", "random, semantic"]),
+        ({"drop": sj.Table([1.0], [1.0], more=([1.0],))}, ["drop", "Table of two streams"]),
         ({"period": 0}, ["period", "0"]),
         ({"importance": "median"}, ["importance", "median"]),
         ({"distribution": ([1.0], [1.0, 2.0])}, ["partners", "same values"]),
@@ -259,6 +307,7 @@ def test_plain_data_and_back() -> None:
     for join in (
         sj.DualJoin(sj.RowWindow(4)),
         sj.DualJoin((sj.TimeWindow(4), sj.TimeWindow(5)), cpu=cpu, rear=0.5, front=False, queue=9, drop="semantic"),
+        sj.DualJoin(sj.RowWindow(4), queue=2, drop=sj.Table({-3: 0.5}, [0.25, 0.75])),
     ):
         assert sj.DualJoin.from_dict(json.loads(json.dumps(join.to_dict()))) == join
     for data in (
@@ -266,6 +315,7 @@ def test_plain_data_and_back() -> None:
         {"window": {"rows": 3}},
         {"window": {"row": 3}, "speed": 1},
         {"window": {"row": 3}, "cpu": {"x": 1}},
+        {"window": {"row": 3}, "drop": {"left": {"a": 1.0}, "right": {}}},
     ):
         with pytest.raises(sj.SpecError):
             sj.DualJoin.from_dict(data)

@@ -20,6 +20,7 @@ from shedjoin.spark.exchange import METRIC, RESULT, SHED, from_blob, pack_by, sh
 from shedjoin.spark.operator import Message
 from shedjoin.spark.predicate_exchange import Arrived, PredicatePacker, PredicatePacking
 from shedjoin.spark.predicate_shard import PredicateJob, PredicateShard
+from shedjoin.spark.predicate_state import PredicateLog
 from shedjoin.spark.predicate_values import TYPES, as_column, in_order, values_of
 
 Rows = Sequence[tuple[int, Any]]
@@ -279,13 +280,41 @@ def test_what_is_in_the_store_is_checked() -> None:
 
 @pytest.mark.small
 def test_a_long_log_becomes_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shedjoin.spark.predicate_state.MOST_REDO", 2)
+    monkeypatch.setattr("shedjoin.spark.state.MOST_REDO", 2)
     run = Run(made(sj.PredicateJoin(sj.TimeWindow(20), sj.Overlap("x", at_least=2)), 1))
     sides = [[rows("set", 12, seed + 10 * batch, 10 * batch, 10) for batch in range(7)] for seed in (1, 2)]
     for left, right in zip(*sides, strict=True):
         run.push(left, right)
     assert sorted(run.pairs) == exact(sj.Overlap("x", at_least=2), (20, 20), flat(sides[0]), flat(sides[1]))
     assert len([name for name, _ in run.stores[0].values if name.startswith(("base", "redo"))]) <= 2
+
+
+@pytest.mark.small
+def test_of_a_batch_that_is_mostly_gone_again_the_engine_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shedjoin.spark.state.LEAST_ROWS", 16)
+    join = sj.PredicateJoin(sj.TimeWindow(10), sj.Overlap("x", at_least=2), budget=sj.Budget(tuples=4))
+    run, whole = Run(made(join, 1)), join.build(Run(made(join, 1)).job.seed_of(0))
+    sides = [[rows("set", 60, seed + 10 * batch, 60 * batch, 60) for batch in range(3)] for seed in (1, 2)]
+    found = []
+    for left, right in zip(*sides, strict=True):
+        run.push(left, right)
+        tables = [{"ts": [ts for ts, _ in side], "x": [x for _, x in side]} for side in (left, right)]
+        out = whole.push(left=tables[0], right=tables[1])
+        found += zip(out.left.tolist(), out.right.tolist(), strict=True)
+        names = [name for name, _ in run.stores[0].values]
+        assert any(name.startswith("base") for name in names)
+    assert len(run.pairs) == len(found) > 0
+    assert not any(name == "redo-0" for name, _ in run.stores[0].values)
+
+
+@pytest.mark.small
+def test_a_head_that_counts_the_pieces_of_every_batch_is_read() -> None:
+    """As it was written before both logs were one."""
+    base = {"base": None, "budget": None, "base_bytes": 0, "first": 3, "next": 6, "bytes": 9, "chain": "c"}
+    log = PredicateLog({**base, "pieces": [1, 4, 1]})
+    assert log.entry == {**base, "long": {"4": 4}}
+    assert [log._pieces(number) for number in (3, 4, 5)] == [1, 4, 1]
+    assert PredicateLog({**base, "pieces": [1, 1, 1]}).entry == base
 
 
 @pytest.mark.small

@@ -17,7 +17,10 @@ from shedjoin.cpu.settings import DROPS, VirtualCpu
 from shedjoin.cpu.state import NEVER
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.errors import SpecError
+from shedjoin.estimators import Table
 from shedjoin.window import RowWindow, TimeWindow
+
+_DROP_CODES = {"random": ds.DROP_RANDOM, "semantic": ds.DROP_COUNTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class DualJoin:
     queue
         How many rows may wait. None: no bound.
     drop
-        Who goes from a full queue: ``"random"``, or ``"semantic"``: the row with the fewest partners in the histogram.
+        Who goes from a full queue: ``"random"``: any row. ``"semantic"``: the row with the fewest partners in the histogram.
+        A `Table`: the row whose key is the least likely in the other stream (PROB with a table that is known). Among equals, any.
     distribution
         How likely each value is in each stream, for V_opt. None: learned from the window-histograms.
     period
@@ -61,7 +65,7 @@ class DualJoin:
     rear: bool | float = True
     front: bool | float = True
     queue: int | None = None
-    drop: str = "random"
+    drop: str | Table = "random"
     distribution: Probabilities | None = None
     period: int = 100
     importance: str = "min"
@@ -85,8 +89,11 @@ class DualJoin:
             isinstance(self.queue, bool) or not isinstance(self.queue, int) or self.queue < 1
         ):
             raise SpecError(f"DualJoin.queue must be a whole number of at least 1 or None, not {self.queue!r}")
-        if self.drop not in DROPS:
-            raise SpecError(f"DualJoin.drop must be one of {', '.join(DROPS)}, not {self.drop!r}")
+        known = self.drop.streams == len(STREAMS) if isinstance(self.drop, Table) else self.drop in DROPS
+        if not known:
+            raise SpecError(
+                f"DualJoin.drop must be one of {', '.join(DROPS)} or a Table of two streams, not {self.drop!r}"
+            )
         if isinstance(self.period, bool) or not isinstance(self.period, int) or self.period < 1:
             raise SpecError(f"DualJoin.period must be a whole number of at least 1, not {self.period!r}")
         if self.importance not in IMPORTANCE:
@@ -124,6 +131,9 @@ class DualJoin:
         for name in ("rear", "front", "queue", "drop", "period", "importance"):
             if getattr(self, name) is not None:
                 data[name] = getattr(self, name)
+        if isinstance(self.drop, Table):  # JSON and TOML know only text as keys
+            sides = {"left": self.drop.left, "right": self.drop.right}
+            data["drop"] = {side: {str(key): chance for key, chance in table.items()} for side, table in sides.items()}
         return data
 
     @classmethod
@@ -143,6 +153,8 @@ class DualJoin:
             raise SpecError(f"cpu does not take these settings: {reason}") from None
         if data.get("distribution") is not None:
             made["distribution"] = tuple(data["distribution"])
+        if isinstance(data.get("drop"), Mapping):
+            made["drop"] = _table(data["drop"])
         return cls(**made)
 
     def speeds(self) -> tuple[float, float]:
@@ -170,7 +182,7 @@ class DualJoin:
             rear=int(self.rear is not False),
             front=int(self.front is not False),
             queue_cap=self.queue or 0,
-            semantic=int(self.queue is not None and self.drop == "semantic"),
+            drop=_DROP_CODES.get(str(self.drop), ds.DROP_TABLE) if self.queue is not None else ds.DROP_RANDOM,
             period=self.period if self.cpu is not None else 0,
             warmup=warmup,
             emit=int(emit),
@@ -192,3 +204,11 @@ def _window(data: Any) -> RowWindow | TimeWindow:
     if not isinstance(data, Mapping) or len(data) != 1 or not set(data) <= {"row", "time"}:
         raise SpecError(f"window must be {{'row': rows}} or {{'time': length}}, not {data!r}")
     return RowWindow(data["row"]) if "row" in data else TimeWindow(data["time"])
+
+
+def _table(data: Mapping[str, Any]) -> Table:
+    try:
+        left, right = ({int(key): chance for key, chance in data[side].items()} for side in ("left", "right"))
+        return Table(left, right)
+    except (KeyError, ValueError, AttributeError):
+        raise SpecError(f"drop must be a name, or give left and right keys their chances, not {data!r}") from None

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import STREAMS, Batch, Table
+from shedjoin.batch import STREAMS, Batch
+from shedjoin.batch import Table as Columns
 from shedjoin.cpu import dual_audit, dual_loop
 from shedjoin.cpu import dual_state as ds
 from shedjoin.cpu.dual_speed import Probabilities, Speed, rear_share
@@ -19,6 +20,7 @@ from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.running import Running
 from shedjoin.engine.state import SHED_RECORD
 from shedjoin.errors import InputError
+from shedjoin.estimators import Table
 from shedjoin.predicates import bitmaps, store
 
 #: Tables and rings begin with this many places.
@@ -38,6 +40,8 @@ class Settings(Protocol):
     def timed(self) -> bool: ...
     @property
     def distribution(self) -> Probabilities | None: ...
+    @property
+    def drop(self) -> str | Table: ...
 
     def settings(self, *, warmup: int, emit: bool) -> NDArray[Any]: ...
     def signature(self) -> dict[str, Any]: ...
@@ -73,7 +77,7 @@ class DualEngine(Running):
         return snapshot.encode(self._state, self._join.signature(), {"waiting": waiting})
 
     def push(
-        self, batch: Batch | None = None, *, left: Table = None, right: Table = None, flush: bool = False
+        self, batch: Batch | None = None, *, left: Columns = None, right: Columns = None, flush: bool = False
     ) -> Output:
         """Run rows through the join, as `Engine.push` does; `flush` also empties the queue and the aux-windows."""
         if batch is None:
@@ -189,6 +193,7 @@ class DualEngine(Running):
             row_ts=columns[2],
             row_number=self._numbers,
             row_importance=columns[3],
+            row_chance=_chances(self._join.drop, columns[0], columns[1]),
             line=np.concatenate((np.arange(waiting), np.zeros(new + 1, np.int64))),
             out_shed=np.empty((CHUNK, SHED_FIELDS), np.int64),
         )
@@ -225,11 +230,13 @@ class DualEngine(Running):
 
     def _best_speed(self, rates: NDArray[np.float64]) -> float | None:
         """V_opt at these rates, computed once for rates that are about the same; None while nothing is known of the values."""
-        rounded = np.maximum(np.round(rates / (1.0 if self._join.timed else rates.sum()), 2), 1e-3)
+        # Row windows know only the ratio of the rates; time windows hold so many rows, in whatever unit time is.
+        about = rates if self._join.timed else rates / rates.sum()
+        rounded = [float(f"{max(rate, 1e-3 * float(about.max())):.3g}") for rate in about]
         if self._join.distribution is None:
             chances = self._learned()
             return None if chances is None else self._join.best_speed(chances, tuple(rounded)).rows
-        place = tuple(rounded.tolist())
+        place = tuple(rounded)
         if place not in self._known_speeds:
             self._known_speeds[place] = self._join.best_speed(self._join.distribution, place).rows
         return self._known_speeds[place]
@@ -247,6 +254,17 @@ class DualEngine(Running):
             table[np.searchsorted(values, keys[mine])] = counts[mine]
             tables.append(table.tolist())
         return tables[0], tables[1]
+
+
+def _chances(drop: str | Table, stream: NDArray[Any], key: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How likely each row's key is in the other stream, by the table of who goes from a full queue."""
+    chances = np.zeros(key.size)
+    if isinstance(drop, Table):
+        for one in range(len(STREAMS)):
+            keys, weights = drop.table(1 - one)
+            mine = np.flatnonzero((stream == one) & np.isin(key, keys))
+            chances[mine] = weights[np.searchsorted(keys, key[mine])]
+    return chances
 
 
 def _hold_pairs(io: Handle, size: int) -> None:

@@ -270,16 +270,26 @@ def _process(how, st, io, row):
 
 @kernel
 def _victim(how, st, io):
-    """The place in the line of who goes from a full queue: by lot, or who has the fewest partners in the histogram."""
+    """The place in the line of who goes from a full queue: by lot, or who can expect the fewest partners.
+
+    Among equals lots are drawn: were it the oldest, two streams in step could lose the rows of one of them alone.
+    """
     first, end = io["line_from"], io["line_to"]
-    if not how["semantic"]:
+    if how["drop"] == ds.DROP_RANDOM:
         return first + np.int64(draw(st) * (end - first))
-    line, best, lowest = ds.line_of(io), first, np.int64(2**62)
+    line, best, lowest, equal = ds.line_of(io), first, np.inf, 0
     for i in range(first, end):  # a queue is short
         row = line[i]
-        there = ds.hist_count_of(st)[_counter(st, 1 - ds.stream_of(io)[row], ds.key_of(io)[row])]
-        if there < lowest:
-            best, lowest = i, there
+        if how["drop"] == ds.DROP_TABLE:
+            expected = ds.chance_of(io)[row]
+        else:
+            expected = float(ds.hist_count_of(st)[_counter(st, 1 - ds.stream_of(io)[row], ds.key_of(io)[row])])
+        if expected < lowest:
+            best, lowest, equal = i, expected, 1
+        elif expected == lowest:
+            equal += 1
+            if draw(st) * equal < 1.0:
+                best = i
     return best
 
 
@@ -329,7 +339,7 @@ def advance(settings, state, traffic):
             break
         if io["shed"] + 2 > io["out_shed_room"]:
             return NEED_SHED
-        if how["semantic"] and 2 * (st["hist_used"] + how["queue_cap"] + 4) > ds.hist_key_of(st).size:
+        if how["drop"] == ds.DROP_COUNTED and 2 * (st["hist_used"] + how["queue_cap"] + 4) > ds.hist_key_of(st).size:
             io["wanted"] = how["queue_cap"]
             return NEED_TABLE
         if how["period"] > 0 and until >= st["next_adapt"]:

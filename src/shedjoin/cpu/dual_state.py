@@ -15,12 +15,14 @@ _CODES = (
     "rear",
     "front",
     "queue_cap",
-    "semantic",
+    "drop",
     "period",
     "warmup",
     "emit",
     "output_importance",
 )
+#: Who goes from a full queue: any row; the one with the fewest partners in the histogram; the least likely one by a table.
+DROP_RANDOM, DROP_COUNTED, DROP_TABLE = 0, 1, 2
 _NUMBERS = ("capacity", "probe_cost", "update_cost")
 SETTINGS_RECORD = np.dtype([(name, "f8") for name in _NUMBERS] + [(name, "i8") for name in _CODES])
 
@@ -72,7 +74,7 @@ ring_key_of = by_stream("ring_key", "i8")
 ring_ts_of = by_stream("ring_ts", "i8")
 tree_of = by_stream("tree", "i8")
 
-ROWS = {"stream": "i8", "key": "i8", "ts": "i8", "number": "i8", "importance": "f8"}
+ROWS = {"stream": "i8", "key": "i8", "ts": "i8", "number": "i8", "importance": "f8", "chance": "f8"}
 OUT = {"out_left": "i8", "out_right": "i8", "out_worth": "f8"}
 _PLACES = ("at", "end", "line_from", "line_to", "flush", "pairs", "shed", "wanted", "part", "inside", "now")
 IO_RECORD = np.dtype(
@@ -85,6 +87,7 @@ key_of = flat("row_key", "i8")
 ts_of = flat("row_ts", "i8")
 number_of = flat("row_number", "i8")
 importance_of = flat("row_importance", "f8")
+chance_of = flat("row_chance", "f8")
 line_of = flat("line", "i8")
 out_left_of = flat("out_left", "i8")
 out_right_of = flat("out_right", "i8")

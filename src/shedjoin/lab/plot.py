@@ -30,6 +30,8 @@ class Panel:
         Whether the y axis starts at 0.
     band
         Columns with the limits of y, for lines: the space between them is shaded.
+    log_y
+        Whether the y axis is logarithmic; then it does not start at 0.
     """
 
     title: str
@@ -39,6 +41,7 @@ class Panel:
     line: tuple[float, str] | None = None
     from_zero: bool = True
     band: tuple[str, str] | None = None
+    log_y: bool = False
 
 
 @dataclass(frozen=True, slots=True)

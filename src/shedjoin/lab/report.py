@@ -39,6 +39,13 @@ STYLES = {
     "PROSPECT": ("#CC79A7", "*"),
     "DUAL": ("#009E73", "^"),
     "REAR": ("#CC79A7", "v"),
+    "BOUND": ("#999999", "+"),
+    "OPT, memory": ("#666666", "x"),
+    "PROB, memory": ("#0072B2", "o"),
+    "RAND, memory": ("#D55E00", "s"),
+    "PROB, queue": ("#56B4E9", "D"),
+    "COUNTS, queue": ("#CC79A7", "*"),
+    "RAND, queue": ("#E69F00", "P"),
     "PROB, window": ("#56B4E9", "D"),
     "LIFE, window": ("#7FD4B8", "v"),
     "DIMPPROB, window": ("#7FD4B8", "v"),
@@ -173,8 +180,20 @@ def _draw_panel(axes: Axes, plot: Plot, panel: Panel, rows: list[Row]) -> None:
         axes.set_xscale("log")
         axes.set_xticks(ticks, [f"{tick:.0f}" if tick >= 10 else f"{tick:.1f}" for tick in ticks])
         axes.minorticks_off()
-    if panel.from_zero:
+    if panel.log_y:
+        _make_log(axes)
+    elif panel.from_zero:
         axes.set_ylim(bottom=0)
+
+
+def _make_log(axes: Axes) -> None:
+    """A logarithmic y axis with plain numbers at 1, 2 and 5 times the powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
+    axes.tick_params(which="minor", left=False, labelleft=False)
 
 
 @dataclass(frozen=True, slots=True)

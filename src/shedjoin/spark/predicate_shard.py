@@ -26,7 +26,7 @@ from shedjoin.spark.operator import Given, Message
 from shedjoin.spark.payload import gather
 from shedjoin.spark.predicate_exchange import STREAMS, Arrived, arrange
 from shedjoin.spark.predicate_metrics import PREDICATE_METRICS
-from shedjoin.spark.predicate_state import Done, PredicateLog, done_blob, plain_budget, with_budget
+from shedjoin.spark.predicate_state import Done, PredicateLog, plain_budget, with_budget
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.state import FORMAT, Store, read_head, write_head
 
@@ -100,7 +100,7 @@ class PredicateShard(Keeping):
         self.join = job.join_of(number)
         self.part = job.part_of(number)
         self.clock = clock
-        self.log = PredicateLog.new(plain_budget(self.join))
+        self.log = PredicateLog.new(self.join)
         self.saving = 0.0  # how long it took the last time
         self.gaps: list[float] = []
         self.engine: PredicateEngine
@@ -200,9 +200,7 @@ class PredicateShard(Keeping):
             return
         began = self.clock()
         self._tidy(self.engine)
-        self.log.append(self.blobs, done_blob(done, self.join.predicate.kind))
-        if self.log.is_long:
-            self.log.rebase(self.blobs, self.engine, plain_budget(self.join))
+        self.log.keep(self.blobs, done, self.engine, self.join)
         token = secrets.token_hex(16)
         payloads = self._saved_payloads()
         head = {

@@ -7,7 +7,6 @@ fractions that were chosen are written down, and a batch that is done again is d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +17,9 @@ from shedjoin.cpu.engine import PredicateEngine
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.pace import Script
 from shedjoin.cpu.rows import Rows
-from shedjoin.errors import SnapshotError
 from shedjoin.spark.exchange import from_blob, to_blob
 from shedjoin.spark.predicate_values import as_column, rows_of, values_of
-from shedjoin.spark.state import CODEC, LEAST_REDO, MOST_REDO, REPLAYED, Blobs, digest
+from shedjoin.spark.state import CODEC, REPLAYED, Blobs, Log
 
 
 class Done(NamedTuple):
@@ -65,85 +63,41 @@ def read_done(blob: bytes, kind: str) -> Done:
     return Done(rows, (clocks[0], clocks[1]), said, budget)
 
 
-class PredicateLog:
-    """The engine in the store: a base, the budget it had, and the batches since."""
+class PredicateLog(Log):
+    """The log of a join on a predicate: what may change is its budget."""
 
     def __init__(self, entry: dict[str, Any]) -> None:
-        self.entry = entry
+        # Heads of earlier versions count the pieces of every batch, not only of long ones.
+        pieces = entry.pop("pieces", [])
+        long = {str(entry["first"] + place): count for place, count in enumerate(pieces) if count > 1}
+        super().__init__({**entry, "long": long} if long else entry)
 
     @classmethod
-    def new(cls, budget: dict[str, Any] | None) -> PredicateLog:
+    def new(cls, join: PredicateJoin) -> PredicateLog:
         """Of an engine that is not begun."""
-        return cls(_entry(None, budget, 0, 0))
+        return cls(cls.begun(None, {"budget": plain_budget(join)}, 0, 0))
 
-    def append(self, blobs: Blobs, blob: bytes) -> None:
-        """One more batch."""
-        self.entry["pieces"].append(blobs.put(f"redo-{self.entry['next']}", blob)[1])
-        self.entry["chain"] = digest(self.entry["chain"].encode(), blob)
-        self.entry["next"] += 1
-        self.entry["bytes"] += len(blob)
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the log since the base is worth a new base."""
-        count = self.entry["next"] - self.entry["first"]
-        return bool(count >= MOST_REDO or self.entry["bytes"] >= max(LEAST_REDO, self.entry["base_bytes"]))
-
-    def rebase(self, blobs: Blobs, engine: PredicateEngine, budget: dict[str, Any] | None) -> None:
-        """The engine as it is now, and nothing to do again."""
-        for place, pieces in enumerate(self.entry["pieces"]):
-            blobs.remove([f"redo-{self.entry['first'] + place}", pieces, ""])
-        if self.entry["base"] is not None:
-            blobs.remove(self.entry["base"][:3])
-        plain = engine.snapshot()
-        packed = pa.compress(plain, codec=CODEC, asbytes=True)
-        following = self.entry["next"]
-        receipt = blobs.put(f"base-{following}", packed)
-        self.entry = _entry([*receipt, len(plain)], budget, len(packed), following)
+    def keep(self, blobs: Blobs, done: Done, engine: PredicateEngine, join: PredicateJoin) -> None:
+        """One more batch: what it did, or the engine as it is now, whatever is less to write."""
+        blob = done_blob(done, join.predicate.kind)
+        if not self._engine_is_less(len(blob), len(done.rows), sum(engine.residents)):
+            self._append(blobs, blob)
+            if not self._is_long:
+                return
+        self._put_base(blobs, engine.snapshot(), {"budget": plain_budget(join)})
 
     def recover(self, blobs: Blobs, join: PredicateJoin, seed: int, part: tuple[int, int]) -> PredicateEngine:
         """The engine that was saved."""
         join = with_budget(join, self.entry["budget"])
-        if self.entry["base"] is None:
-            engine = join.build(seed, part=part)
-        else:
-            *receipt, size = self.entry["base"]
-            engine = join.resume(pa.decompress(blobs.get(receipt), size, codec=CODEC, asbytes=True), part=part)
-        for done in self._done(blobs, join.predicate.kind):
+        base = self._base(blobs)
+        engine = join.build(seed, part=part) if base is None else join.resume(base, part=part)
+        for done in (read_done(blob, join.predicate.kind) for blob in self._since(blobs)):
             if done.budget is not None:
                 engine.set_budget(Budget(**_plain(done.budget)))
             pace = None if done.said is None else Script(done.said)
             for _ in engine.chunks(done.rows, limit=REPLAYED, clocks=done.clocks, pace=pace):
                 pass
         return engine
-
-    def _done(self, blobs: Blobs, kind: str) -> Iterator[Done]:
-        chain, batches = "", []
-        for place, pieces in enumerate(self.entry["pieces"]):
-            number = self.entry["first"] + place
-            parts = [blobs.store.get(f"redo-{number}", part) for part in range(pieces)]
-            if any(part is None for part in parts):
-                raise SnapshotError(f"the state store has lost batch {number}: restore the checkpoint from a copy")
-            batches.append(b"".join(bytes(part) for part in parts if part is not None))
-            chain = digest(chain.encode(), batches[-1])
-        if chain != self.entry["chain"]:
-            raise SnapshotError("the log in the state store is damaged: its checksum does not fit its contents")
-        for blob in batches:
-            yield read_done(blob, kind)
-
-
-def _entry(base: list[Any] | None, budget: dict[str, Any] | None, size: int, following: int) -> dict[str, Any]:
-    """What the head says of a log that begins with the batch of this number."""
-    return {
-        "base": base,
-        "budget": budget,
-        "base_bytes": size,
-        "first": following,
-        "next": following,
-        "pieces": [],
-        "bytes": 0,
-        "chain": "",
-    }
 
 
 def with_budget(join: PredicateJoin, budget: dict[str, Any] | None) -> PredicateJoin:

@@ -52,7 +52,11 @@ class Refinement:
 
     @property
     def arm(self) -> int:
-        """The Archive-metric of das2003: rows that did not meet all their partners."""
+        """The Archive-metric of das2003 (ArM): rows of all streams that missed a partner, in the batches refined so far.
+
+        A row counts once, however many partners it missed and in however many calls. 0: nothing was lost. `quality.arm` says the
+        same of a simulation.
+        """
         return sum(self.incomplete.values())
 
 

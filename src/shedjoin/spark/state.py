@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -234,47 +233,32 @@ def changing(spec: Join) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     return data.get("budget"), data["policy"]
 
 
-def _entry(
-    base: list[Any] | None, changing: tuple[dict[str, Any] | None, dict[str, Any]], size: int, following: int
-) -> dict[str, Any]:
-    """What the head says of a log that begins with the batch of this number."""
-    budget, policy = changing
-    return {
-        "base": base,
-        "budget": budget,
-        "policy": policy,
-        "base_bytes": size,
-        "first": following,
-        "next": following,
-        "bytes": 0,
-        "chain": "",
-    }
-
-
-class EngineLog:
-    """The engine in the store: a base, the budget and the policy it had, and the batches since."""
+class Log:
+    """An engine in the store: a base (none at first), what may change of the join as it was then, and the batches since."""
 
     def __init__(self, entry: dict[str, Any]) -> None:
         self.entry = entry
 
-    @classmethod
-    def new(cls, spec: Join) -> EngineLog:
-        """Of an engine that is not begun."""
-        return cls(_entry(None, changing(spec), 0, 0))
+    @staticmethod
+    def begun(base: list[Any] | None, was: dict[str, Any], size: int, following: int) -> dict[str, Any]:
+        """What the head says of a log that begins with the batch of this number."""
+        counts = {"base_bytes": size, "first": following, "next": following, "bytes": 0}
+        return {"base": base, **was, **counts, "chain": ""}
 
-    def keep(self, blobs: Blobs, redo: Redo, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
-        """One more batch: what it did, or the engine (with its estimate of recall) as it is now, whatever is less to write."""
-        if not self._engine_is_less(len(redo.batch), sum(engine.residents)):
-            self._append(blobs, redo_blob(redo))
-            if not self._is_long:
-                return
-        self._rebase(blobs, engine, live, spec)
+    def _engine_is_less(self, batch: int, rows: int, residents: int) -> bool:
+        """Whether the engine is less to write than a batch of so many bytes: rows of which most are gone need not be told.
 
-    def _engine_is_less(self, rows: int, residents: int) -> bool:
-        """Rows of which most are gone again need not be told. Without a base nobody knows how large one is: about its rows."""
+        Without a base nobody knows how large one is: about its rows.
+        """
         if self.entry["base"] is None:
             return rows > max(4 * residents, LEAST_ROWS)
-        return bool(REDO_BYTES * rows > self.entry["base_bytes"])
+        return bool(batch > self.entry["base_bytes"])
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether the log since the base is worth a new base."""
+        count = self.entry["next"] - self.entry["first"]
+        return bool(count >= MOST_REDO or self.entry["bytes"] >= max(LEAST_REDO, self.entry["base_bytes"]))
 
     def _append(self, blobs: Blobs, blob: bytes) -> None:
         mark = digest(self.entry["chain"].encode(), blob)
@@ -285,38 +269,75 @@ class EngineLog:
         self.entry["bytes"] += len(blob)
         self.entry["chain"] = mark
 
-    @property
-    def _is_long(self) -> bool:
-        """Whether the log since the base is worth a new base."""
-        count = self.entry["next"] - self.entry["first"]
-        return bool(count >= MOST_REDO or self.entry["bytes"] >= max(LEAST_REDO, self.entry["base_bytes"]))
-
-    def _rebase(self, blobs: Blobs, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
-        """The engine as it is now, with its budget and policy, and nothing to do again."""
+    def _put_base(self, blobs: Blobs, plain: bytes, was: dict[str, Any]) -> None:
+        """The engine as it is now in place of all that was there."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
         if self.entry["base"] is not None:
             blobs.remove(self.entry["base"][:3])
-            blobs.remove(self.entry["live"])
-        plain = engine.snapshot()
         packed = pa.compress(plain, codec=CODEC, asbytes=True)
-        estimate = live.to_bytes() if live is not None else b""
-        following = self.entry["next"] + 1
+        following = self.entry["next"] + 1  # a batch that was not written has a number too: no name comes again
         receipt = blobs.put(f"base-{following}", packed)
-        self.entry = _entry([*receipt, len(plain)], changing(spec), len(packed) + len(estimate), following)
-        self.entry["live"] = blobs.put(f"live-{following}", estimate)
+        self.entry = self.begun([*receipt, len(plain)], was, len(packed), following)
+
+    def _base(self, blobs: Blobs) -> bytes | None:
+        """The engine of the base."""
+        if self.entry["base"] is None:
+            return None
+        *receipt, size = self.entry["base"]
+        return bytes(pa.decompress(blobs.get(receipt), size, codec=CODEC, asbytes=True))
+
+    def _since(self, blobs: Blobs) -> list[bytes]:
+        """The batches since the base, all of them there and whole."""
+        chain, batches = "", []
+        for number in range(self.entry["first"], self.entry["next"]):
+            parts = [blobs.store.get(f"redo-{number}", part) for part in range(self._pieces(number))]
+            if any(part is None for part in parts):
+                raise SnapshotError(f"the state store has lost batch {number}: restore the checkpoint from a copy")
+            batches.append(b"".join(bytes(part) for part in parts if part is not None))
+            chain = digest(chain.encode(), batches[-1])
+        if chain != self.entry["chain"]:
+            raise SnapshotError("the log in the state store is damaged: its checksum does not fit its contents")
+        return batches
+
+    def _pieces(self, number: int) -> int:
+        return int(self.entry.get("long", {}).get(str(number), 1))
+
+
+class EngineLog(Log):
+    """The log of a join on keys: what may change are its budget and policy; with its base goes the estimate of recall."""
+
+    @classmethod
+    def new(cls, spec: Join) -> EngineLog:
+        """Of an engine that is not begun."""
+        return cls(cls.begun(None, _was(spec), 0, 0))
+
+    def keep(self, blobs: Blobs, redo: Redo, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
+        """One more batch: what it did, or the engine (with its estimate of recall) as it is now, whatever is less to write."""
+        rows = len(redo.batch)
+        if not self._engine_is_less(REDO_BYTES * rows, rows, sum(engine.residents)):
+            self._append(blobs, redo_blob(redo))
+            if not self._is_long:
+                return
+        self._rebase(blobs, engine, live, spec)
+
+    def _rebase(self, blobs: Blobs, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
+        """The engine as it is now, with its budget and policy, and nothing to do again."""
+        if self.entry["base"] is not None:
+            blobs.remove(self.entry["live"])
+        self._put_base(blobs, engine.snapshot(), _was(spec))
+        estimate = live.to_bytes() if live is not None else b""
+        self.entry["live"] = blobs.put(f"live-{self.entry['first']}", estimate)
+        self.entry["base_bytes"] += len(estimate)
 
     def recover(self, blobs: Blobs, spec: Join, seed: int, live: Recall | None) -> AnyEngine:
         """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""
         spec = as_it_was(spec, self.entry["budget"], self.entry["policy"])
-        if self.entry["base"] is None:
-            engine: AnyEngine = spec.build(seed=seed)
-        else:
-            *receipt, size = self.entry["base"]
-            engine = spec.resume(pa.decompress(blobs.get(receipt), size, codec=CODEC, asbytes=True))
-            if live is not None:
-                live._load(blobs.get(self.entry["live"]))
-        for batch, clocks, budget, policy in self._redo(blobs, spec):
+        base = self._base(blobs)
+        engine: AnyEngine = spec.build(seed=seed) if base is None else spec.resume(base)
+        if base is not None and live is not None:
+            live._load(blobs.get(self.entry["live"]))
+        for batch, clocks, budget, policy in (read_redo(blob, spec) for blob in self._since(blobs)):
             if policy is not None:
                 engine.set_policy(make_policy(policy))
             if budget is not None:
@@ -328,20 +349,8 @@ class EngineLog:
                 pass
         return engine
 
-    def _redo(self, blobs: Blobs, join: Join) -> Iterator[Redo]:
-        chain = ""
-        batches = []
-        for number in range(self.entry["first"], self.entry["next"]):
-            parts = [blobs.store.get(f"redo-{number}", part) for part in range(self._pieces(number))]
-            if any(part is None for part in parts):
-                raise SnapshotError(f"the state store has lost batch {number}: restore the checkpoint from a copy")
-            blob = b"".join(bytes(part) for part in parts if part is not None)
-            chain = digest(chain.encode(), blob)
-            batches.append(blob)
-        if chain != self.entry["chain"]:
-            raise SnapshotError("the log in the state store is damaged: its checksum does not fit its contents")
-        for blob in batches:
-            yield read_redo(blob, join)
 
-    def _pieces(self, number: int) -> int:
-        return int(self.entry.get("long", {}).get(str(number), 1))
+def _was(spec: Join) -> dict[str, Any]:
+    """What may change of a join, as the head tells it."""
+    budget, policy = changing(spec)
+    return {"budget": budget, "policy": policy}
