@@ -27,7 +27,8 @@ import pyarrow.parquet as pq
 from process_tree import memory, tree
 
 MILLISECOND = 1000
-SYSTEMS = ("shedjoin", "spark-memory", "spark-rocksdb")
+MEMORY, ROCKSDB = "spark-memory", "spark-rocksdb"
+SYSTEMS = ("shedjoin", MEMORY, ROCKSDB)
 HEAP = "6g"
 #: How often Flink saves its state; the micro-batches of the others, which save theirs each, take about as long.
 CHECKPOINTS = "3 s"
@@ -38,7 +39,7 @@ HEAD = """# Benchmarks on Spark
 
 Written by `make bench`; every table is from one run, all systems on the same files and with the same sink. Ratios, not times:
 machines differ. Memory is that of the whole process tree (JVM and Python workers), shared pages counted once.
-"Once warm": the median micro-batch after the first third of them, in which workers start and the JVM compiles.
+"Once warm": the median micro-batch of the second half of them; in the first, workers start and the JVM compiles.
 """
 
 
@@ -52,10 +53,13 @@ class Case:
     batches: int
     keys: int = 20_000
     window: int = 10_000_000  # microseconds
+    systems: tuple[str, ...] = SYSTEMS
 
 
 CASES = {
-    "large": Case("large", "Large micro-batches", 2_000_000, 4),
+    "large": Case("large", "Large micro-batches", 4_000_000, 8, systems=("shedjoin", MEMORY)),
+    # Fewer of them: it would take a quarter of an hour otherwise.
+    "rocksdb": Case("rocksdb", "Large micro-batches, all with RocksDB", 1_500_000, 3, systems=("shedjoin", ROCKSDB)),
     "small": Case("small", "Small micro-batches", 120_000, 12),
 }
 
@@ -88,6 +92,7 @@ def spark_session(system: str) -> Any:
     from pyspark.sql import SparkSession
 
     from shedjoin.spark import session
+    from shedjoin.spark.session import DAEMON
 
     cores = os.cpu_count() or 1
     builder = (
@@ -99,9 +104,11 @@ def spark_session(system: str) -> Any:
         .config("spark.sql.shuffle.partitions", str(cores))
         .config("spark.sql.session.timeZone", "UTC")
     )
-    if system == "spark-memory":
+    if system == MEMORY:
         hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
         builder = builder.config("spark.sql.streaming.stateStore.providerClass", hdfs)
+    if system == "shedjoin":  # as the commands do: workers share what is loaded
+        builder = builder.config("spark.python.daemon.module", DAEMON)
     spark = session(builder)
     spark.sparkContext.setLogLevel("OFF")
     return spark
@@ -130,21 +137,30 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
         near = (fn.col("ts_left") > fn.col("ts_right") - length) & (fn.col("ts_left") < fn.col("ts_right") + length)
         joined = left.join(right, (fn.col("k") == fn.col("k2")) & near).drop("k2")
     out = folder / f"out-{system}"
+    told, seconds = write_out(joined, out, folder / f"checkpoint-{system}")
+    pairs = pq.read_table(out, columns=["left", "right"])
+    spark.stop()
+    found = pairs_hash(pairs["left"].to_numpy(), pairs["right"].to_numpy())
+    return {"system": system, "seconds": seconds, "results": pairs.num_rows, "hash": found, "batches": times_of(told)}
+
+
+def write_out(joined: Any, out: Path, checkpoint: Path) -> tuple[list[Any], float]:
+    """All that a stream gives, as Parquet: what Spark told of the micro-batches with rows, and seconds in all."""
     begin = time.perf_counter()
     query = (
         joined.writeStream.format("parquet")
         .option("path", str(out))
-        .option("checkpointLocation", str(folder / f"checkpoint-{system}"))
+        .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    seconds = time.perf_counter() - begin
-    pairs = pq.read_table(out, columns=["left", "right"])
-    batches = [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress if one["numInputRows"]]
-    spark.stop()
-    found = pairs_hash(pairs["left"].to_numpy(), pairs["right"].to_numpy())
-    return {"system": system, "seconds": seconds, "results": pairs.num_rows, "hash": found, "batches": batches}
+    return [one for one in query.recentProgress if one["numInputRows"]], time.perf_counter() - begin
+
+
+def times_of(told: list[Any]) -> list[float]:
+    """How long each micro-batch took, in seconds."""
+    return [one["durationMs"]["triggerExecution"] / 1000 for one in told]
 
 
 def peak_of(process: subprocess.Popen[bytes]) -> int:
@@ -156,6 +172,11 @@ def peak_of(process: subprocess.Popen[bytes]) -> int:
     return peak
 
 
+def case_of(cases: dict[str, Any], name: str, given: argparse.Namespace) -> Any:
+    """A case, with as many rows and micro-batches as were asked for."""
+    return replace(cases[name], **{key: getattr(given, key) for key in ("rows", "batches") if getattr(given, key)})
+
+
 def measured(folder: Path, case: Case, systems: list[str], flink: Path | None) -> list[dict[str, Any]]:
     """One row a system, all on the same files."""
     make(folder, case.rows, case.keys, case.batches)
@@ -163,7 +184,7 @@ def measured(folder: Path, case: Case, systems: list[str], flink: Path | None) -
     for system in systems:
         print(f"{case.name}: {system}", flush=True)
         rows.append(run_alone(__file__, system, folder, case.window, 2 * case.rows))
-    if flink is not None:
+    if flink is not None and MEMORY in case.systems:
         rows.append(measured_flink(folder, case, flink))
     check_equal(rows)
     return rows
@@ -179,7 +200,7 @@ def run_alone(script: str, system: str, folder: Path, window: int, rows: int) ->
     found = json.loads((folder / f"{system}.json").read_text())
     batches = found["batches"]
     # The first micro-batches start workers and warm the JVM up.
-    warm = batches[max(1, len(batches) // 3) :]
+    warm = batches[len(batches) // 2 :]
     steady = rows / len(batches) / float(np.median(warm))
     return {**found, "peak": peak, "speed": rows / found["seconds"], "steady": steady}
 
@@ -353,10 +374,9 @@ def main() -> None:
             if name == "growth":
                 parts.append(growth(folder, GROWTH))
             else:
-                case = replace(
-                    CASES[name], **{key: getattr(given, key) for key in ("rows", "batches") if getattr(given, key)}
-                )
-                parts.append(table(case, measured(folder, case, given.systems, given.flink)))
+                case = case_of(CASES, name, given)
+                systems = [system for system in case.systems if system in given.systems]
+                parts.append(table(case, measured(folder, case, systems, given.flink)))
         print("\n" + parts[-1], flush=True)
     if given.page is not None:
         given.page.write_text("\n".join([HEAD, *parts]))

@@ -13,14 +13,23 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from spark_join import MILLISECOND, check_equal, run_alone, spark_session, stream_of, write_files
+from spark_join import (
+    MILLISECOND,
+    case_of,
+    check_equal,
+    run_alone,
+    spark_session,
+    stream_of,
+    times_of,
+    write_files,
+    write_out,
+)
 
 NAMES = ("a", "b", "c")
 #: When the streams begin, in microseconds. Not at 0, where watermarks begin: Spark's cascade drops a row of that time as late.
@@ -32,7 +41,7 @@ Memory is that of the whole process tree (JVM and Python workers), shared pages 
 stores held at the end of a micro-batch, as Spark tells it: bytes in memory for the in-memory store, bytes of the database's files
 for RocksDB. Rows stored are those of Spark's own count (the cascade keeps pairs as well as rows), for `shed_join` the tuples of
 its windows. A cascade joins the streams in the order that is written; shed_join chooses its own.
-"Once warm": the median micro-batch after the first third of them, in which workers start and the JVM compiles.
+"Once warm": the median micro-batch of the second half of them; in the first, workers start and the JVM compiles.
 """
 
 
@@ -43,18 +52,24 @@ class Case:
     name: str
     title: str
     keys: tuple[int, int, int]
+    rows: int  # a stream
+    batches: int
     systems: tuple[str, ...]
 
 
 #: A cascade is named by its state store and the order in which it joins the streams.
 CASES = {
-    "even": Case(
-        "even", "Streams alike", (20_000, 20_000, 20_000), ("shedjoin", "spark-memory-abc", "spark-rocksdb-abc")
+    "even": Case("even", "Streams alike", (20_000,) * 3, 2_800_000, 8, ("shedjoin", "spark-memory-abc")),
+    # What takes longest has fewer rows.
+    "rocksdb": Case(
+        "rocksdb", "Streams alike, all with RocksDB", (20_000,) * 3, 1_000_000, 4, ("shedjoin", "spark-rocksdb-abc")
     ),
     "rare": Case(
         "rare",
         "A third stream that rarely meets the others",
         (2_000, 2_000, 200_000),
+        1_000_000,
+        4,
         ("shedjoin", "spark-memory-abc", "spark-memory-bca"),
     ),
 }
@@ -101,21 +116,10 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
     else:
         joined = cascade(streams, system.rpartition("-")[2], window)
     out = folder / f"out-{system}"
-    begin = time.perf_counter()
-    query = (
-        joined.writeStream.format("parquet")
-        .option("path", str(out))
-        .option("checkpointLocation", str(folder / f"checkpoint-{system}"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    seconds = time.perf_counter() - begin
+    told, seconds = write_out(joined, out, folder / f"checkpoint-{system}")
     total = (
         spark.read.parquet(str(out)).selectExpr("count(*) n", "sum(pmod(xxhash64(a, b, c), 1000003)) h").collect()[0]
     )
-    told = [one for one in query.recentProgress if one["numInputRows"]]
-    batches = [one["durationMs"]["triggerExecution"] / 1000 for one in told]
     state = [one["stateOperators"] for one in told]
     spark.stop()
     return {
@@ -123,7 +127,7 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
         "seconds": seconds,
         "results": total["n"],
         "hash": str(total["h"]),
-        "batches": batches,
+        "batches": times_of(told),
         "state_bytes": max(sum(_bytes(one) for one in operators) for operators in state),
         "state_rows": max(sum(one["numRowsTotal"] for one in operators) for operators in state),
     }
@@ -134,27 +138,26 @@ def _bytes(operator: dict[str, Any]) -> int:
     return int(operator["memoryUsedBytes"] if files is None else files)
 
 
-def measured(folder: Path, case: Case, given: argparse.Namespace) -> list[dict[str, Any]]:
+def measured(folder: Path, case: Case, window: int) -> list[dict[str, Any]]:
     """One row a system, all on the same files."""
-    make(folder, given.rows, case.keys, given.batches)
+    make(folder, case.rows, case.keys, case.batches)
     rows = []
     for system in case.systems:
-        if given.rocksdb or "rocksdb" not in system:
-            print(f"{case.name}: {system}", flush=True)
-            rows.append(run_alone(__file__, system, folder, given.window, 3 * given.rows))
+        print(f"{case.name}: {system}", flush=True)
+        rows.append(run_alone(__file__, system, folder, window, 3 * case.rows))
     check_equal(rows)
     return rows
 
 
-def table(case: Case, given: argparse.Namespace, rows: list[dict[str, Any]]) -> str:
+def table(case: Case, window: int, rows: list[dict[str, Any]]) -> str:
     """As Markdown."""
-    held = 3 * min(given.rows, given.window // MILLISECOND)
+    held = 3 * min(case.rows, window // MILLISECOND)
     keys = ", ".join(f"{many:,}" for many in case.keys)
     lines = [
         f"## {case.title}",
         "",
-        f"{3 * given.rows:,} rows in {given.batches} micro-batches, window {given.window / 1e6:g} s ({held:,} rows), "
-        f"keys of a, b and c: {keys} ({rows[0]['results']:,} results, the same of all systems).",
+        f"{3 * case.rows:,} rows in {case.batches} micro-batches of {3 * case.rows // case.batches:,}, window {window / 1e6:g} s "
+        f"({held:,} rows), keys of a, b and c: {keys} ({rows[0]['results']:,} results, the same of all systems).",
         "",
         "| system | rows/s, once warm | rows/s, start included | shed_join is | state | rows stored | peak memory |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -187,10 +190,9 @@ def warm_up() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="a stream")
-    parser.add_argument("--batches", type=int, default=4, help="micro-batches")
+    parser.add_argument("--rows", type=int, help="rows a stream, in place of those of the case")
+    parser.add_argument("--batches", type=int, help="micro-batches, in place of those of the case")
     parser.add_argument("--window", type=int, default=10_000_000, help="microseconds")
-    parser.add_argument("--no-rocksdb", dest="rocksdb", action="store_false", help="leave out what takes longest")
     parser.add_argument("--page", type=Path, help="where the page of results goes (default: it is only printed)")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -203,7 +205,8 @@ def main() -> None:
     parts = []
     for name in given.cases:
         with tempfile.TemporaryDirectory() as temporary:
-            parts.append(table(CASES[name], given, measured(Path(temporary), CASES[name], given)))
+            case = case_of(CASES, name, given)
+            parts.append(table(case, given.window, measured(Path(temporary), case, given.window)))
         print("\n" + parts[-1], flush=True)
     if given.page is not None:
         given.page.write_text("\n".join([HEAD, *parts]))

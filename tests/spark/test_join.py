@@ -7,11 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import real_streams
 import spark_real
 from streams import SECOND, exact, pairs, read, run, side, write
 
 import shedjoin as sj
 from shedjoin.errors import DataError
+from shedjoin.lab.data.folder import data_set_folder
 from shedjoin.spark import shed_join
 
 COLUMNS = ["k", "a", "b"]
@@ -23,10 +25,10 @@ CLIENTS = 220_341
 def logs() -> list[pa.Table]:
     """Look-ups and handshakes of a real network; where that data is not, streams with a key that has half of all rows."""
     try:
-        sides = spark_real.SOURCES["clients"](spark_real.data_set_folder("network_wrccdc_2018"))
+        sides = real_streams.SOURCES["clients"](data_set_folder("network_wrccdc_2018"))
     except DataError:
-        return spark_real.half_in_one(3000, 0.5)
-    assert spark_real.exact_sums(*sides, SECOND)[0] == CLIENTS
+        return real_streams.half_in_one(3000, 0.5)
+    assert real_streams.exact_sums(*sides, SECOND)[0] == CLIENTS
     return sides
 
 
@@ -68,16 +70,16 @@ def test_streams_are_joined_exactly(
     if order == "left first":
         write(tmp_path / "r", logs[1], files, first=files)
         go_on()
-    assert sums(spark, tmp_path / "o") == spark_real.exact_sums(*logs, SECOND)
+    assert sums(spark, tmp_path / "o") == real_streams.exact_sums(*logs, SECOND)
 
 
 def test_the_sums_are_those_of_all_pairs() -> None:
     """What real streams are held against, against nested loops."""
-    left, right = spark_real.half_in_one(300, 0.5)
+    left, right = real_streams.half_in_one(300, 0.5)
     found = [(a, b) for a, b in exact(left, right, 40_000)]
-    first, second = spark_real.MODULI
+    first, second = real_streams.MODULI
     wanted = [(1, a % first, b % second, (a % first) * (b % second)) for a, b in found]
-    assert spark_real.exact_sums(left, right, 40_000) == tuple(map(sum, zip(*wanted, strict=True)))
+    assert real_streams.exact_sums(left, right, 40_000) == tuple(map(sum, zip(*wanted, strict=True)))
     late = spark_real.shuffled(left, 9000, 1)["ts"].cast(pa.int64()).to_numpy()
     behind = max(int(late[:place].max()) - int(late[place]) for place in range(1, 300))
     assert 0 < behind < 9000

@@ -54,7 +54,7 @@ from shedjoin.cli.tables import SPEC, Table, any_join, at, read_toml
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.errors import SpecError
-from shedjoin.spark.join import MOST_SHARDS, stream_names
+from shedjoin.spark.arguments import MOST_SHARDS, stream_names
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import Join
 from shedjoin.spark.predicate_join import check_shares, condition, predicate_join, read_deadline

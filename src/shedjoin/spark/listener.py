@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -109,32 +108,3 @@ class Listener(StreamingQueryListener):
         """Why a query ended, if it failed."""
         with self._lock:
             return self._failures.get(query)
-
-
-class AtEnd(StreamingQueryListener):
-    """Does something when one run of a query is over, however it ended.
-
-    Parameters
-    ----------
-    run
-        Spark's `runId`.
-    action
-        Takes nothing.
-    """
-
-    def __init__(self, run: str, action: Callable[[], None]) -> None:
-        self._run = run
-        self._action = action
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Not what is waited for."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Not what is waited for."""
-
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Not what is waited for."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        if str(event.runId) == self._run:
-            self._action()

@@ -14,9 +14,10 @@ from shedjoin.policies import Policy
 from shedjoin.predicates import PREDICATES, Equal, Predicate
 from shedjoin.spark import keys as columns
 from shedjoin.spark.exchange import PACKED
-from shedjoin.spark.join import JoinPlan, plan_join
+from shedjoin.spark.join import plan_join
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, quoted
 from shedjoin.spark.many import Join
+from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.predicate_exchange import PredicatePacking
 from shedjoin.spark.predicate_metrics import PREDICATE_DDL
 from shedjoin.spark.predicate_shard import PredicateJob

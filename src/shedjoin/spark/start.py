@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem, SpecError
 from shedjoin.spark.archive import shed_ddl
+from shedjoin.spark.arguments import is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
-from shedjoin.spark.join import JoinPlan, Layout, is_connect, plan_join, results_of, rows_of
+from shedjoin.spark.join import plan_join
 from shedjoin.spark.keeping import check_same, may_change
+from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.listener import StreamingQueryListener
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
@@ -113,18 +112,10 @@ def start(
         writer = writer.trigger(**trigger)
     query = writer.start()
     if not is_connect(left.sparkSession):
-        from shedjoin.spark.listener import AtEnd
+        from shedjoin.spark.endings import at_end
 
-        at_end = AtEnd(str(query.runId), partial(forget, plan.query, plan.cache))
-        left.sparkSession.streams.addListener(at_end)
-        # Spark would call it when Python is gone already, and say so at length.
-        atexit.register(_forget_listener, left.sparkSession, at_end)
+        at_end(left.sparkSession, query, partial(forget, plan.query, plan.cache))
     return query
-
-
-def _forget_listener(spark: SparkSession, listener: StreamingQueryListener) -> None:
-    with suppress(Exception):  # the session may have been stopped
-        spark.streams.removeListener(listener)
 
 
 def checkpoint_of(folder: str, given: str | os.PathLike[str] | None) -> str:

@@ -1,0 +1,185 @@
+"""A checked join as DataFrames: rows packed for their shards, what the shards give, and the results of that."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from shedjoin.spark import keys as columns
+from shedjoin.spark.arguments import is_connect
+from shedjoin.spark.cache import forget_at_exit
+from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, Packing, inputs_of
+from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted
+from shedjoin.spark.many import Join
+from shedjoin.spark.metrics import metric_ddl
+from shedjoin.spark.operator import Job
+from shedjoin.spark.payload import column_name
+from shedjoin.spark.tasks import batch_worker, pack_worker, unpack_worker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How results look in their blobs. Knows no DataFrame, so that it can travel."""
+
+    schema: StructType
+    equal: list[tuple[str, str]]
+    chosen: list[tuple[str, str]]  # columns and the names they have in the result
+
+
+def rows_of(blobs: DataFrame, kind: str, schema: StructType | str) -> DataFrame:
+    """The rows of all blobs of one kind."""
+    from pyspark.sql import functions as fn
+
+    return blobs.where(fn.col("kind") == kind).select("blob").mapInArrow(unpack_worker(), schema)
+
+
+def results_of(blobs: DataFrame, layout: Layout) -> DataFrame:
+    """The rows of the result. Where two keys can have one hash, keys are compared as they are: such two make no row."""
+    from pyspark.sql import functions as fn
+
+    rows = rows_of(blobs, RESULT, layout.schema)
+    for first, second in layout.equal:
+        rows = rows.where(fn.col(first) == fn.col(second))
+    return rows.select(*(fn.col(name).alias(given) for name, given in layout.chosen))
+
+
+@dataclass(frozen=True)
+class JoinPlan:
+    """A join that is checked and can be run: its pieces as DataFrames."""
+
+    sides: tuple[DataFrame, ...]
+    names: tuple[str, ...]
+    keys: Keys
+    key_types: list[str]
+    times: tuple[str, ...]
+    importances: tuple[str | None, ...]
+    out: list[OutColumn]
+    spec: Join
+    labels: tuple[int, ...]
+    seed: int
+    shares: str
+    cache: str | bool | None
+    query: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    @property
+    def streaming(self) -> bool:
+        return bool(self.sides[0].isStreaming)
+
+    @property
+    def metrics(self) -> str:
+        """The columns of its metric rows."""
+        return metric_ddl(self.names)
+
+    def check_archive(self, archive: bool) -> None:
+        """Refuse an archive that could not be made use of."""
+
+    def needed(self, side: int) -> list[str]:
+        """The columns of a side that results are made of: those asked for, and keys that are to be compared once more."""
+        asked = [column.source for column in self.out if column.side == side]
+        keys = self.keys.names(side) if columns.hash_may_collide(self.key_types) or not asked else []
+        return list(dict.fromkeys([*keys, *asked]))
+
+    def travels(self, side: int, kinds: tuple[str, ...]) -> list[str]:
+        """The columns that go through the shuffle: all of them if the input is to be archived."""
+        return list(self.sides[side].columns) if inputs_of(self.names)[side] in kinds else self.needed(side)
+
+    def blobs(self, kinds: tuple[str, ...]) -> DataFrame:
+        """What the shards give: rows of (kind, shard, blob)."""
+        packed = reduce(
+            lambda one, two: one.unionAll(two), [self._packed(side, kinds) for side in range(len(self.sides))]
+        )
+        grouped = packed.groupBy("label")
+        job = self._job(kinds)
+        if not self.streaming:
+            return grouped.applyInArrow(batch_worker(job), GIVEN)
+        from shedjoin.spark.processor import ShardProcessor
+
+        if not is_connect(self.sides[0].sparkSession):  # whose server has the copies
+            forget_at_exit(self.query, self.cache)
+        return grouped.transformWithStateInPandas(ShardProcessor(job), GIVEN, outputMode="Append", timeMode="None")
+
+    def results(self, blobs: DataFrame) -> DataFrame:
+        """The rows of the result."""
+        return results_of(blobs, self.layout())
+
+    def layout(self) -> Layout:
+        """How results look in their blobs."""
+        from pyspark.sql.types import StructField, StructType
+
+        fields = []
+        names: list[dict[str, str]] = [{} for _ in self.sides]
+        for side in range(len(self.sides)):
+            for place, name in enumerate(self.needed(side)):
+                names[side][name] = column_name(len(self.sides), side, place)
+                fields.append(StructField(names[side][name], self.sides[side].schema[name].dataType))
+        compared = self.keys.pairs if columns.hash_may_collide(self.key_types) else ()
+        return Layout(
+            StructType(fields),
+            [(names[0][pair[0]], names[side][pair[side]]) for pair in compared for side in range(1, len(pair))],
+            [(names[one.side][one.source], one.name) for one in self.out],
+        )
+
+    def _packed(self, side: int, kinds: tuple[str, ...]) -> DataFrame:
+        from pyspark.sql import functions as fn
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        frame = self.sides[side]
+        travels = self.travels(side, kinds)
+        importance = self.importances[side]
+        time = self.times[side]
+        chosen = [columns.key_hash(frame, self.keys.names(side), self.key_types).alias(KEY)]
+        if time not in travels:
+            chosen.append(fn.col(quoted(time)).alias(TS))
+        if importance is not None:
+            chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
+        schema = StructType([frame.schema[name] for name in travels])
+        how = Packing(
+            stream=side,
+            labels=self.labels,
+            schema=to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes(),
+            weighed=importance is not None,
+            sized=self.spec.budget is not None and self.spec.budget.unit == "bytes",
+            time=time,
+            importance=importance,
+            counted=self._job(kinds).adaptive,
+            side=self.names[side],
+            time_at=travels.index(time) if time in travels else None,
+        )
+        payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
+        return frame.select(*chosen, *payload).mapInArrow(pack_worker(how), PACKED)
+
+    def _job(self, kinds: tuple[str, ...]) -> Job:
+        kept = []
+        signature: dict[str, Any] = {
+            "keys": [[*pair, kind] for pair, kind in zip(self.keys.pairs, self.key_types, strict=True)],
+            "time": list(self.times),
+            "weights": list(self.importances),
+        }
+        if len(self.names) > len(SIDES):  # two are always left and right
+            signature["streams"] = list(self.names)
+        for side, called in enumerate(self.names):
+            travels = self.travels(side, kinds)
+            kept.append(tuple(travels.index(name) for name in self.needed(side)))
+            schema = self.sides[side].schema
+            signature[f"columns of {called}"] = [
+                [name, schema[name].dataType.simpleString()] for name in self.needed(side)
+            ]
+        return Job(
+            self.spec.to_dict(),
+            self.labels,
+            self.seed,
+            tuple(kept),
+            signature,
+            kinds,
+            self.cache,
+            self.shares,
+            self.query,
+            self.names,
+        )
