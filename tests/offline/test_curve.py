@@ -84,6 +84,7 @@ def test_any_tolls_bound_every_memory(objective: str, seed: int) -> None:
         for memory, value in zip(MEMORIES, best, strict=True):
             near = traffic.near(free, memory, 0.0, 1e-3 * everything)
             assert value - 1e-6 <= near.bound(memory) <= free.bound(memory)
+            assert all(0 <= traffic.schedule(one, memory) <= value + 1e-6 for one in (near, tangent))
 
 
 @pytest.mark.parametrize("objective", ["matches", "importance"])
@@ -98,6 +99,10 @@ def test_tolls_of_one_memory_are_soon_those_of_another(objective: str) -> None:
         best = land.at(group, memory).value
         near = land.traffic(group).near(start, memory, 0.9 * best, 1e-3 * everything).bound(memory)
         assert best <= near + 1e-6
+        had = land.traffic(group).schedule(
+            land.traffic(group).near(start, memory, 0.9 * best, 1e-3 * everything), memory
+        )
+        assert 0.75 * best <= had <= best + 1e-6
         assert near - best <= 0.01 * everything < start.bound(memory) - best
 
 

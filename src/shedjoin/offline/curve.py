@@ -99,18 +99,20 @@ class Curve:
     ----------
     need, everything
         The memory that gets everything, and how much that is.
-    solved, tangents
-        Solved memories, and bounds from other prices than theirs.
+    solved, tangents, had
+        Solved memories; bounds from other prices than theirs; memories and what some schedule gets within them.
     """
 
     need: int
     everything: float
     solved: list[Solved] = field(default_factory=list)
     tangents: list[Tangent] = field(default_factory=list)
+    had: list[tuple[int, float]] = field(default_factory=list)
 
     def low(self, memory: int) -> float:
         """What some schedule gets for sure: the best line between two memories of which that is known."""
-        known = [(0, 0.0), (self.need, self.everything), *((point.memory, point.value) for point in self.solved)]
+        known = [(0, 0.0), (self.need, self.everything), *self.had]
+        known += [(point.memory, point.value) for point in self.solved]
         left = [one for one in known if one[0] <= memory]
         right = [one for one in known if one[0] >= memory]
         lines = [one[1] for one in left]  # more memory is never worse

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shedjoin.offline.ground import Floats, Ground, Ints, Stops
-from shedjoin.offline.holding import hold_alike, hold_each
+from shedjoin.offline.holding import best_stops, fill, hold_alike, hold_each
 from shedjoin.offline.lanes import gains_of
 from shedjoin.offline.worth import Worth
 
@@ -99,6 +99,25 @@ class Traffic:
             toll = np.maximum(toll - (now.bound(memory) - best.bound(memory) + aim) / steep * way, 0.0)
         return best
 
+    def schedule(self, tangent: Tangent, memory: int) -> float:
+        """What a schedule gets that holds the tuples within a memory that gain most beyond these tolls, as far as they fit."""
+        stops = np.cumsum([0, *(part.stop_tick.size for part in self._parts)])
+        sums = [part.sums() for part in self._parts]
+        places = np.cumsum([0, *(gained.size for gained, _ in sums)])
+        first = np.concatenate([part.first + at for part, at in zip(self._parts, stops[:-1], strict=True)])
+        last = np.concatenate([part.last + at for part, at in zip(self._parts, stops[:-1], strict=True)])
+        tick = np.concatenate([part.tick for part in self._parts])
+        stop_tick = np.concatenate([part.stop_tick for part in self._parts])
+        gained = np.concatenate([one for one, _ in sums])
+        base = np.concatenate([one + at for (_, one), at in zip(sums, places[:-1], strict=True)])
+        paid = np.concatenate(([0.0], np.cumsum(tangent.toll)))
+        stop = np.empty(first.size, np.int64)
+        net = best_stops(first, last, tick, stop_tick, gained, base, paid, stop)
+        order = np.argsort(-net, kind="stable")
+        order = order[stop[order] >= 0]
+        held = np.zeros(2 << max(self._borders - 1, 0).bit_length(), np.int64)
+        return float(fill(order, first, tick, stop_tick, gained, base, paid, stop, memory, held, np.zeros_like(held)))
+
 
 @dataclass(frozen=True, slots=True)
 class _Part:
@@ -118,6 +137,13 @@ class _Part:
         order = np.argsort(side.key, kind="stable")
         gain: Floats = stops.begin.astype(np.float64) * unit if worth.counts else gains_of(ground, stream, stops, worth)
         return cls(order, stops.first, np.maximum(stops.first, stops.last), side.tick, stops.tick, gain, worth.counts)
+
+    def sums(self) -> tuple[Floats, Ints]:
+        """Gains summed up over stops, and where in them each tuple begins."""
+        if self.alike:
+            return self.gain, self.first
+        met = self.last - self.first
+        return np.concatenate(([0.0], np.cumsum(self.gain))), np.cumsum(met) - met
 
     def hold(self, paid: Floats, change: Ints) -> float:
         """Hold every tuple as long as it pays; add to `change` how many are held from an instant on."""

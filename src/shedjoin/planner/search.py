@@ -184,7 +184,7 @@ class Optima:
         return list(work.values())
 
     def _lower(self, allocation: str, memory: int, got: Got, gap: float, check: Callable[[], None] | None) -> None:
-        """Look for prices that bound a memory better: once, for what they leave open is open from below."""
+        """Look for prices that bound a memory better, and for a schedule by these prices: once for each memory."""
         if (allocation, memory) in self._lowered:
             return
         self._lowered.add((allocation, memory))
@@ -195,7 +195,10 @@ class Optima:
             others = sum(one.high(at) for one, at in zip(curves, caps, strict=True)) - curve.high(cap)
             low = max(curve.low(cap), got(allocation, memory) - self.together - others)
             traffic = self._landscape.traffic(group)
-            curve.tangents.append(traffic.near(curve.closest(cap), cap, low, gap / len(curves), check))
+            tangent = traffic.near(curve.closest(cap), cap, low, gap / len(curves), check)
+            curve.tangents.append(tangent)
+            if tangent.bound(cap) - low > gap / len(curves):
+                curve.had.append((cap, traffic.schedule(tangent, cap)))
 
     def _solves(self, allocation: str, memory: int) -> list[Solve]:
         """What is to be solved for a memory."""
