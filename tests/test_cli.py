@@ -131,7 +131,7 @@ JOIN = "[join]\nwindow = {time = 3}\n"
         ("[joint]\n", "joint: there is no such setting; a job has join, left"),
         ("join = 3\n", "join must be a table of settings"),
         (JOIN + "policy = 'best'\n" + FILES, "join.policy: policy must be one of keep_all, rand, prob"),
-        ("[join]\nwindow = {time = -3}\n" + FILES, "join.window must be at least 0"),
+        ("[join]\nwindow = {time = -3}\n" + FILES, "join.window must be longer than nothing, not -3"),
         (JOIN, "needs a table [left]"),
         (JOIN + "[left]\nkey = 'ad'\n", "left.path is missing"),
         (JOIN + "[left]\npath = 'left.parquet'\nkey = 'add'\n", "has the columns ad, at, bid"),

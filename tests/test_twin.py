@@ -149,7 +149,7 @@ LEARNING = [chooser for chooser in CHOOSERS if chooser.policy in NUMBERED or cho
 
 @pytest.mark.parametrize("chooser", [small_if(chooser in REPRESENTATIVES, chooser) for chooser in LEARNING])
 def test_engine_agrees_with_twin_when_the_numbers_of_the_policy_change(chooser: Chooser) -> None:
-    for_all(learning_cases(chooser), assert_agree, label=f"{chooser} learns", examples=20)
+    for_all(learning_cases(chooser), assert_agree, label=f"{chooser} learns", examples=10)
 
 
 @pytest.mark.parametrize("chooser", [small_if(chooser in REPRESENTATIVES, chooser) for chooser in LEARNING])

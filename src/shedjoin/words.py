@@ -47,6 +47,7 @@ _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _AMOUNT = r"(\d(?:[\d_]*\d)?(?:\.\d+)?)"
 _PART = re.compile(rf"\s*{_AMOUNT}\s*([^\W\d_]+)\s*(?:,|and\b)?")
 _TUPLES = re.compile(rf"{_AMOUNT}\s*([kmgt]?)\s*(?:tuples?|rows?)", re.IGNORECASE)
+_BARE = re.compile(rf"{_AMOUNT}\s*[kmgt]?", re.IGNORECASE)
 _BYTES = re.compile(rf"{_AMOUNT}\s*([kmgt]i?|)\s*(?:b|bytes?)", re.IGNORECASE)
 
 
@@ -120,10 +121,11 @@ def parse_budget(
     2147483648
     >>> parse_budget(500) == parse_budget("500 tuples")
     True
-    >>> parse_budget("200k")
+    >>> parse_budget("10")
     Traceback (most recent call last):
     ...
-    shedjoin.errors.SpecError: budget must be an amount of tuples or bytes, such as '200k tuples', '512 MB' or '2 GiB', not '200k'
+    shedjoin.errors.SpecError: budget must be an amount of tuples or bytes, such as '200k tuples', '512 MB' or '2 GiB', not '10':
+    of what? Perhaps '10 tuples'
     """
     if value is None:
         return None
@@ -269,6 +271,8 @@ def _amount(text: str, argument: str) -> dict[str, Any]:
         found = pattern.fullmatch(text.strip())
         if found is not None:
             return {unit: _whole(found[1], found[2], text, argument)}
+    if _BARE.fullmatch(text.strip()):
+        raise SpecError(f"{_no_budget(argument, text)}: of what? Perhaps '{text.strip()} tuples'")
     raise _no_budget(argument, text)
 
 
@@ -325,7 +329,8 @@ def _one_window(value: object, argument: str) -> Window:
 
 
 def _time_window(value: object, argument: str) -> TimeWindow:
-    length = parse_duration(value, argument=argument)
+    negative = (isinstance(value, int) and value < 0) or (isinstance(value, timedelta) and value < timedelta(0))
+    length = 0 if negative else parse_duration(value, argument=argument)
     if length < 1:
         raise SpecError(f"{argument} must be longer than nothing, not {value!r}: such a window holds no tuple")
     return TimeWindow(length)

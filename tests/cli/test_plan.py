@@ -45,13 +45,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_job_and_two_files_say_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "job.toml", *QUICK, "--plot", "plan.svg", "--rows", "plan.csv"]) == 0
-    printed = capsys.readouterr().out
+    printed, drawn, _ = capsys.readouterr().out.partition("the curve is drawn in plan.svg\n")
+    assert drawn
     assert "share of the exact join's results, one memory for both streams" in printed
     assert "For 0.8 of the results, run Prob(estimator=History()) within" in printed
     assert "An exact join needs 60 tuples (11.5 kB)" in printed
     assert (folder / "plan.svg").read_text().startswith("<?xml")
     assert main(["plan", *FILES, *QUICK, "--rows", "plan.parquet"]) == 0
-    assert capsys.readouterr().out == printed
+    assert capsys.readouterr().out == f"{printed}the curve is written to plan.parquet\n"
     rows = pq.read_table("plan.parquet").to_pylist()
     assert {row["policy"] for row in rows} == {"PROB", "RAND", "OPT"}
     assert pyarrow.csv.read_csv("plan.csv").num_rows == len(rows)
@@ -88,5 +89,7 @@ def test_what_makes_no_sense_is_told(
 
 
 def test_an_early_end_is_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "job.toml", "--time-limit", "-1"]) == 2
+    assert "--time-limit must be a number of seconds, 0 or more, not -1" in capsys.readouterr().err
     assert main(["plan", "job.toml", "--time-limit", "0"]) == 130
     assert "ended early" in capsys.readouterr().out

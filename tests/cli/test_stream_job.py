@@ -283,6 +283,28 @@ def test_explain_shows_memory_by_shard_and_stream(
     assert not (folder / "out").exists()
 
 
+CSV = 'format = "csv"\nschema = "`k` bigint, at timestamp, pay struct<x: int, y: int>"'
+MISSING = [
+    (GOOD.replace('"k"', '"kk"'), "join.on: left has no column 'kk'; it has k, at, a, x"),
+    (GOOD.replace('"at"', '["at", "then"]'), "join.time: right has no column 'then'; it has k, at, b, x"),
+    (GOOD + 'importance = {left = "bid"}\n', "join.importance: left has no column 'bid'"),
+    (ITEMS, "join.predicate: left has no column 'tags'"),
+    (
+        GOOD.replace('path = "b"', f'path = "b"\n{CSV}').replace('on = "k"', 'on = ["K", ["a", "pay.x"], ["a", "z"]]'),
+        "join.on: right has no column 'z'; it has k, at, pay",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), MISSING, ids=[words for _, words in MISSING])
+def test_explain_misses_a_column_before_spark_does(
+    folder: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
+) -> None:
+    (folder / "job.toml").write_text(text)
+    assert main(["explain", str(folder / "job.toml")]) == 2
+    assert capsys.readouterr().err.startswith(f"shedjoin: {words}")
+
+
 def test_explain_shared_memory_in_bytes_and_an_unknown_source(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,8 +377,8 @@ def test_a_predicate_and_a_deadline(
     assert (job.join["predicate"], job.join["deadline"], job.join["policy"]) == (job.spec.predicate, 5.0, sj.Simp())
     assert "on" not in job.join
     assert set(job.join) <= set(signature(shed_join).parameters)
-    said = explained(folder, ITEMS + more, capsys, monkeypatch)
-    assert "overlap of left.tags and right.tags, at_least 2" in said
+    said = explained(folder, ITEMS.replace('"tags"', '["a", "b"]') + more, capsys, monkeypatch)
+    assert "overlap of left.a and right.b, at_least 2" in said
     assert "5 s a micro-batch" in said
     assert "2 shards (join.shards); each stores its part of the rows, and compares all with it" in said
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]

@@ -51,7 +51,9 @@ def test_one_per_cent_may_be_lost(ours: int, holds: bool) -> None:
 
 def test_a_contest_has_every_rival_and_opt_wins() -> None:
     figure = find("prospect", "gap")
-    measured = figure.measure(figure.parameters(Scale(seeds=1, quick=True))[0], None)
+    params = figure.parameters(Scale(seeds=1, quick=True))[0]
+    measured = figure.measure(params, None)
+    assert figure.measure(params, None) == measured
     by_method = {str(row["method"]): int(str(row["matches"])) for row in measured}
     stage = SYNTHETIC["burst: of keys"](0)
     assert set(by_method) == {"OPT", "PROSPECT", *ORACLES, *(name for name, _ in contest.rivals(stage))}

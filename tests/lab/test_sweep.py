@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from processes import QUICK_JAVA
 
 from shedjoin.errors import ShedjoinError
 from shedjoin.lab.catalogue import find
@@ -17,6 +18,8 @@ from shedjoin.lab.run import in_process, remaining, run
 from shedjoin.lab.store import Store
 from shedjoin.lab.sweep import SparkSweep
 
+pytestmark = pytest.mark.own_spark
+
 FULL = find("das2003", "fig05")
 #: A few of the figure's simulations; workers find the figure itself by its name.
 FEW = replace(FULL, parameters=lambda scale: FULL.parameters(Scale(scale.seeds, quick=True))[:6])
@@ -24,7 +27,8 @@ FEW = replace(FULL, parameters=lambda scale: FULL.parameters(Scale(scale.seeds, 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSweep]:
-    with SparkSweep("local[2]") as sweep:
+    with pytest.MonkeyPatch.context() as patch, SparkSweep("local[2]") as sweep:
+        patch.setenv("SPARK_SUBMIT_OPTS", QUICK_JAVA)
         yield sweep
 
 

@@ -119,7 +119,7 @@ def produced_at(rows: list[Row], pair: Pair) -> int:
 
 
 @pytest.mark.small
-@settings(deadline=None, max_examples=40 if INTERPRETED else 400)
+@settings(deadline=None, max_examples=40 if INTERPRETED else 200)
 @given(SPEC, rows_in_order(), st.sampled_from((None, None, 5, 12)), st.data())
 def test_shed_log_and_inputs_give_exactly_what_is_missing(
     spec: sj.JoinSpec, table: list[dict[str, Any]], warmup: int | None, data: st.DataObject
@@ -159,7 +159,7 @@ def sides(table: list[dict[str, Any]]) -> list[pa.Table]:
 
 
 @pytest.mark.small
-@settings(deadline=None, max_examples=30 if INTERPRETED else 200)
+@settings(deadline=None, max_examples=30 if INTERPRETED else 100)
 @given(SPEC, st.booleans().flatmap(rows_in_order), st.sampled_from((None, 8)))
 def test_a_run_is_measured_alike_by_its_log_and_by_its_results(
     spec: sj.JoinSpec, table: list[dict[str, Any]], warmup: int | None

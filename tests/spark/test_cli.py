@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import streams
+from plans import large_plans
+from processes import QUICK_JAVA
 
 from shedjoin.cli import demo_streamed, main
 from shedjoin.cli.run import reason_of, run_query
@@ -78,7 +80,8 @@ def test_a_job_is_run_refined_and_watched(
     assert main(["run", job, "--available-now"]) == 0  # goes on, and finds nothing new
     assert "done. No new batch." in capsys.readouterr().out
 
-    assert main(["refine", out]) == 0
+    with large_plans(spark):
+        assert main(["refine", out]) == 0
     assert "up to 1" in capsys.readouterr().out
     results = spark.read.option("header", True).csv(str(folder / "joined")).selectExpr("int(a) a", "int(b) b")
     refined = spark.read.parquet(f"{out}/refined").selectExpr("int(a) a", "int(b) b")
@@ -137,10 +140,11 @@ master = "local[1]"
 """
 
 
+@pytest.mark.own_spark
 def test_an_interrupt_stops_an_endless_query_cleanly(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(ENDLESS)
     command = [sys.executable, "-m", "shedjoin.cli", "run", str(tmp_path / "job.toml")]
-    environment = {**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1", "SPARK_SUBMIT_OPTS": QUICK_JAVA}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
     ) as process:

@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from processes import free_port, kill, launch, wait_for
 from streams import SECOND, exact, side, write
 
 HERE = Path(__file__).parent
+
+pytestmark = pytest.mark.own_spark
 
 CLIENT = """
 import sys, warnings
@@ -75,7 +78,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
 def test_a_worker_that_is_killed_changes_no_row(tmp_path: Path) -> None:
     left, right = side(31, 1000, 40, "a"), side(32, 1000, 40, "b")
     for name, table in (("l", left), ("r", right)):
-        write(tmp_path / name, table, 4)
+        write(tmp_path / name, table, 3)
     results = tmp_path / "out" / "results"
     with cluster(tmp_path) as (url, workers):
         client = subprocess.Popen(
@@ -95,6 +98,6 @@ def test_a_worker_that_is_killed_changes_no_row(tmp_path: Path) -> None:
             if client.poll() is None:
                 client.kill()
                 client.wait()
-    assert len(list(results.glob("sj_batch=*"))) == 4
+    assert len(list(results.glob("sj_batch=*"))) == 3
     found = pq.read_table(results)
     assert sorted(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True)) == exact(left, right, 2 * SECOND)

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from processes import free_port, kill, launch, wait_for_port
 from streams import SECOND, exact, side, write
 
 from shedjoin.spark.session import DAEMON
 
 HERE = Path(__file__).parent
+
+pytestmark = pytest.mark.own_spark
 
 #: Runs in a process of its own: one process is either a classic driver or a client.
 CLIENT = """

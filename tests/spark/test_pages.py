@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from plans import large_plans
 
 import test_docs
 
@@ -36,7 +37,8 @@ def test_python_blocks_on_spark_run(
     found = [block for block in test_docs.blocks(path, "python") if block not in test_docs.plain_blocks(path)]
     # A small budget, so that there is something to refine; and the data where the test has it.
     found = [block.replace("/data/", f"{tmp_path}/").replace("200k tuples", "90 tuples") for block in found]
-    checked = sum(test_docs.run(block, f"{page}, block {place}", vars(module)) for place, block in enumerate(found))
+    with large_plans(spark):
+        checked = sum(test_docs.run(block, f"{page}, block {place}", vars(module)) for place, block in enumerate(found))
     assert found
     assert checked == sum(block.count("  # -> ") for block in found)
     if page == "README.md":

@@ -44,11 +44,30 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def handle(args: argparse.Namespace) -> int:
     """Print the job and its memory."""
     job = read_stream_job(args.job)
+    check_columns(job)
     console = Console()
     console.print("What will run", what_runs(job), "Memory: " + split_words(job), memory(job), sep="\n")
     if job.spec.budget is not None and by_key(job) and None in [row_width(source) for source in job.sources]:
         console.print("about: without the columns of a source that are not known before it is read")
     return 0
+
+
+def check_columns(job: StreamJob) -> None:
+    """See that the columns of keys, times and importance are there, where a source says which it has."""
+    names, join = names_of(job), job.join
+    on = join["predicate"].columns if "on" not in join else join["on"]
+    wanted = [("join.on" if "on" in join else "join.predicate", one) for one in (on if isinstance(on, list) else [on])]
+    wanted += [(f"join.{what}", join[what]) for what in ("time", "importance") if join.get(what) is not None]
+    for side, (name, source) in enumerate(zip(names, job.sources, strict=True)):
+        known = columns_of(source)
+        if known is None:
+            continue
+        there = {column.lower() for column in known}  # Spark does not tell upper from lower case
+        for what, given in wanted:
+            column = given if isinstance(given, str) else given[side]
+            # A dot may lead to a field of a column.
+            if column is not None and not {column.lower(), column.lower().partition(".")[0]} & there:
+                raise SpecError(f"{what}: {name} has no column {column!r}; it has {', '.join(known)}")
 
 
 def what_runs(job: StreamJob) -> Table:
@@ -220,19 +239,48 @@ SOME = 32
 def row_width(source: Source) -> int | None:
     """About how many bytes the columns of a row take; None if they are not known."""
     if source.schema is None:
-        return _width_of_files(source)
-    inside, depth = [""], 0
-    for sign in source.schema:  # commas inside of decimal(10, 2) or struct<...> part no columns
-        depth += (sign in "(<") - (sign in ")>")
-        if sign == "," and depth == 0:
-            inside.append("")
+        kinds = None if (found := _schema_of_files(source)) is None else found.types
+        return None if kinds is None else sum(_width(kind) for kind in kinds)
+    written = [re.split(r"[\s:]+", column, maxsplit=1)[-1].lower() for column in parts_of(source.schema)]
+    return sum(WIDTHS.get(re.split(r"\W", kind, maxsplit=1)[0], SOME) for kind in written)
+
+
+def columns_of(source: Source) -> list[str] | None:
+    """The columns of a stream; None if they are not known before it is read."""
+    if source.select or (source.path is not None and any(Path(source.path).glob("*=*"))):  # expressions; partitions
+        return None
+    if source.schema is None:
+        return None if (found := _schema_of_files(source)) is None else list(found.names)
+    names = [re.match(r"`([^`]+)`|([^\s:`]+)", column) for column in parts_of(source.schema)]
+    return [name[1] or name[2] for name in names if name is not None]
+
+
+def parts_of(schema: str) -> list[str]:
+    """The columns of a schema as Spark writes it.
+
+    Examples
+    --------
+    >>> parts_of("`a,b` decimal(10, 2), c struct<x: int, y: int>")
+    ['`a,b` decimal(10, 2)', 'c struct<x: int, y: int>']
+    """
+    parts, depth, quoted = [""], 0, False
+    for sign in schema:  # commas inside of names, of decimal(10, 2) or of struct<...> part no columns
+        quoted ^= sign == "`"
+        depth += 0 if quoted else (sign in "(<") - (sign in ")>")
+        if sign == "," and depth == 0 and not quoted:
+            parts.append("")
         else:
-            inside[-1] += sign
-    kinds = [re.split(r"[\s:]+", column.strip(), maxsplit=1)[-1].lower() for column in inside]
-    return sum(WIDTHS.get(re.split(r"\W", kind, maxsplit=1)[0], SOME) for kind in kinds)
+            parts[-1] += sign
+    return [part.strip() for part in parts]
 
 
-def _width_of_files(source: Source) -> int | None:
+def _width(kind: Any) -> int:
+    import pyarrow as pa
+
+    return kind.bit_width // 8 or 1 if pa.types.is_primitive(kind) else SOME
+
+
+def _schema_of_files(source: Source) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -243,10 +291,9 @@ def _width_of_files(source: Source) -> int | None:
     if first is None or not first.is_file():
         return None
     try:
-        kinds = pq.read_schema(first).types
+        return pq.read_schema(first)
     except (OSError, pa.ArrowInvalid):
         return None
-    return sum(kind.bit_width // 8 or 1 if pa.types.is_primitive(kind) else SOME for kind in kinds)
 
 
 def source_words(source: Source) -> str:

@@ -68,13 +68,17 @@ def handle(args: argparse.Namespace) -> int:
             raise SpecError(
                 f"--{name} must be a file that ends in {' or '.join(endings)} in a directory that is there, not {path}"
             )
+    if args.time_limit is not None and not args.time_limit >= 0:
+        raise SpecError(f"--time-limit must be a number of seconds, 0 or more, not {args.time_limit:g}")
     job = _job(args)
     made = _plan(args, job)
     Console(soft_wrap=True, highlight=False, markup=False).print(str(made))
     if args.plot is not None:
         made.plot(args.plot)
+        print(f"the curve is drawn in {args.plot}")
     if args.rows is not None:
         _write(made, args.rows)
+        print(f"the curve is written to {args.rows}")
     return 0 if made.complete else INTERRUPTED
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,17 +49,17 @@ def handle(args: argparse.Namespace) -> int:
     else:
         keep = args.keep[0] if len(args.keep) == 1 else tuple(args.keep)
         found = truncated_join(tables[0], tables[1], keep=keep, key=args.key)
-    Console().print(summary(found))
+    Console().print(summary(found, [path.name for path in args.files]))
     if args.out is not None:
         pq.write_table(found.to_arrow(), args.out)
     return 0
 
 
-def summary(found: Truncated) -> Table:
+def summary(found: Truncated, names: Sequence[str]) -> Table:
     """The keys of which most is kept."""
     share = found.size / found.exact if found.exact else 1.0
     title = f"{found.size:,} of {found.exact:,} results ({share:.1%}); no choice gives more than {found.bound:,}"
-    table = Table("key", *(f"kept of {place}" for place in range(len(found.counts))), "results", title=title)
+    table = Table("key", *(f"kept of {name}" for name in names), "results", title=title)
     results = found.kept.prod(axis=0)
     for place in (-results).argsort(kind="stable")[:SHOWN]:
         pairs = zip(found.kept[:, place], found.counts[:, place], strict=True)

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from shedjoin.errors import DataError, EnvironmentProblem, SpecError
 from shedjoin.lab import catalogue
+from shedjoin.lab.build import builds_in_words
 from shedjoin.lab.claims import as_markdown, evaluate, show
 from shedjoin.lab.experiment import Figure, Scale
 from shedjoin.lab.run import Runner, in_process, remaining, run
@@ -36,7 +37,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser("list", help="every figure: what it draws, what is stored, how long it takes")
+    parser = actions.add_parser(
+        "list",
+        help="every figure: what it draws, what is stored, how long it takes",
+        description="Every figure of every paper: its name for `run` and `plot`, what it draws, whether its values are stored, "
+        "and about how long a full run takes.",
+    )
     _add_places(parser)
     parser.set_defaults(handler=list_figures)
 
@@ -70,7 +76,12 @@ def _add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def _add_plot(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser("plot", help="draw stored rows as PNG and SVG")
+    parser = actions.add_parser(
+        "plot",
+        help="draw stored rows as PNG and SVG",
+        description="Draw what `run` stored as PNG and SVG, beside the stored rows. Nothing is simulated.",
+        epilog="example: shedjoin lab plot das2003 fig03",
+    )
     _add_figure(parser)
     _add_places(parser)
     parser.set_defaults(handler=plot_figures)
@@ -208,12 +219,17 @@ reason as far as it is known.
 def show_claims(args: argparse.Namespace) -> int:
     """Print, and write where asked, the claims of the papers with what the stored rows say."""
     papers = list(catalogue.PAPERS) if args.paper == "all" else [args.paper]
-    lines = evaluate(papers, Store(args.out, quick=args.quick))
+    store = Store(args.out, quick=args.quick)
+    lines = evaluate(papers, store)
     text = as_markdown(lines)
+    builds = builds_in_words(
+        row for paper in papers for figure in catalogue.figures(paper) for row in store.read(figure)
+    )
     if sys.stdout.isatty():
         show(lines)
     else:
         _say(text)
+    _say(builds)
     if args.write is not None:
-        write_whole(args.write, lambda file: file.write(f"{_CLAIMS_HEAD}\n{text}".encode()))
+        write_whole(args.write, lambda file: file.write(f"{_CLAIMS_HEAD}\n{builds}\n\n{text}".encode()))
     return 0

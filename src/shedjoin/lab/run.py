@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shedjoin.errors import ShedjoinError
+from shedjoin.lab.build import BUILD, build
 from shedjoin.lab.data.folder import data_set_folder
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, identity
 from shedjoin.lab.progress import progress_bar
@@ -54,7 +55,7 @@ def run(
     failed: list[Outcome] = []
     for outcomes in runner(figure, missing, data):
         done = [outcome for outcome in outcomes if outcome.error is None]
-        store.add(figure, [{ID: identity(o.params), **row} for o in done for row in o.rows])
+        store.add(figure, [{ID: identity(o.params), **row, BUILD: build()} for o in done for row in o.rows])
         failed += [outcome for outcome in outcomes if outcome.error is not None]
         if failed:
             break

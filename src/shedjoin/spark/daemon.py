@@ -14,6 +14,8 @@ with warnings.catch_warnings():
     import pyspark.worker  # noqa: F401
     from pyspark.daemon import manager
 
+    import shedjoin.spark.operator
+    import shedjoin.spark.predicate_shard
     import shedjoin.spark.processor  # noqa: F401
 
 if __name__ == "__main__":

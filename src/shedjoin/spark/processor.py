@@ -1,15 +1,29 @@
-"""The shard inside Spark's stateful operator."""
+"""The shard inside Spark's stateful operator.
+
+When a query starts, Spark makes a Python process that only asks the processor for its state variables, and ends. What is here
+travels there by value, and imports shedjoin (numba, pandas) when the first rows come, which saves about a second of every start.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+from pyspark import cloudpickle
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from shedjoin.spark.operator import Job, Message
-from shedjoin.spark.predicate_shard import PredicateJob
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from shedjoin.spark.operator import Job
+    from shedjoin.spark.predicate_shard import PredicateJob
+
+#: Spark's own way to send things to its workers.
+SENDING: Any = CloudPickleSerializer
+by_value: Any = cloudpickle.register_pickle_by_value
+by_value(sys.modules[__name__])
 
 
 class SparkStore:
@@ -41,7 +55,7 @@ class ShardProcessor(StatefulProcessor):
     """Each grouping key is the label of a shard; each input row a message to it."""
 
     def __init__(self, job: Job | PredicateJob) -> None:
-        self._job = job
+        self._sent = SENDING().dumps(job)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._store = SparkStore(handle)
@@ -52,7 +66,12 @@ class ShardProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        shard = self._job.labels.index(int(key[0]))
+        import pandas as pd
+
+        from shedjoin.spark.operator import Message
+
+        job: Job | PredicateJob = SENDING().loads(self._sent)
+        shard = job.labels.index(int(key[0]))
         messages = (
             Message(int(stream), int(task), int(part), int(size), int(newest), blob)
             for frame in rows
@@ -60,7 +79,7 @@ class ShardProcessor(StatefulProcessor):
                 ["stream", "task", "part", "rows", "newest", "blob"]
             ].itertuples(index=False)
         )
-        for kind, blob in self._job.shard(shard, self._store).run(messages):
+        for kind, blob in job.shard(shard, self._store).run(messages):
             yield pd.DataFrame({"kind": [kind], "shard": [shard], "blob": [blob]})
 
     def close(self) -> None:

@@ -7,7 +7,9 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from shedjoin.spark.archive import shed_ddl
 from shedjoin.spark.arguments import is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
-from shedjoin.spark.join import plan_join
+from shedjoin.spark.join import plan_join, shed_join
 from shedjoin.spark.keeping import check_same, may_change
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
 
@@ -81,6 +83,7 @@ def start(
     join
         The arguments of `shed_join`. Without `shards`, a query that goes on keeps the number it had.
     """
+    _check_arguments(join, trigger)
     folder = str(output)
     before = read_job(folder)
     if before is not None and join.get("shards") is None:
@@ -116,6 +119,28 @@ def start(
 
         at_end(left.sparkSession, query, partial(forget, plan.query, plan.cache))
     return query
+
+
+#: Of Spark's `DataStreamWriter.trigger`.
+TRIGGERS = ("processingTime", "availableNow", "once", "continuous", "realTime")
+
+
+def _check_arguments(join: dict[str, Any], trigger: object) -> None:
+    """What Python or Spark would say in words of their own."""
+    known = [one.name for one in signature(shed_join).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    for name in join:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            perhaps = f" (perhaps {near[0]}?)" if near else ""
+            raise SpecError(f"start has no argument {name!r}{perhaps}: beside its own it takes {', '.join(known)}")
+    for name in ("time", "window"):
+        if name not in join:
+            raise SpecError(f"{name} is missing: start takes the arguments of shed_join, which has no default for it")
+    if trigger is not None and not (isinstance(trigger, dict) and len(trigger) == 1 and {*trigger} <= {*TRIGGERS}):
+        raise SpecError(
+            'trigger must be a dict with one setting of Spark, such as {"processingTime": "10 seconds"} or '
+            f'{{"availableNow": True}}, not {trigger!r}'
+        )
 
 
 def checkpoint_of(folder: str, given: str | os.PathLike[str] | None) -> str:

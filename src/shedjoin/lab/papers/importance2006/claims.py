@@ -160,12 +160,16 @@ def _lead(rows: list[Row], rival: str) -> Mean:
 
 
 def table_time(rows: list[Row]) -> Finding:
-    """Wall clock: the shortest time of DIMPPROB and of DGL is longer than that of SIMP, SIMPPROB and PROB, by 10% or more."""
+    """Wall clock: in most seeds DIMPPROB and DGL take longer than SIMP, SIMPPROB and PROB, each of them, by 10% or more."""
     every = {method: [number(row, "wall_least_seconds") for row in where(rows, method=method)] for method in ORDER}
-    times = {method: min(some) for method, some in every.items()}
-    slow, fast = min(times["DIMPPROB"], times["DGL"]), max(times[method] for method in ("SIMP", "SIMPPROB", "PROB"))
+    longer = [
+        min(dimp, dgl) >= 1.1 * max(fast)
+        for dimp, dgl, *fast in zip(
+            *(every[method] for method in ("DIMPPROB", "DGL", "SIMP", "SIMPPROB", "PROB")), strict=False
+        )
+    ]
     named = (f"{method} {1000 * min(some):.0f} ({Mean.of(some).times(1000):.0f})" for method, some in every.items())
-    return Finding(f"least (and mean) in ms: {', '.join(named)}", slow >= 1.1 * fast)
+    return Finding(f"least (and mean) in ms: {', '.join(named)}", 2 * sum(longer) > len(longer))
 
 
 class Errors:
