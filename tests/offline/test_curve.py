@@ -11,6 +11,7 @@ import shedjoin as sj
 from shedjoin.engine.state import NEVER
 from shedjoin.offline import solver
 from shedjoin.offline.curve import Curve, Landscape, Solved, least_memory
+from shedjoin.offline.tolls import Tangent
 
 GROUPS = ((0,), (1,), (0, 1))
 MEMORIES = (1, 2, 3, 4, 6, 9, 14)
@@ -46,15 +47,63 @@ def test_every_memory_bounds_all_others(objective: str, seed: int, monkeypatch: 
         found = [land.at(group, memory) for memory in MEMORIES]
         values = np.array([one.value for one in found])
         for one in found:
-            bounds = np.array([one.bound(memory) for memory in MEMORIES])
+            bounds = np.array([one.tangent.bound(memory) for memory in MEMORIES])
             assert (bounds >= values - 1e-6).all()
-            assert one.bound(one.memory) == pytest.approx(one.value, abs=1e-6)
+            assert one.tangent.bound(one.memory) == pytest.approx(one.value, abs=1e-6)
         slopes = np.diff(np.concatenate(([0.0], values))) / np.diff((0, *MEMORIES))
         assert (np.diff(slopes) <= 1e-6).all()
         everything = land.at(group, land.need(group)).value
         assert values.max() <= everything + 1e-6
         if land.need(group) > 1:
             assert land.at(group, land.need(group) - 1).value < everything
+
+
+@pytest.mark.parametrize("objective", ["matches", "importance"])
+@pytest.mark.parametrize("seed", range(8))
+def test_any_tolls_bound_every_memory(objective: str, seed: int) -> None:
+    random = Random(100 + seed)
+    batch = random_batch(random)
+    spec = sj.JoinSpec(random.choice((sj.TimeWindow(12), sj.RowWindow(9))))
+    land = Landscape(spec, batch, random.choice((NEVER, 6)), objective)
+    draw = np.random.default_rng(seed)
+    for group in GROUPS:
+        traffic = land.traffic(group)
+        best = [land.at(group, memory).value for memory in MEMORIES]
+        everything = land.at(group, land.need(group)).value
+        free = traffic.near(None, 1, 0.0, np.inf)
+        assert (free.base, free.slope) == (pytest.approx(everything), 0.0)
+        for tolls in (
+            draw.random(free.toll.size),
+            draw.exponential(3.0, free.toll.size) * (draw.random(free.toll.size) < 0.3),
+        ):
+            tangent, held = traffic.pays(tolls)
+            assert all(tangent.bound(memory) >= value - 1e-6 for memory, value in zip(MEMORIES, best, strict=True))
+            # What is held at these tolls is a schedule within as much memory as it takes.
+            kept = tangent.base + float(tolls @ held)
+            assert kept <= land.at(group, max(1, int(held.max(initial=0)))).value + 1e-6
+        for memory, value in zip(MEMORIES, best, strict=True):
+            near = traffic.near(free, memory, 0.0, 1e-3 * everything)
+            assert value - 1e-6 <= near.bound(memory) <= free.bound(memory)
+            assert all(0 <= traffic.schedule(one, memory) <= value + 1e-6 for one in (near, tangent))
+
+
+@pytest.mark.parametrize("objective", ["matches", "importance"])
+def test_tolls_of_one_memory_are_soon_those_of_another(objective: str) -> None:
+    draw = np.random.default_rng(3)
+    sides = ({"key": draw.zipf(1.4, 800) % 40, "importance": draw.integers(1, 9, 800) / 4} for _ in range(2))
+    land = Landscape(sj.JoinSpec(sj.TimeWindow(60)), sj.Batch.of(*sides), 60, objective)
+    group = (0, 1)
+    everything = land.at(group, land.need(group)).value
+    start = land.at(group, 40).tangent
+    for memory in (10, 20, 60):
+        best = land.at(group, memory).value
+        near = land.traffic(group).near(start, memory, 0.9 * best, 1e-3 * everything).bound(memory)
+        assert best <= near + 1e-6
+        had = land.traffic(group).schedule(
+            land.traffic(group).near(start, memory, 0.9 * best, 1e-3 * everything), memory
+        )
+        assert 0.75 * best <= had <= best + 1e-6
+        assert near - best <= 0.01 * everything < start.bound(memory) - best
 
 
 @pytest.mark.parametrize("allocation", ["fixed", "variable"])
@@ -73,7 +122,7 @@ def true_curve(memory: int) -> float:
 
 def solved(memory: int) -> Solved:
     slope = 2.0 * (10 - memory)
-    return Solved(memory, true_curve(memory), true_curve(memory) - slope * memory, slope)
+    return Solved(memory, true_curve(memory), Tangent(true_curve(memory) - slope * memory, slope, np.zeros(0)))
 
 
 def test_a_curve_is_known_between_its_points() -> None:

@@ -2,7 +2,7 @@
 
 More memory gains less and less: the optimum is a flow of so many units, and the gain of the best flow is concave in their
 number. So the lines between solved memories are gains that can be had, and the prices of every solved one (see
-`tangent`) bound all others from above.
+`shedjoin.offline.tolls`) bound all others from above.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shedjoin.batch import Batch
-from shedjoin.offline.ground import lay_out, stops_of, wanting
+from shedjoin.offline.ground import lay_out, squeeze, stops_of, wanting
 from shedjoin.offline.lanes import together
 from shedjoin.offline.optimum import best_of, lanes_of, worth_of
 from shedjoin.offline.solver import Progress
+from shedjoin.offline.tolls import Tangent, Traffic
 from shedjoin.spec import JoinSpec
 
 #: Streams that share a memory: one, or both.
@@ -25,16 +26,12 @@ Group = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """The best within a memory of so many tuples; within m tuples no schedule gets more than `base` + `slope` * m."""
+    """The best within a memory of so many tuples, and what its prices say about all others."""
 
     memory: int
     value: float
-    base: float
-    slope: float
+    tangent: Tangent
     complete: bool = True
-
-    def bound(self, memory: float) -> float:
-        return self.base + self.slope * memory
 
 
 class Landscape:
@@ -57,6 +54,7 @@ class Landscape:
         self._worth, self._unit = worth_of(spec, batch, objective)
         self._stops = {stream: stops_of(self._ground, stream) for stream in (0, 1)}
         self._by = "key" if self._worth.counts else "tuple"
+        self._traffic: dict[Group, Traffic] = {}
         #: What rows of one instant give: always produced.
         self.together = together(self._ground, self._worth) * self._unit
 
@@ -77,8 +75,16 @@ class Landscape:
         """The best of one memory; with a gap of the flow's gain `within` allowed."""
         lanes = lanes_of(self._ground, group, memory, self._worth, self._by, self._stops)
         part = best_of(lanes, memory, self._worth, within, progress, check or _go_on)
-        unit = self._unit
-        return Solved(memory, part.value * unit, part.base * unit, part.slope * unit, part.complete)
+        number = squeeze(self._ground, [(stream, self._stops[stream]) for stream in group], memory)
+        toll = np.diff(part.paid[np.minimum(number, part.paid.size - 1)]) * float(self._unit)
+        return Solved(memory, part.value * self._unit, self.traffic(group).pays(toll)[0], part.complete)
+
+    def traffic(self, group: Group) -> Traffic:
+        """The streams of a group, for bounds."""
+        if group not in self._traffic:
+            stops = {stream: self._stops[stream] for stream in group}
+            self._traffic[group] = Traffic(self._ground, stops, self._worth, self._unit)
+        return self._traffic[group]
 
 
 def _go_on() -> None:
@@ -93,15 +99,20 @@ class Curve:
     ----------
     need, everything
         The memory that gets everything, and how much that is.
+    solved, tangents, had
+        Solved memories; bounds from other prices than theirs; memories and what some schedule gets within them.
     """
 
     need: int
     everything: float
     solved: list[Solved] = field(default_factory=list)
+    tangents: list[Tangent] = field(default_factory=list)
+    had: list[tuple[int, float]] = field(default_factory=list)
 
     def low(self, memory: int) -> float:
         """What some schedule gets for sure: the best line between two memories of which that is known."""
-        known = [(0, 0.0), (self.need, self.everything), *((point.memory, point.value) for point in self.solved)]
+        known = [(0, 0.0), (self.need, self.everything), *self.had]
+        known += [(point.memory, point.value) for point in self.solved]
         left = [one for one in known if one[0] <= memory]
         right = [one for one in known if one[0] >= memory]
         lines = [one[1] for one in left]  # more memory is never worse
@@ -113,7 +124,14 @@ class Curve:
 
     def high(self, memory: int) -> float:
         """What no schedule exceeds."""
-        return min([self.everything, *(point.bound(memory) for point in self.solved)])
+        return min([self.everything, *(tangent.bound(memory) for tangent in self._all())])
+
+    def closest(self, memory: int) -> Tangent | None:
+        """The tangent that says most about a memory."""
+        return min(self._all(), key=lambda tangent: tangent.bound(memory), default=None)
+
+    def _all(self) -> list[Tangent]:
+        return [*(point.tangent for point in self.solved), *self.tangents]
 
     def open(self, memory: int) -> bool:
         """Whether a memory is worth solving: it does not get everything, and was not solved before."""

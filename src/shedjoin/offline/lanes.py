@@ -84,7 +84,7 @@ def by_tuple(ground: Ground, stream: int, stops: Stops, number: Ints, worth: Wor
     """One lane a tuple, for results of any worth."""
     mine = ground.sides[stream]
     start = _after_squeeze(mine, stops, number)
-    gains = _gains(ground, stream, stops, worth)
+    gains = gains_of(ground, stream, stops, worth)
     met = np.maximum(stops.last - stops.first, 0)
     lane = np.repeat(np.arange(mine.tick.size), met)
     at = _ranges(stops.first, met)
@@ -130,7 +130,7 @@ def _ranges(first: Ints, count: Ints) -> Ints:
     return np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - count - first, count)
 
 
-def _gains(ground: Ground, stream: int, stops: Stops, worth: Worth) -> NDArray[Any]:
+def gains_of(ground: Ground, stream: int, stops: Stops, worth: Worth) -> NDArray[Any]:
     """What each row gains at each of its stops, one row after the other."""
     met = np.maximum(stops.last - stops.first, 0)
     if worth.counts:

@@ -29,6 +29,7 @@ class Network:
     supply: Ints
     time: Ints  # of each node
     level: Ints
+    line: Ints  # the nodes of idle memory, from the first to the last
     stop_arc: Ints  # the arc of each stop of the lanes
     memory: int
 
@@ -39,6 +40,12 @@ class Network:
     @property
     def arcs(self) -> int:
         return int(self.tail.size)
+
+    def paid(self, potential: Ints) -> Ints:
+        """What a unit of memory costs up to each instant, by these prices: who leaves a lane returns to the line at its next
+        node, and pays for all the way up to there."""
+        price = np.concatenate(([0], np.cumsum(np.maximum(-np.diff(potential[self.line]), 0))))
+        return price[np.searchsorted(self.time[self.line], np.arange(self.time[-1] + 1))]
 
 
 def weave(lanes: Lanes, gain: Ints, memory: int) -> Network:
@@ -89,7 +96,9 @@ def weave(lanes: Lanes, gain: Ints, memory: int) -> Network:
     level[: ends + 1] = height[time[: ends + 1]]
     level[before[opened]] = (height[lanes.stop_tick] - to_come)[opened]
     level[after[follows]] = (height[lanes.stop_tick] - to_come + gain)[follows]
-    return _in_order(tail, head, np.minimum(room, memory), gains, time, rank, level, slice(ends, ends + stops), memory)
+    return _in_order(
+        tail, head, np.minimum(room, memory), gains, time, rank, level, ends + 1, slice(ends, ends + stops), memory
+    )
 
 
 def _heights(lanes: Lanes, gain: Ints, last: int) -> tuple[Ints, Ints]:
@@ -106,7 +115,16 @@ def _heights(lanes: Lanes, gain: Ints, last: int) -> tuple[Ints, Ints]:
 
 
 def _in_order(
-    tail: Ints, head: Ints, room: Ints, gain: Ints, time: Ints, rank: Ints, level: Ints, stops: slice, memory: int
+    tail: Ints,
+    head: Ints,
+    room: Ints,
+    gain: Ints,
+    time: Ints,
+    rank: Ints,
+    level: Ints,
+    line: int,
+    stops: slice,
+    memory: int,
 ) -> Network:
     order = np.lexsort((rank, time))
     number = np.empty(order.size, np.int64)
@@ -125,6 +143,7 @@ def _in_order(
         supply=supply,
         time=time[order],
         level=level[order],
+        line=number[:line],
         stop_arc=place[stops],
         memory=memory,
     )

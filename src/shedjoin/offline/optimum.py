@@ -13,12 +13,12 @@ import numpy as np
 from shedjoin.batch import Batch, Table
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, ShedjoinError, SpecError
-from shedjoin.offline.ground import Ground, Ints, Stops, lay_out, squeeze, stops_of
+from shedjoin.offline.ground import Floats, Ground, Ints, Stops, lay_out, squeeze, stops_of
 from shedjoin.offline.interrupt import Interrupts
 from shedjoin.offline.lanes import Lanes, by_key, by_tuple, merge, side_by_side, together
 from shedjoin.offline.network import weave
 from shedjoin.offline.schedule import last_instants, replay
-from shedjoin.offline.solver import Progress, solve, tangent
+from shedjoin.offline.solver import Progress, solve
 from shedjoin.offline.worth import OBJECTIVES, Worth
 from shedjoin.policies import Replay
 from shedjoin.simulate import Run, simulate
@@ -183,18 +183,13 @@ def groups_of(spec: JoinSpec, batch: Batch) -> list[tuple[tuple[int, ...], int]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The best of one memory.
-
-    The prices of its flow prove something for every other memory as well: within m tuples no schedule gets more than
-    `base` + `slope` * m.
-    """
+    """The best of one memory. `paid`: by the prices of its flow, what a unit of memory costs up to each squeezed instant."""
 
     value: float
     bound: float
     complete: bool
     until: tuple[Ints, Ints]
-    base: float
-    slope: float
+    paid: Floats
 
 
 def best_of(
@@ -207,7 +202,7 @@ def best_of(
 ) -> Part:
     """The best of some lanes that share a memory, and the schedule that gets it."""
     if not lanes.stop_lane.size:
-        return Part(lanes.free, lanes.free, True, lanes.free_until, base=lanes.free, slope=0.0)
+        return Part(lanes.free, lanes.free, True, lanes.free_until, np.zeros(1))
     gain, scale = _whole(lanes, memory)
     network = weave(lanes, gain, memory)
     tick = lanes.stop_tick - lanes.row_tick[np.searchsorted(lanes.row_first, np.arange(gain.size), side="right") - 1]
@@ -222,15 +217,8 @@ def best_of(
     slack = 0.0 if worth.counts else 0.5 / scale * float(np.minimum(lanes.stop_room, memory).sum())
     exact = bool(np.array_equal(gain / scale, lanes.stop_gain))
     bound = value if exact and flow.value == flow.bound else flow.bound / scale + (0 if exact else slack)
-    base, slope = tangent(network, flow.potential)
-    return Part(
-        lanes.free + value,
-        lanes.free + bound,
-        flow.complete,
-        last_instants(lanes, held),
-        base=lanes.free + base / scale + (0 if exact else slack),
-        slope=slope / scale,
-    )
+    paid = network.paid(flow.potential) / scale
+    return Part(lanes.free + value, lanes.free + bound, flow.complete, last_instants(lanes, held), paid)
 
 
 def lanes_of(

@@ -178,6 +178,7 @@ def _part(network: Network, begin: int, end: int, excess: Ints) -> Network:
         supply=np.concatenate((excess[begin:end], np.zeros(narrow, np.int64), [-excess[begin:end].sum()])),
         time=np.concatenate((network.time[begin:end], np.full(narrow + 1, after))),
         level=np.concatenate((network.level[begin:end], network.level[beyond[tight]], [level])),
+        line=network.line[:0],
         stop_arc=network.stop_arc[:0],
         memory=network.memory,
     )
@@ -219,19 +220,6 @@ def bound_of(network: Network, potential: Ints) -> int:
     """What no flow can exceed, by these prices: any prices give a bound (weak duality)."""
     reduced = potential[network.tail] - potential[network.head] - network.gain
     return int((potential * network.supply).sum() - (network.room * np.minimum(reduced, 0)).sum())
-
-
-def tangent(network: Network, potential: Ints) -> tuple[int, int]:
-    """(base, slope): by these prices, no flow of m units gains more than base + slope * m, whatever m is.
-
-    `bound_of` as a function of the memory, which is the supply and the room of the line. Arcs that have room for all of it
-    are taken to have room for all of m; the others have room for no more in a larger memory. A network without the borders
-    at which its own memory is not short leaves limits out for smaller ones, so it bounds them too.
-    """
-    reduced = np.minimum(potential[network.tail] - potential[network.head] - network.gain, 0)
-    wide = network.room >= network.memory
-    base = -int((network.room * reduced)[~wide].sum())
-    return base, int(potential[0] - potential[-1]) - int(reduced[wide].sum())
 
 
 def _polish(network: Network, start: Flow) -> Flow:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from shedjoin.batch import Batch
 from shedjoin.lab.sweep import SOURCE, collect, cores
 from shedjoin.offline.curve import Solved
+from shedjoin.offline.tolls import Tangent
 from shedjoin.planner.candidates import Candidate
 from shedjoin.planner.stretch import Stretch
 from shedjoin.planner.work import Bench, Done, Outcome, Solve, Trial, do
@@ -75,7 +77,7 @@ def done_on_worker(bench: str, columns: bytes, texts: list[str]) -> list[str]:
     made = _unpacked_bench(json.loads(bench), columns)
     work = [_unpacked_work(json.loads(text)) for text in texts]
     landscape = made.landscape() if any(isinstance(one, Solve) for one in work) else None
-    return [json.dumps(asdict(do(one, made, landscape)[1])) for one in work]
+    return [json.dumps(_packed_done(do(one, made, landscape)[1])) for one in work]
 
 
 def _packed(batch: Batch) -> bytes:
@@ -118,7 +120,21 @@ def _unpacked_work(data: dict[str, Any]) -> Trial | Solve:
     return Trial(Candidate(data["name"], make_policy(data["policy"])), data["allocation"], data["memory"])
 
 
+def _packed_done(done: Outcome | Solved) -> dict[str, Any]:
+    if isinstance(done, Outcome):
+        return asdict(done)
+    tangent = done.tangent
+    where = np.flatnonzero(tangent.toll)  # few borders have one
+    return {
+        "solved": {"memory": done.memory, "value": done.value, "complete": done.complete},
+        "tangent": {"base": tangent.base, "slope": tangent.slope},
+        "toll": {"borders": tangent.toll.size, "where": where.tolist(), "toll": tangent.toll[where].tolist()},
+    }
+
+
 def _unpacked_done(work: Trial | Solve, data: dict[str, Any]) -> Done:
     if isinstance(work, Solve):
-        return work, Solved(**data)
+        toll = np.zeros(data["toll"]["borders"])
+        toll[data["toll"]["where"]] = data["toll"]["toll"]
+        return work, Solved(**data["solved"], tangent=Tangent(**data["tangent"], toll=toll))
     return work, Outcome(**{**data, "blocks": tuple(data["blocks"])})

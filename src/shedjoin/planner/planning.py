@@ -135,7 +135,7 @@ def plan(
             if landscape is not None:
                 optima = Optima(landscape, allocations)
                 best = trials.best(target)
-                optima.run([*grid, best], best, trials.got, within * exact.outcome.value, runner, tell)
+                optima.run([*grid, best], best, trials.got, within * exact.outcome.value, runner, tell, check)
         except KeyboardInterrupt:
             complete = False
     if optima is not None:  # a solver that is stopped says what it has, without an error

@@ -200,9 +200,8 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> list[str]:
 def _cell(point: Point | None) -> str:
     if point is None:
         return ""
-    if point.bound is not None and point.bound - point.share >= 0.0005:
-        return f"{100 * point.share:.1f}-{100 * point.bound:.1f}%"
-    return f"{point.share:.1%}"
+    low, high = f"{100 * point.share:.1f}", f"{100 * (point.share if point.bound is None else point.bound):.1f}"
+    return f"{low}%" if low == high else f"{low}-{high}%"
 
 
 def _reached(plan: Plan, name: str, allocation: str, points: Mapping[int, Point]) -> str:

@@ -109,6 +109,8 @@ class Optima:
 
     def __init__(self, landscape: Landscape, allocations: Sequence[str]) -> None:
         self.together = landscape.together
+        self._landscape = landscape
+        self._lowered: set[tuple[str, int]] = set()  # where better bounds were sought
         self.allocations = tuple(allocations)
         self.curves: dict[Group, Curve] = {}
         for allocation in allocations:
@@ -124,8 +126,20 @@ class Optima:
         low, high = total(self.of(allocation), caps_of(allocation, memory))
         return self.together + low, self.together + high
 
-    def run(self, asked: Sequence[int], first: int, got: Got, gap: float, run: Runner, tell: Tell) -> None:
-        """Solve where least is known, until what is between the limits is no more than `gap` at every memory asked for.
+    def run(
+        self,
+        asked: Sequence[int],
+        first: int,
+        got: Got,
+        gap: float,
+        run: Runner,
+        tell: Tell,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        """Bound, and solve, until what is between the limits is no more than `gap` at every memory asked for.
+
+        One memory is solved. For the others its prices are moved until they bound what policies and the lines between solved
+        memories leave open. Where that does not do, the memory of which least is known is solved as well, and so on.
 
         Parameters
         ----------
@@ -135,7 +149,7 @@ class Optima:
             What policies got within a memory: OPT gets that as well.
         """
         rounds = 0
-        while work := self._open(asked, first, got, gap):
+        while work := self._open(asked, first, got, gap, check):
             tell("optimum", rounds, rounds + 1)
             for one, solved in run(work):
                 assert isinstance(one, Solve)
@@ -144,7 +158,10 @@ class Optima:
             rounds += 1
         tell("optimum", rounds, rounds)
 
-    def _open(self, asked: Sequence[int], first: int, got: Got, gap: float) -> list[Trial | Solve]:
+    def _open(
+        self, asked: Sequence[int], first: int, got: Got, gap: float, check: Callable[[], None] | None
+    ) -> list[Trial | Solve]:
+        """What is to be solved next, for each allocation."""
         work: dict[tuple[Group, int], Trial | Solve] = {}
         for allocation in self.allocations:
 
@@ -152,12 +169,36 @@ class Optima:
                 low, high = self.limits(allocation, memory)
                 return high - max(low, got(allocation, memory))
 
-            begun = any(curve.solved for curve in self.of(allocation))
             able = [memory for memory in asked if self._solves(allocation, memory)]
-            chosen = max(able, key=unknown, default=first) if begun else first
-            if unknown(chosen) > gap:
-                work |= {(one.group, one.memory): one for one in self._solves(allocation, chosen)}
+            begun = any(curve.solved for curve in self.of(allocation))
+            if not begun and first in able and unknown(first) > gap:
+                chosen = [first]
+            else:
+                for memory in sorted(
+                    able, key=lambda memory: abs(math.log(memory / first))
+                ):  # prices go on from one to the next
+                    if unknown(memory) > gap:
+                        self._lower(allocation, memory, got, gap, check)
+                chosen = sorted((memory for memory in able if unknown(memory) > gap), key=unknown)[-1:]
+            work |= {(one.group, one.memory): one for memory in chosen for one in self._solves(allocation, memory)}
         return list(work.values())
+
+    def _lower(self, allocation: str, memory: int, got: Got, gap: float, check: Callable[[], None] | None) -> None:
+        """Look for prices that bound a memory better, and for a schedule by these prices: once for each memory."""
+        if (allocation, memory) in self._lowered:
+            return
+        self._lowered.add((allocation, memory))
+        curves, caps = self.of(allocation), caps_of(allocation, memory)
+        for group, curve, cap in zip(GROUPS[allocation], curves, caps, strict=True):
+            if not curve.open(cap):
+                continue
+            others = sum(one.high(at) for one, at in zip(curves, caps, strict=True)) - curve.high(cap)
+            low = max(curve.low(cap), got(allocation, memory) - self.together - others)
+            traffic = self._landscape.traffic(group)
+            tangent = traffic.near(curve.closest(cap), cap, low, gap / len(curves), check)
+            curve.tangents.append(tangent)
+            if tangent.bound(cap) - low > gap / len(curves):
+                curve.had.append((cap, traffic.schedule(tangent, cap)))
 
     def _solves(self, allocation: str, memory: int) -> list[Solve]:
         """What is to be solved for a memory."""
