@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 
 def tree(root: int) -> list[int]:
-    """A process and all below it."""
+    """A process and all below it, as far as they are still there."""
     found = [root]
     for pid in found:
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
-                found += [int(child) for child in task.read_text().split()]
-            except OSError:
-                continue
+        with suppress(OSError):
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                with suppress(OSError):
+                    found += [int(child) for child in (task / "children").read_text().split()]
     return found
 
 
