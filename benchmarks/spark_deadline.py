@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from spark_join import spark_session
 
 SECOND = 1_000_000
 ITEMS, DISTINCT, AT_LEAST = 5, 20, 7.0
@@ -67,14 +68,10 @@ def make(folder: Path, counts: list[int]) -> None:
 
 def work(folder: Path, out: Path, deadline: float | None) -> None:
     """One run, in a process of its own; prints a line of JSON for every micro-batch."""
-    from pyspark.sql import SparkSession
-
     import shedjoin as sj
-    from shedjoin.spark import session, start
+    from shedjoin.spark import start
 
-    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
-    spark = session(builder.config("spark.ui.showConsoleProgress", "false"))
-    spark.sparkContext.setLogLevel("OFF")
+    spark = spark_session("shedjoin")
     streams = []
     for name in ("left", "right"):
         schema = spark.read.parquet(str(folder / name)).schema
@@ -111,7 +108,9 @@ def run(folder: Path, deadline: float | None) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, __file__, "--work", str(folder), "--out", out]
         command += [] if deadline is None else ["--deadline", str(deadline)]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if done.returncode:
+        raise SystemExit(f"a run failed; run it alone to see why: {' '.join(command)}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
@@ -183,6 +182,7 @@ def main() -> None:
     print(text)
     if asked.page is not None:
         figure = asked.figure or asked.page.parent / "figures" / "spark-deadline.png"
+        figure.parent.mkdir(parents=True, exist_ok=True)
         draw(exact, held, asked.deadline, figure)
         asked.page.write_text(f"{text}\n![micro-batches and r](figures/{figure.name})\n")
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from spark_join import spark_session
 
 ITEMS, DISTINCT, AT_LEAST = 5, 100, 3
 
@@ -72,13 +73,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000, help="of each stream")
     parser.add_argument("--window", type=int, default=2_000)
     asked = parser.parse_args()
-    from pyspark.sql import SparkSession
-
-    from shedjoin.spark import session
-
-    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
-    spark = session(builder.config("spark.ui.showConsoleProgress", "false"))
-    spark.sparkContext.setLogLevel("OFF")
+    spark = spark_session("shedjoin")
     with tempfile.TemporaryDirectory() as folder:
         frames = []
         for seed, name in enumerate("ab"):
