@@ -99,6 +99,7 @@ def spark_session(system: str) -> Any:
         SparkSession.builder.master(f"local[{cores}]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "OFF")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", HEAP)
         .config("spark.sql.shuffle.partitions", str(cores))
@@ -109,9 +110,7 @@ def spark_session(system: str) -> Any:
         builder = builder.config("spark.sql.streaming.stateStore.providerClass", hdfs)
     if system == "shedjoin":  # as the commands do: workers share what is loaded
         builder = builder.config("spark.python.daemon.module", DAEMON)
-    spark = session(builder)
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
+    return session(builder)
 
 
 def stream_of(spark: Any, folder: Path) -> Any:
