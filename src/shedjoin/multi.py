@@ -85,10 +85,16 @@ class MultiJoinSpec:
         self._check_windows()
         _freeze(self, "windows", dict(self.windows))
         if not isinstance(self.on, str):
+            if not isinstance(self.on, list | tuple):
+                raise SpecError(f"on must name a column or list predicates between streams, not {self.on!r}")
             _freeze(self, "on", tuple(self.on))
         if isinstance(self.order, Mapping):
             _freeze(self, "order", {name: tuple(order) for name, order in self.order.items()})
         elif not isinstance(self.order, str):
+            if not isinstance(self.order, list | tuple):
+                raise SpecError(
+                    f"order must be a word, an order of the streams or one for each of them, not {self.order!r}"
+                )
             _freeze(self, "order", tuple(self.order))
         if self.policy is None:
             _freeze(self, "policy", KeepAll() if self.budget is None else Prob())
@@ -218,8 +224,9 @@ class MultiJoinSpec:
         return MultiEngine.resume(self.plan(), snapshot, reordering=self._reordering())
 
     def with_budget(self, budget: Budget | None) -> MultiJoinSpec:
-        """The same join within another budget."""
-        return replace(self, budget=budget)
+        """The same join within another budget. Where nothing was to be shed before, PROB decides."""
+        keeps = isinstance(self.policy, KeepAll) and budget is not None
+        return replace(self, budget=budget, policy=None if keeps else self.policy)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for TOML or JSON job files; `from_dict` reads it."""

@@ -347,3 +347,24 @@ def test_a_forged_state_is_refused(forge: Any) -> None:
     forge(engine._state.arrays, engine._state.record)
     with pytest.raises(sj.SnapshotError, match="hang together"):
         join.resume(engine.snapshot())
+
+
+def test_time_does_not_go_back_from_one_push_to_the_next():
+    join = sj.DualJoin(sj.TimeWindow(10), rear=False, front=False)
+    engine = join.build()
+    engine.push(left={"key": [1], "ts": [1000]}, flush=True)
+    for one in (engine, join.resume(engine.snapshot())):
+        with pytest.raises(sj.InputError, match="5 comes after 1000"):
+            one.push(right={"key": [1], "ts": [5]}, flush=True)
+        assert len(one.push(right={"key": [1], "ts": [1005]}, flush=True)) == 1
+
+
+def test_a_snapshot_is_not_resumed_with_another_table():
+    def join(*table):
+        cpu = sj.VirtualCpu(capacity=1.0, probe=10.0, update=2.5)
+        return sj.DualJoin(sj.RowWindow(20), cpu=cpu, queue=30, drop=sj.Table(*table))
+
+    saved = join({7: 0.9}, {8: 0.1}).build().snapshot()
+    join({7: 0.9}, {8: 0.1}).resume(saved)
+    with pytest.raises(sj.SnapshotError):
+        join({1: 0.5}, {2: 0.5}).resume(saved)

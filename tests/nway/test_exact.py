@@ -357,3 +357,28 @@ def test_specs_are_plain_data() -> None:
     assert sj.MultiJoinSpec.from_dict(spec.to_dict()) == spec
     replay = sj.MultiJoinSpec(windows=WIDE, on="x", policy=sj.Replay([1], [2, 3], [[4]]))
     assert sj.MultiJoinSpec.from_dict(replay.to_dict()) == replay
+
+
+def test_the_earliest_time_of_all_is_refused():
+    spec = sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(10)), on="key")
+    with pytest.raises(sj.InputError, match=r"a\.ts must lie within"):
+        spec.build().push({name: {"key": [1, 1], "ts": [-(2**63), 0]} for name in "abc"})
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"every": 0}, {"every": 2.5}, {"every": "x"}, {"drift": -5}, {"drift": float("nan")}, {"drift": "x"}]
+)
+def test_reordering_is_checked(wrong):
+    with pytest.raises(sj.SpecError, match=f"{next(iter(wrong))} must be"):
+        sj.Reordering(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"on": None}, {"on": 5}, {"on": "key", "order": 5}])
+def test_what_is_no_join_is_refused(wrong):
+    with pytest.raises(sj.SpecError, match="must"):
+        sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(10)), **wrong)
+
+
+def test_a_budget_may_come_later():
+    spec = sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(10)), on="key")
+    assert isinstance(spec.with_budget(sj.Budget(tuples=30)).policy, sj.Prob)

@@ -55,3 +55,9 @@ def read_waiting(data: Any) -> tuple[Batch, NDArray[np.int64]]:
         {name: np.array(data[name], np.float64 if name == "importance" else np.int64) for name in _COLUMNS}
     )
     return batch, np.array(data["number"], np.int64)
+
+
+def read_newest(data: Any) -> int:
+    """The time of the last row that came."""
+    require(isinstance(data, int) and not isinstance(data, bool) and abs(data) < 2**63 + 1, "the last time is no time")
+    return int(data)

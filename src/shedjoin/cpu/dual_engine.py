@@ -58,6 +58,7 @@ class DualEngine(Running):
         self._state = _allocate(join, seed)
         self._waiting = Batch.of()
         self._numbers = np.empty(0, np.int64)
+        self._newest = NEVER  # the time of the last row that came
         self._known_speeds: dict[tuple[float, ...], float] = {}
 
     @classmethod
@@ -69,12 +70,13 @@ class DualEngine(Running):
         dual_audit.audit(engine._state)
         bitmaps.renew(engine._state)
         engine._waiting, engine._numbers = dual_audit.read_waiting(extra.get("waiting"))
+        engine._newest = dual_audit.read_newest(extra.get("newest", NEVER))
         return engine
 
     def snapshot(self) -> bytes:
         """The whole state between two pushes, with a version and a checksum."""
         waiting = dual_audit.write_waiting(self._waiting, self._numbers)
-        return snapshot.encode(self._state, self._join.signature(), {"waiting": waiting})
+        return snapshot.encode(self._state, self._join.signature(), {"waiting": waiting, "newest": self._newest})
 
     def push(
         self, batch: Batch | None = None, *, left: Columns = None, right: Columns = None, flush: bool = False
@@ -89,6 +91,7 @@ class DualEngine(Running):
         self._check_order(batch)
         before = self._totals()
         pairs, shed = self._run(batch, flush)
+        self._newest = int(batch.ts[-1]) if len(batch) else self._newest
         stats = {name: total - before[name] for name, total in self._totals().items()}
         columns = [np.concatenate([part[i] for part in pairs]) for i in range(3)]
         return Output(columns[0], columns[1], columns[2], ShedLog(shed), stats)
@@ -132,7 +135,9 @@ class DualEngine(Running):
         return {name: int(self._state[name]) for name in ds.COUNTERS}
 
     def _check_order(self, batch: Batch) -> None:
-        times = np.concatenate((self._waiting.ts[-1:], batch.ts))
+        # Row windows do not look at times: only what waits has to stay in line.
+        last = np.array([self._newest], np.int64) if self._newest != NEVER else batch.ts[:0]
+        times = np.concatenate((last if self._join.timed else self._waiting.ts[-1:], batch.ts))
         if (np.diff(times) < 0).any():
             row = int(np.argmax(np.diff(times) < 0))
             raise InputError(f"dual windows need rows in order of ts, but {times[row + 1]} comes after {times[row]}")

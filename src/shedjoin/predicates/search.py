@@ -26,8 +26,9 @@ MOST_COUNTED = 254
 @inlined
 def bucket(number, width):
     """The bucket of a number; never falls while the number rises."""
-    place = math.floor(number / (width if width > 0.0 else 1.0))
-    return np.int64(min(max(place, -_LARGEST_BUCKET), _LARGEST_BUCKET))
+    place = number / (width if width > 0.0 else 1.0)
+    # Held within bounds before it is made whole: compiled, `floor` is of 64 bits.
+    return np.int64(math.floor(min(max(place, -_LARGEST_BUCKET), _LARGEST_BUCKET)))
 
 
 @kernel

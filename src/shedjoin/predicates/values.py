@@ -213,6 +213,8 @@ def _python_sets(name: str, column: Any, weighted: bool) -> tuple[NDArray[np.boo
     for row in column:
         missing = row is None or (isinstance(row, float) and row != row)
         try:
+            if isinstance(row, str | bytes):
+                raise TypeError("a text is no set of letters")
             parts = [] if missing else list(dict(row).items() if weighted else row)
         except (TypeError, ValueError):
             what = "a dict of items and weights" if weighted else "a set or a list of items"
@@ -220,6 +222,8 @@ def _python_sets(name: str, column: Any, weighted: bool) -> tuple[NDArray[np.boo
         null.append(missing)
         sizes.append(len(parts))
         items += [part[0] for part in parts] if weighted else parts
+        if None in items[len(items) - len(parts) :]:
+            raise InputError(f"{name} must have no null among the items of a set, but a row is {row!r}")
         weights += [float(part[1]) for part in parts] if weighted else []
     codes = _codes(name, arrow_column(name, items))
     offsets = np.concatenate(([0], np.cumsum(np.array(sizes, np.int64))))

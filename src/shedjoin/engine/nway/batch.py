@@ -103,7 +103,7 @@ def _time_and_worth(
     row_bytes = np.full(size, ROW_BYTES, dtype=np.int64)
     if "ts" in there:
         ts = _whole(f"{name}.ts", column_of(table, "ts"), size)
-        check_values(f"{name}.ts", ts, np.abs(ts) <= LATEST, "lie within +-2**53")
+        check_values(f"{name}.ts", ts, (ts >= -LATEST) & (ts <= LATEST), "lie within +-2**53")
     if "importance" in there:
         importance = floats(f"{name}.importance", column_of(table, "importance"), size)
         check_importance(f"{name}.importance", importance)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.nway.plan import NPlan, Orders
 from shedjoin.engine.state import NEVER
+from shedjoin.errors import SpecError
 from shedjoin.ordering import Equality, JoinOrder, Model, StreamStats, Theta, along_the_graph, best_orders
 
 #: A stream that has stopped still has a rate, so that its window has a length.
@@ -33,6 +34,12 @@ class Reordering:
 
     every: int = 10_000
     drift: float = 0.2
+
+    def __post_init__(self) -> None:
+        if isinstance(self.every, bool) or not isinstance(self.every, int | np.integer) or self.every < 1:
+            raise SpecError(f"every must be a whole number of at least 1, not {self.every!r}")
+        if isinstance(self.drift, bool) or not isinstance(self.drift, int | float) or not 0 <= self.drift < np.inf:
+            raise SpecError(f"drift must be a number of at least 0, not {self.drift!r}")
 
 
 class Statistics:
