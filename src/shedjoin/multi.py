@@ -19,7 +19,7 @@ from shedjoin.engine.nway.statistics import Reordering
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SpecError
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect
-from shedjoin.spec import check_seed, make_budget, make_policy, make_window, only, plain
+from shedjoin.spec import check_seed, check_warmup, make_budget, make_policy, make_window, only, plain
 from shedjoin.window import RowWindow, TimeWindow, Window
 
 #: How a window is looked into: an index that grows, no index, or so many hash buckets.
@@ -305,6 +305,7 @@ def simulate_multi(
     if not isinstance(spec, MultiJoinSpec):
         raise SpecError(f"spec must be a MultiJoinSpec, not {type(spec).__name__}")
     check_seed(seed)
+    check_warmup(warmup)
     engine = MultiEngine(
         spec.plan(), seed, reordering=spec._reordering(), warmup=NEVER if warmup is None else int(warmup), emit=False
     )

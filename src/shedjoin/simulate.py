@@ -14,7 +14,7 @@ from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, SpecError
-from shedjoin.spec import JoinSpec, check_seed
+from shedjoin.spec import JoinSpec, check_seed, check_warmup
 
 LATE = ("refuse", "log")
 
@@ -101,12 +101,9 @@ def simulate(
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
     if late not in LATE:
         raise SpecError(f"late must be one of {', '.join(LATE)}, not {late!r}")
-    for name, value in (("warmup", warmup), ("trace", trace)):
-        unset = name == "warmup" and value is None
-        if not unset and (isinstance(value, bool) or not isinstance(value, int | np.integer) or abs(value) > LATEST):
-            raise SpecError(f"{name} must be a whole number within +-2**53, not {value!r}")
-    if trace < 0:
-        raise SpecError(f"trace must be 0 (never) or a number of instants, not {trace}")
+    check_warmup(warmup)
+    if isinstance(trace, bool) or not isinstance(trace, int | np.integer) or not 0 <= trace <= LATEST:
+        raise SpecError(f"trace must be 0 (never) or a whole number of instants up to 2**53, not {trace!r}")
     check_seed(seed)
     if left is None and right is None:
         raise InputError("left and right are both None: give at least one stream (an empty table is allowed)")

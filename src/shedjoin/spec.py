@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from shedjoin.batch import ROW_BYTES
+from shedjoin.batch import LATEST, ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.engine.engine import Engine
@@ -144,6 +144,13 @@ def check_seed(seed: object) -> None:
     """A clear word when a seed is none."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
         raise SpecError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
+
+
+def check_warmup(warmup: Any) -> None:
+    """A clear word when a warm-up is no time."""
+    whole = isinstance(warmup, int | np.integer) and not isinstance(warmup, bool)
+    if warmup is not None and (not whole or abs(warmup) > LATEST):
+        raise SpecError(f"warmup must be a whole number within +-2**53, not {warmup!r}")
 
 
 def _check_duration(name: str, value: object) -> None:

@@ -368,3 +368,19 @@ def test_a_snapshot_is_not_resumed_with_another_table():
     join({7: 0.9}, {8: 0.1}).resume(saved)
     with pytest.raises(sj.SnapshotError):
         join({1: 0.5}, {2: 0.5}).resume(saved)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"distribution": 5}, {"distribution": ([float("nan")], [1.0])}, {"queue": 2**70}, {"period": 2**70}],
+)
+def test_settings_of_dual_windows_are_checked(wrong):
+    with pytest.raises(sj.SpecError):
+        sj.DualJoin(sj.RowWindow(20), cpu=sj.VirtualCpu(capacity=1.0, probe=10.0, update=2.5), **wrong)
+
+
+@pytest.mark.parametrize("wrong", [(5,), (([1.0], [1.0]), 5), (([1.0], [1.0]), (1,)), (([1.0], [1.0]), (0, 0))])
+def test_the_best_speed_is_asked_for_two_streams(wrong):
+    join = sj.DualJoin(sj.RowWindow(20), cpu=sj.VirtualCpu(capacity=1.0, probe=10.0, update=2.5))
+    with pytest.raises(sj.SpecError):
+        join.best_speed(*wrong)

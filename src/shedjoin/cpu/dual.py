@@ -14,7 +14,7 @@ from shedjoin.batch import STREAMS
 from shedjoin.cpu import dual_state as ds
 from shedjoin.cpu.dual_engine import DualEngine
 from shedjoin.cpu.dual_speed import Probabilities, Speed, best_speed, partners
-from shedjoin.cpu.settings import DROPS, VirtualCpu
+from shedjoin.cpu.settings import DROPS, VirtualCpu, check_whole
 from shedjoin.cpu.state import NEVER
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.errors import SpecError
@@ -86,21 +86,18 @@ class DualJoin:
                 raise SpecError(f"DualJoin.{name} must be True, False or a share from 0 to 1, not {value!r}")
         if self.cpu is not None and not (self.cpu.probe > 0.0 and self.cpu.update > 0.0):
             raise SpecError("DualJoin.cpu must have costs of a probe and of an update above 0: k_r follows from them")
-        if self.queue is not None and (
-            isinstance(self.queue, bool) or not isinstance(self.queue, int) or self.queue < 1
-        ):
-            raise SpecError(f"DualJoin.queue must be a whole number of at least 1 or None, not {self.queue!r}")
+        if self.queue is not None:
+            check_whole("DualJoin", "queue", self.queue, 1)
         known = self.drop.streams == len(STREAMS) if isinstance(self.drop, Table) else self.drop in DROPS
         if not known:
             raise SpecError(
                 f"DualJoin.drop must be one of {', '.join(DROPS)} or a Table of two streams, not {self.drop!r}"
             )
-        if isinstance(self.period, bool) or not isinstance(self.period, int) or self.period < 1:
-            raise SpecError(f"DualJoin.period must be a whole number of at least 1, not {self.period!r}")
+        check_whole("DualJoin", "period", self.period, 1)
         if self.importance not in IMPORTANCE:
             raise SpecError(f"DualJoin.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
         if self.distribution is not None:
-            partners(*self.distribution, 1)
+            partners(*_pair("distribution", self.distribution), 1)
 
     @property
     def windows(self) -> tuple[Any, ...]:
@@ -153,7 +150,7 @@ class DualJoin:
         except TypeError as reason:
             raise SpecError(f"cpu does not take these settings: {reason}") from None
         if data.get("distribution") is not None:
-            made["distribution"] = tuple(data["distribution"])
+            made["distribution"] = _pair("distribution", data["distribution"])
         if isinstance(data.get("drop"), Mapping):
             made["drop"] = _table(data["drop"])
         return cls(**made)
@@ -167,6 +164,7 @@ class DualJoin:
     def best_speed(self, distribution: Probabilities, rates: Sequence[float] = (1.0, 1.0)) -> Speed:
         """V_opt for streams of these values and rates (rows of each in a time unit; for row windows only their ratio counts)."""
         probes, updates = self.speeds()
+        distribution, rates = _pair("distribution", distribution), _pair("rates", rates)
         sizes = [one.size * (rate if self.timed else 1.0) for one, rate in zip(self.windows, rates, strict=True)]
         chances = [
             partners(distribution[stream], distribution[1 - stream], sizes[1 - stream], timed=self.timed)
@@ -204,6 +202,13 @@ class DualJoin:
             parts = [part.tobytes() for stream in range(len(STREAMS)) for part in self.drop.table(stream)]
             known["drop"] = blake2b(b"".join(parts), digest_size=16).hexdigest()
         return {"dual windows": repr(self), **known}
+
+
+def _pair(name: str, value: Any) -> tuple[Any, Any]:
+    """What is told of both streams."""
+    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str) or len(value) != len(STREAMS):
+        raise SpecError(f"{name} must have one part for each of two streams, not {value!r}")
+    return value[0], value[1]
 
 
 def _window(data: Any) -> RowWindow | TimeWindow:

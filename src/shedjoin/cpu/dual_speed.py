@@ -71,7 +71,7 @@ def partners(own: ArrayLike, other: ArrayLike, rows: float, *, timed: bool = Fal
     array([0.25, 0.5 , 0.25])
     """
     p, q = np.asarray(own, np.float64), np.asarray(other, np.float64)
-    if p.shape != q.shape or p.ndim != 1 or (p < 0).any() or (q < 0).any() or p.sum() <= 0 or q.sum() <= 0:
+    if p.shape != q.shape or p.ndim != 1 or not all((one >= 0).all() and 0 < one.sum() < np.inf for one in (p, q)):
         raise SpecError("partners needs the probabilities of the same values in both streams, none below 0")
     p, q = p / p.sum(), q / q.sum()
     p, q = p[p > 0], q[p > 0]
@@ -98,8 +98,12 @@ def best_speed(
     >>> best_speed([uniform, uniform], probes=100.0, updates=1000.0).shed > 0.0
     True
     """
-    if len(distributions) != len(shares) or not probes > 0.0 or not updates > 0.0:
-        raise SpecError("best_speed needs one distribution and one share a stream, and speeds above 0")
+    if len(distributions) != len(shares) or not 0.0 < float(np.sum(shares)) < np.inf or min(shares) < 0.0:
+        raise SpecError(
+            f"best_speed needs one distribution a stream and a rate for it, not all of them 0, not {shares!r}"
+        )
+    if not probes > 0.0 or not updates > 0.0:
+        raise SpecError("best_speed needs speeds above 0")
     part = np.asarray(shares, np.float64) / float(np.sum(shares))
     lost = [np.concatenate(([0.0], np.cumsum(one))) for one in distributions]
     borders = np.unique(np.clip(np.concatenate(lost), 0.0, 1.0))

@@ -383,6 +383,8 @@ def first_random_state(seed: int) -> int:
 def _checked_clocks(clocks: Clocks | None) -> tuple[int, int] | None:
     if clocks is None:
         return None
+    if not isinstance(clocks, list | tuple):
+        raise InputError(f"clocks must be one time for each of two streams, not {clocks!r}")
     told = [cs.NEVER if clock is None else clock for clock in clocks]
     whole = all(isinstance(clock, int | np.integer) and not isinstance(clock, bool) for clock in told)
     if len(told) != len(STREAMS) or not whole or not all(clock == cs.NEVER or abs(clock) <= LATEST for clock in told):

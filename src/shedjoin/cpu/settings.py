@@ -11,9 +11,10 @@ from shedjoin.errors import SpecError
 DROPS = ("random", "semantic")
 
 
-def _whole(owner: str, name: str, value: Any, least: int) -> None:
+def check_whole(owner: str, name: str, value: Any, least: int) -> None:
+    """A clear word when a setting is no whole number, or out of bounds."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**50:
-        raise SpecError(f"{owner}.{name} must be a whole number of at least {least}, not {value!r}")
+        raise SpecError(f"{owner}.{name} must be a whole number of at least {least} (below 2**50), not {value!r}")
 
 
 def _number(
@@ -76,8 +77,8 @@ class Selective:
 
     def __post_init__(self) -> None:
         for name in ("basic", "period", "rank_period"):
-            _whole("Selective", name, getattr(self, name), 1)
-        _whole("Selective", "types", self.types, 0)
+            check_whole("Selective", name, getattr(self, name), 1)
+        check_whole("Selective", "types", self.types, 0)
         for name in ("rate", "correlation", "direction"):
             _flag("Selective", name, getattr(self, name))
         _number("Selective", "boost", self.boost, least=1.0, above=True)
@@ -160,7 +161,7 @@ class Queue:
             raise SpecError("Queue needs exactly one of tuples, span and integrated=True: what bounds it")
         for name in ("tuples", "span"):
             if getattr(self, name) is not None:
-                _whole("Queue", name, getattr(self, name), 1)
+                check_whole("Queue", name, getattr(self, name), 1)
         if self.drop not in DROPS:
             raise SpecError(f"Queue.drop must be one of {', '.join(DROPS)}, not {self.drop!r}")
         if self.integrated and self.drop != "semantic":

@@ -67,7 +67,7 @@ class JoinOrder:
         bound = [order[0]]
         for stream in order[1:]:
             size = model.fresh(origin) if stream == origin else model.size(stream)
-            share, indexed = self._share(stream, bound)
+            share, indexed, linked = self._share(stream, bound)
             looked_at = size / model.streams[stream].buckets if indexed else size
             how = f"/ {_plain(model.streams[stream].buckets)} buckets" if looked_at < size else ""
             going = passed * size * share
@@ -76,29 +76,31 @@ class JoinOrder:
             lines.append(
                 f"  {names[stream]}: {_plain(passed)} passed down x {_plain(looked_at)} looked at "
                 f"({_plain(size, commas=False)} tuples{' ' + how if how else ', scanned'}), "
-                f"{self._of_which(share)}: {_plain(going)} {end}"
+                f"{self._of_which(share, linked)}: {_plain(going)} {end}"
             )
             passed = going
             bound.append(stream)
         return lines
 
-    def _share(self, stream: int, bound: Sequence[int]) -> tuple[float, bool]:
-        """(the share of pairs that goes on, whether an index can be used)."""
-        share, indexed = 1.0, False
+    def _share(self, stream: int, bound: Sequence[int]) -> tuple[float, bool, bool]:
+        """(the share of pairs that goes on, whether an index can be used, whether there is any predicate)."""
+        share, indexed, linked = 1.0, False, False
         for one in self.model.equalities:
             theirs = [one.values[other] for other in bound if other in one.values]
             if stream in one.values and theirs:
                 share /= max(one.values[stream], min(theirs))
-                indexed = True
+                indexed = linked = True
         for theta in self.model.thetas:
             if stream in (theta.left, theta.right) and ({theta.left, theta.right} - {stream}) & set(bound):
                 share *= theta.selectivity
-        return share, indexed
+                linked = True
+        return share, indexed, linked
 
     @staticmethod
-    def _of_which(share: float) -> str:
+    def _of_which(share: float, linked: bool) -> str:
         if share >= 1.0:
-            return "all of which go on (no predicate: a cross product)"
+            why = "one value, as far as is known" if linked else "no predicate: a cross product"
+            return f"all of which go on ({why})"
         return f"of which 1 in {_plain(1 / share)} goes on" if share > 0 else "of which none goes on"
 
 

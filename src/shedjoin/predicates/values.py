@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,10 +200,15 @@ def _arrow_sets(name: str, array: pa.Array, weighted: bool) -> tuple[NDArray[np.
         weights = np.array(second.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
     if weighted and weights is None and len(items):
         raise InputError(f"{name} must hold items with weights (a map, or a list of pairs) for an inner product")
+    sizes = np.array(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False), np.int64)
+    return null, Sets(np.concatenate(([0], np.cumsum(sizes))), _items(name, items), weights)
+
+
+def _items(name: str, items: pa.Array) -> NDArray[np.int64]:
+    """The items of all sets, one after the other."""
     if items.null_count:
         raise InputError(f"{name} must have no null among the items of a set")
-    sizes = np.array(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False), np.int64)
-    return null, Sets(np.concatenate(([0], np.cumsum(sizes))), _codes(name, items), weights)
+    return _codes(name, items)
 
 
 def _python_sets(name: str, column: Any, weighted: bool) -> tuple[NDArray[np.bool_], Sets]:
@@ -210,21 +216,22 @@ def _python_sets(name: str, column: Any, weighted: bool) -> tuple[NDArray[np.boo
     items: list[Any] = []
     weights: list[float] = []
     sizes, null = [], []
+    what = "a dict of items and weights" if weighted else "a set or a list of items"
+    if not isinstance(column, Iterable):
+        raise InputError(f"{name} must be a column with {what} in every row, not {column!r}")
     for row in column:
         missing = row is None or (isinstance(row, float) and row != row)
+        wrong = isinstance(row, str | bytes)  # which would be a set of letters
         try:
-            if isinstance(row, str | bytes):
-                raise TypeError("a text is no set of letters")
             parts = [] if missing else list(dict(row).items() if weighted else row)
+            weights += [float(part[1]) for part in parts] if weighted else []
         except (TypeError, ValueError):
-            what = "a dict of items and weights" if weighted else "a set or a list of items"
-            raise InputError(f"{name} must hold {what} in every row, not {row!r}") from None
+            wrong = True
+        if wrong:
+            raise InputError(f"{name} must hold {what} in every row, not {row!r}")
         null.append(missing)
         sizes.append(len(parts))
         items += [part[0] for part in parts] if weighted else parts
-        if None in items[len(items) - len(parts) :]:
-            raise InputError(f"{name} must have no null among the items of a set, but a row is {row!r}")
-        weights += [float(part[1]) for part in parts] if weighted else []
-    codes = _codes(name, arrow_column(name, items))
+    codes = _items(name, arrow_column(name, items))
     offsets = np.concatenate(([0], np.cumsum(np.array(sizes, np.int64))))
     return np.array(null, np.bool_), Sets(offsets, codes, np.array(weights) if weighted else None)

@@ -60,6 +60,8 @@ def of_tables(
     tables: Mapping[str, Table], names: Sequence[str], columns: Columns, width: int, start: Sequence[int]
 ) -> MultiBatch:
     """Interleave one table a stream by time (by the running maximum of `ts`, where rows are out of order)."""
+    if not isinstance(tables, Mapping):
+        raise InputError(f"rows must be a table for each stream, by its name, not {type(tables).__name__}")
     unknown = [name for name in tables if name not in names]
     if unknown:
         raise InputError(f"there is no stream {unknown[0]!r}; the streams are {', '.join(names)}")

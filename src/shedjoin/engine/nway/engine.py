@@ -367,6 +367,8 @@ class MultiEngine(Running):
     def _checked_clocks(self, clocks: Clocks | None) -> NDArray[np.int64] | None:
         if clocks is None:
             return None
+        if not isinstance(clocks, Mapping):
+            raise InputError(f"clocks must give times by names of streams ({', '.join(self.names)}), not {clocks!r}")
         told = np.full(MOST, NEVER, np.int64)
         for name, clock in clocks.items():
             whole = isinstance(clock, int | np.integer) and not isinstance(clock, bool)
@@ -457,6 +459,6 @@ def orders_of(order: Sequence[str] | Mapping[str, Sequence[str]], names: Sequenc
 
 
 def _numbers(order: Sequence[str], names: Sequence[str]) -> tuple[int, ...]:
-    if isinstance(order, str) or sorted(order) != sorted(names):
+    if not isinstance(order, list | tuple) or sorted(map(str, order)) != sorted(names):
         raise SpecError(f"order must name each of {', '.join(names)} once, not {order!r}")
     return tuple(list(names).index(name) for name in order)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.nway.state import NSHED_RECORD
+from shedjoin.errors import InputError
 
 
 class MultiShedLog:
@@ -88,6 +89,8 @@ class MultiOutput:
 
     def __getitem__(self, name: str) -> NDArray[np.int64]:
         """The row numbers of one stream, a result each."""
+        if name not in self.names:
+            raise InputError(f"there is no stream {name!r}; the streams are {', '.join(self.names)}")
         return self.rows[:, self.names.index(name)]
 
     @classmethod
