@@ -345,8 +345,8 @@ class LearnedWeights(Weights):
 
     HALF_LIVES = (16.0, 1 / 2, 1 / 8, 1 / 32)  # in windows
     AGAIN = (1 / 32, 1 / 8, 1 / 2)
-    FEATURES = range(9)
-    FIRST_GUESS = (-math.log(1024), 1.0, *[0.0] * 7)
+    FEATURES = range(15)
+    FIRST_GUESS = (-math.log(1024), 1.0, *[0.0] * 13)
 
     def __init__(self, twin: Twin) -> None:
         super().__init__(twin)
@@ -362,8 +362,10 @@ class LearnedWeights(Weights):
         self.late: list[list[list[Any]]] = [[], []]
         self.share = [0.5, 0.5]
         self.coefficients = [list(self.FIRST_GUESS), list(self.FIRST_GUESS)]
-        self.gradient = [[0.0] * 9, [0.0] * 9]
-        self.curvature = [[[0.0] * 9 for _ in self.FEATURES] for _ in STREAMS]
+        self.gradient = [[0.0] * 15, [0.0] * 15]
+        self.curvature = [[[0.0] * 15 for _ in self.FEATURES] for _ in STREAMS]
+        self.neighbours = Neighbours(self.span)
+        self.looked: dict[int | None, int] = {}
         self.lessons = [0, 0]
         self.partners = [0, 0]
         self.read: dict[tuple[int, int | None], float] = {}
@@ -388,32 +390,35 @@ class LearnedWeights(Weights):
         return counts if counts[0] >= 2.0**-20 else [0.0] * 4
 
     def log_shares(self, stream: int, key: int | None) -> list[float]:
-        logs, before = [], 1.0
-        for level, (count, total) in enumerate(zip(self.faded(stream, key), self.totals[stream], strict=True)):
-            share = (count + 0.5) / (total + 1.0 if level == 0 else total + 0.5 / before)
-            logs.append(math.log(share * 1024) if level == 0 else math.log(share / before))
-            before = share
+        """Of s_0 x 1024 and of s_l / s_(l-1), each share being a fraction `above / below`."""
+        counts, totals = self.faded(stream, key), self.totals[stream]
+        above, below = counts[0] + 0.5, totals[0] + 1.0
+        logs = [math.log(above * 1024 / below)]
+        for count, total in zip(counts[1:], totals[1:], strict=True):
+            whole = total * above + 0.5 * below
+            logs.append(math.log((count + 0.5) * below / whole))
+            above, below = (count + 0.5) * above, whole
         return logs
 
     def features(self, stream: int, key: int | None) -> list[float]:
         """Of a tuple of the stream: what is known of its key on the other stream, then on its own."""
-        return [1.0, *self.log_shares(1 - stream, key), *self.log_shares(stream, key)]
-
-    def log_chance(self, stream: int, features: list[float]) -> float:
-        total = 0.0
-        for coefficient, feature in zip(self.coefficients[stream], features, strict=True):
-            total += coefficient * feature
-        return min(total, 0.0)
+        near = self.neighbours.features(1 - stream, self.neighbours.place(key))
+        return [1.0, *self.log_shares(1 - stream, key), *self.log_shares(stream, key), *near]
 
     def look(self, key: int | None) -> None:
+        self.looked[key] = self.neighbours.times
         for stream in STREAMS:
-            log_chance = self.log_chance(stream, self.features(stream, key))
-            self.read[1 - stream, key] = math.floor(8 * max(log_chance, -30.0) + 0.5) + 241.0
+            log_chance = dot(self.coefficients[stream][:9], self.features(stream, key)[:9])
+            log_chance += self.neighbours.scores[stream][self.neighbours.place(key)]
+            self.read[1 - stream, key] = math.floor(8 * max(min(log_chance, 0.0), -30.0) + 0.5) + 241.0
+
+    def is_stale(self, key: int | None) -> bool:
+        return self.looked[key] != self.neighbours.times
 
     def observe(self, rows: list[Stored]) -> None:
         for x in rows:
             self.go_on()
-            if self.counted[x.stream] < 16384 or self.counted[x.stream] % 32 == 0:
+            if self.counted[x.stream] < 8192 or self.counted[x.stream] % 64 == 0:
                 self.learn(1 - x.stream, x.key)
             self.count(x.stream, x.key)
         for x in rows:
@@ -425,6 +430,7 @@ class LearnedWeights(Weights):
             left = self.left_after(now - self.until)
             for totals in self.totals:
                 totals[:] = [total * part for total, part in zip(totals, left, strict=True)]
+            self.neighbours.go_on(now - self.until, self.coefficients)
         self.until = now if self.until is None else max(self.until, now)
         for late in self.late:
             for time, part in enumerate(self.AGAIN):
@@ -446,10 +452,12 @@ class LearnedWeights(Weights):
         if met:
             for d, feature in enumerate(self.features(stream, key)):
                 gradient[d] += met * feature
-        for draw in range(4):
-            drawn = late[(4 * other + draw) * 7919 % len(late)][0]
+        for draw in range(2):
+            drawn = late[(2 * other + draw) * 7919 % len(late)][0]
+            if draw == 0:
+                self.neighbours.think_over(key, drawn)
             features = self.features(stream, drawn)
-            expected = len(late) / 4 * math.exp(self.log_chance(stream, features))
+            expected = len(late) / 2 * math.exp(min(dot(self.coefficients[stream], features), 0.0))
             for d in self.FEATURES:
                 part = expected * features[d]
                 gradient[d] -= part
@@ -477,6 +485,7 @@ class LearnedWeights(Weights):
         self.counted[stream] += 1
         self.counts[stream, key] = [count + 1.0 for count in self.faded(stream, key)]
         self.totals[stream] = [total + 1.0 for total in self.totals[stream]]
+        self.neighbours.count(stream, key)
         self.last[stream, key] = self.now()
         self.late[stream].append([key, self.now(), 0])
         fade = 2.0 ** (-1.0 / 1024)
@@ -489,6 +498,78 @@ class LearnedWeights(Weights):
 
     def weight(self, stream: int, key: int) -> float:
         return self.read.get((stream, key), 0.0)
+
+
+class Neighbours:
+    """Counts of keys that lie near each other, on a ring of places."""
+
+    def __init__(self, span: float) -> None:
+        self.span = span
+        self.width = 0
+        self.apart: list[int] = []
+        self.since = 0
+        self.times = 0
+        self.begin()
+
+    def begin(self) -> None:
+        self.totals = [[0.0] * 3, [0.0] * 3]
+        self.counts = [[[0.0] * 3 for _ in range(64)] for _ in STREAMS]
+        self.ratios = [[[0.0] * 2 for _ in range(64)] for _ in STREAMS]
+        self.scores = [[0.0] * 64, [0.0] * 64]
+
+    def place(self, key: int | None) -> int:
+        assert key is not None
+        return (key >> self.width) % 64
+
+    def features(self, stream: int, place: int) -> list[float]:
+        """What a stream has at the place before, at this one, and at the next."""
+        return [ratio for beside in (-1, 0, 1) for ratio in self.ratios[stream][(place + beside) % 64]]
+
+    def count(self, stream: int, key: int | None) -> None:
+        for counts in (self.counts[stream][self.place(key)], self.totals[stream]):
+            counts[:] = [count + 1.0 for count in counts]
+
+    def go_on(self, passed: int, coefficients: list[list[float]]) -> None:
+        self.since += passed
+        if self.since < self.span / 64:
+            return
+        left = [math.exp2(-self.since / (0.5 * self.span))]
+        left.append(squared(left[-1], 2))
+        left.append(squared(left[-1], 2))
+        self.since = 0
+        self.times += 1
+        for stream in STREAMS:
+            for counts in (self.totals[stream], *self.counts[stream]):
+                counts[:] = [count * part for count, part in zip(counts, left, strict=True)]
+            self.ratios[stream] = [self.ratios_of(stream, counts) for counts in self.counts[stream]]
+        for stream in STREAMS:
+            for place in range(64):
+                self.scores[stream][place] = dot(coefficients[stream][9:], self.features(1 - stream, place))
+
+    def ratios_of(self, stream: int, counts: list[float]) -> list[float]:
+        totals = self.totals[stream]
+        slow = (counts[0] + 0.5) / (totals[0] + 0.5 * 64)
+        fast = (counts[1] + 0.5) / (totals[1] + 0.5 / slow)
+        fastest = (counts[2] + 0.5) / (totals[2] + 0.5 / fast)
+        return [math.log(fast / slow), math.log(fastest / fast)]
+
+    def think_over(self, one: int | None, other: int | None) -> None:
+        assert one is not None and other is not None
+        self.apart.append(math.frexp(abs(float(one) - float(other)))[1])
+        if len(self.apart) < 256:
+            return
+        width = min(max(sum(self.apart) / len(self.apart) - 3.0, 0.0), 62.0)
+        self.apart = []
+        if abs(width - self.width) > 0.75:
+            self.width = math.floor(width + 0.5)
+            self.begin()
+
+
+def dot(coefficients: Sequence[float], features: Sequence[float]) -> float:
+    total = 0.0
+    for coefficient, feature in zip(coefficients, features, strict=True):
+        total += coefficient * feature
+    return total
 
 
 def squared(x: float, times: int) -> float:
@@ -748,12 +829,17 @@ class Twin:
         if isinstance(self.policy, Rand):
             everyone = [x for stream in group for x in self.stored[stream]]
             return everyone[self.generator.below(len(everyone))]
-        offers = [
-            min(self.stored[stream], key=lambda x: (self.within_stream(x), self.rank(x), x.arrival))
-            for stream in group
-            if self.stored[stream]
-        ]
+        if isinstance(self.weights, LearnedWeights):
+            for stream in group:
+                for _ in range(2):
+                    if self.stored[stream] and self.weights.is_stale(self.offer(stream).key):
+                        self.weights.look(self.offer(stream).key)
+        offers = [self.offer(stream) for stream in group if self.stored[stream]]
         return min(offers, key=lambda x: (self.between_streams(x), x.arrival))
+
+    def offer(self, stream: int) -> Stored:
+        """What a stream would give up first."""
+        return min(self.stored[stream], key=lambda x: (self.within_stream(x), self.rank(x), x.arrival))
 
     def between_streams(self, x: Stored) -> float:
         if isinstance(self.weights, LearnedWeights):

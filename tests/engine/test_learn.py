@@ -7,8 +7,8 @@ import pytest
 
 import shedjoin as sj
 from naive import Row, Twin
-from shedjoin.engine import learn
-from shedjoin.lab.workloads import Workload, flashing, zipf
+from shedjoin.engine import learn, neighbours
+from shedjoin.lab.workloads import Workload, flashing, rotating, zipf
 from strategies import INTERPRETED, LONG_SHAPE, Case, batch, go_on, lay_out
 from test_twin import run_twin
 
@@ -30,6 +30,50 @@ def test_engine_and_twin_learn_the_same_to_the_last_digit(window: sj.TimeWindow 
     learned = coefficients(engine)
     assert learned.tolist() == twin.weights.coefficients  # type: ignore[attr-defined]
     assert learned.tolist() != [[learn.first_guess(feature) for feature in range(learn.FEATURES)]] * 2
+
+
+@pytest.mark.small
+def test_engine_and_twin_have_the_same_neighbours() -> None:
+    """Popularity moves on through keys that are far apart, below 0 and above, and then through others that are near."""
+    draw = np.random.default_rng(6)
+    size = 360 if INTERPRETED else 1500
+    far = [-(10**6) + 4000 * (i // 2 + draw.geometric(0.1)) for i in range(size // 2)]
+    near = [10**15 + i // 8 + draw.geometric(0.3) for i in range(size // 2)]
+    rows = [Row(i % 2, int(key), i // 4) for i, key in enumerate(far + near)]
+    case = Case(sj.JoinSpec(sj.TimeWindow(40), sj.Budget(tuples=30, allocation="variable"), sj.Prospect()), rows)
+    twin, engine = Twin(case.spec), case.spec.build()
+    assert go_on(engine, case) == run_twin(twin, case)
+    learned = coefficients(engine)
+    assert learned.tolist() == twin.weights.coefficients  # type: ignore[attr-defined]
+    assert width(engine) == twin.weights.neighbours.width  # type: ignore[attr-defined]
+    assert np.abs(learned[:, learn.OWN :]).max() > 0.0
+
+
+def width(engine: sj.Engine) -> int:
+    return int(engine._state.arrays["model"][0, learn.NEAR + neighbours.WIDTH])
+
+
+def test_places_are_as_wide_as_keys_are_apart() -> None:
+    draw = np.random.default_rng(3)
+    engine = sj.JoinSpec(WINDOW, sj.Budget(tuples=100), sj.Prospect()).build()
+    widths = []
+    for keys in (16, 2**20, 2**62):
+        for _ in range(2):  # what they were before fades
+            engine.push(left={"key": draw.integers(0, keys, 800)}, right={"key": draw.integers(0, keys, 800)})
+        widths.append(width(engine))
+    # Keys drawn from 2^n are 2^(n - 1.6) apart in the middle, and a place is an eighth of that.
+    assert widths == [0, 16, 58]
+
+
+def test_it_sees_from_its_neighbours_that_the_turn_of_a_key_has_come() -> None:
+    streams = rotating(3000, seed=8, window=200, values=400, skew=0.8, rate=2)
+    estimators = (sj.History(), sj.InWindow(), sj.Decayed(3.0), sj.Decayed(12.0), sj.Decayed(50.0))
+    best = max(results(streams, sj.Prob(estimator)) for estimator in estimators)
+    assert results(streams, sj.Prospect()) > 1.25 * best
+    # The same streams with keys that have no order: nothing is won, and little lost.
+    number = np.random.default_rng(8).permutation(401)
+    mixed = Workload(tuple({**stream, "key": number[stream["key"]]} for stream in streams.streams))
+    assert 0.97 * best < results(mixed, sj.Prospect()) < 1.1 * best
 
 
 def results(workload: Workload, policy: sj.Policy) -> int:
@@ -55,7 +99,7 @@ def test_a_stream_that_foretells_the_other_is_listened_to() -> None:
     engine = sj.JoinSpec(WINDOW, sj.Budget(tuples=100), sj.Prospect()).build()
     engine.push(left={"key": left}, right={"key": np.roll(left, 20)})
     of_left, of_right = coefficients(engine)
-    own_fast = slice(1 + learn.LEVELS + 1, None)
+    own_fast = slice(1 + learn.LEVELS + 1, learn.OWN)
     assert of_left[own_fast].max() > 0.2
     assert of_right[own_fast].max() < of_left[own_fast].max()
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
-from shedjoin.engine import learn
+from shedjoin.engine import learn, neighbours
 from shedjoin.engine.audit_memory import Stock
 from shedjoin.engine.codes import COUNT_MIN, DECAYED, HISTORY, IN_MEMORY, IN_WINDOW, KEY, LEARNED, PRODUCT
 from shedjoin.engine.consistent import require, within
@@ -78,7 +78,10 @@ def _check_learned(how: Any, st: Handle, known: NDArray[np.bool_], seen: NDArray
     require(np.isfinite(trail["mass"]) & (trail["mass"] >= 0), "a decayed count is not finite and at least 0")
     require((trail["last"] == NEVER) | (abs(trail["last"]) <= max(now, LATEST)), "a key came after now")
     require(seen[known] == trail["recent"].T, "late rows of a key are counted wrongly")
-    require(np.isfinite(st.arrays["model"][:, : learn.LOG_SHARE]), "what was learned is not finite")
+    model = st.arrays["model"]
+    require(np.isfinite(model[:, : learn.LOG_SHARE]), "what was learned is not finite")
+    width = model[0, learn.NEAR + neighbours.WIDTH]
+    require(width in range(int(neighbours.WIDEST) + 1), f"keys are neighbours by 2 to the power of {width}")
 
 
 def _check_decayed(how: Any, st: Handle, known: NDArray[np.bool_], weight: NDArray[np.float64]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine import heap, mem, order
-from shedjoin.engine.codes import CUMULATIVE, KEY, RANDOM, SCHEDULE, TUPLE
+from shedjoin.engine import heap, learn, mem, order
+from shedjoin.engine.codes import CUMULATIVE, KEY, LEARNED, RANDOM, SCHEDULE, TUPLE
 from shedjoin.engine.handle import STREAMS
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
@@ -24,6 +24,10 @@ def lowest(how, st, group):
     if how["organisation"] == RANDOM:
         st["random"] = _next_random(st["random"])
         return _drawn(how, st, group, st["random"], 0)
+    if how["estimator"] == LEARNED:
+        for stream in range(STREAMS):
+            if how["groups"] != STREAMS or stream == group:
+                learn.look_before(how, st, stream)
     if how["groups"] == STREAMS:
         return order.lowest(how, st, group)[0]
     return lowest_of_all(how, st)

@@ -65,6 +65,7 @@ def find_or_add(st, key):
             trail["mass"][:] = 0.0
             trail["last"] = NEVER
             trail["recent"] = 0
+            trail["looked"] = 0
     return slot
 
 

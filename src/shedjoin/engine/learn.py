@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from shedjoin.engine import mem, order
+from shedjoin.engine import heap, mem, neighbours, order
 from shedjoin.engine.jit import inlined, kernel
 
 #: Decayed counts a key and stream: they halve in 16, 1/2, 1/8 and 1/32 of a window.
@@ -22,11 +22,15 @@ FORGOTTEN = 2.0**-20
 #: A key of which nothing has come since is looked at again after these parts of a window.
 SOON, LATER, LAST = 1.0 / 32, 1.0 / 8, 1.0 / 2
 
-FEATURES = 1 + 2 * LEVELS
+#: Features of a key itself; then those of its neighbours.
+OWN = 1 + 2 * LEVELS
+FEATURES = OWN + neighbours.FEATURES
 #: So many rows are lessons one and all; then one of `SELDOM` is.
-EARLY, SELDOM = 16384, 32
+EARLY, SELDOM = 8192, 64
 #: Rows that are drawn to stand for all that could have been met.
-DRAWS = 4
+DRAWS = 2
+#: How often, before a tuple goes, a key that is due to give one up is looked at again if that was long ago.
+TRIES = 2
 STRIDE = 7919
 #: Lessons from one step of the model to the next, and what earlier ones weigh after it.
 PACE = 64.0
@@ -51,8 +55,10 @@ TOTAL = GRADIENT + FEATURES  # all rows of the stream, decayed like the counts o
 LESSONS = TOTAL + LEVELS
 PARTNERS = LESSONS + 1  # of the rows that were lessons since the last step
 CURVATURE = PARTNERS + 1
-LOG_SHARE = CURVATURE + FEATURES * FEATURES  # what is worked out anew each time begins here
-STEP = LOG_SHARE + LEVELS
+NEAR = CURVATURE + FEATURES * FEATURES  # see neighbours.py
+LOG_SHARE = NEAR + neighbours.NUMBERS  # what is worked out anew each time begins here
+FEATURE = LOG_SHARE + LEVELS
+STEP = FEATURE + FEATURES
 MATRIX = STEP + FEATURES
 NUMBERS = MATRIX + FEATURES * (FEATURES + 1)
 
@@ -107,22 +113,24 @@ def _work_out_shares(how, st, stream, slot):
     trail, model = _trail(st, stream, slot), mem.model(st)
     fade = _slowest(how, _now(how, st) - trail["last"])
     gone = trail["mass"][0] * fade < FORGOTTEN
-    before = 1.0
+    # Each share as a fraction: to divide once a level, and not one after the other, is what makes this fast.
+    above, below = 1.0, 1.0
     for j in range(LEVELS):
-        count = 0.0 if gone else trail["mass"][j] * fade
+        count = (0.0 if gone else trail["mass"][j] * fade) + PRIOR
         fade = _faster(j, fade)
         total = model[stream, TOTAL + j]
         if j == 0:
-            share = (count + PRIOR) / (total + 1.0)
-            model[stream, LOG_SHARE] = math.log(share * SCALE)
+            above, whole = count, total + 1.0
+            model[stream, LOG_SHARE] = math.log(count * SCALE / whole)
         else:
-            share = (count + PRIOR) / (total + PRIOR / before)
-            model[stream, LOG_SHARE + j] = math.log(share / before)
-        before = share
+            whole = total * above + PRIOR * below
+            model[stream, LOG_SHARE + j] = math.log(count * below / whole)
+            above = count * above
+        below = whole
 
 
 @inlined
-def _feature(model, stream, d):
+def _own_feature(model, stream, d):
     """Of a tuple of `stream`: the other stream's shares come first, then its own."""
     if d == 0:
         return 1.0
@@ -131,12 +139,17 @@ def _feature(model, stream, d):
     return model[stream, LOG_SHARE + d - 1 - LEVELS]
 
 
-@inlined
-def _log_chance(model, stream):
-    total = 0.0
-    for d in range(FEATURES):
-        total += model[stream, COEFFICIENT + d] * _feature(model, stream, d)
-    return min(total, 0.0)
+@kernel
+def _work_out_features(how, st, stream, slot):
+    """Of a tuple of `stream` and a key: what is known of the key, and of its neighbours."""
+    model = mem.model(st)
+    for side in range(2):
+        _work_out_shares(how, st, side, slot)
+    for d in range(OWN):
+        model[stream, FEATURE + d] = _own_feature(model, stream, d)
+    place = neighbours.place_of(st, NEAR, slot)
+    for d in range(neighbours.FEATURES):
+        model[stream, FEATURE + OWN + d] = neighbours.feature(model, NEAR, stream, place, d)
 
 
 @kernel
@@ -145,11 +158,31 @@ def look(how, st, slot):
     model, side = mem.model(st), mem.sides(st, slot)
     for stream in range(2):
         _work_out_shares(how, st, stream, slot)
+    _trail(st, 0, slot)["looked"] = int(model[0, NEAR + neighbours.TIMES])
+    place = neighbours.place_of(st, NEAR, slot)
     for stream in range(2):
+        log_chance = 0.0
+        for d in range(OWN):
+            log_chance += model[stream, COEFFICIENT + d] * _own_feature(model, stream, d)
+        log_chance += model[stream, NEAR + neighbours.SCORE + place]
         # In whole steps, the lowest possible chance being 1: what differs by less than can be learned is equal.
-        steps = math.floor(order.STEPS * max(_log_chance(model, stream), LEAST) + 0.5)
-        side["weight"][1 - stream] = steps + (1.0 - order.STEPS * LEAST)
-        order.reweigh(how, st, stream, slot)
+        steps = math.floor(order.STEPS * max(min(log_chance, 0.0), LEAST) + 0.5)
+        weight = steps + (1.0 - order.STEPS * LEAST)
+        if side["weight"][1 - stream] != weight:
+            side["weight"][1 - stream] = weight
+            order.reweigh(how, st, stream, slot)
+
+
+@kernel
+def look_before(how, st, stream):
+    """A tuple is about to go: keys that would give it up are looked at again if they were not since places were weighed."""
+    for _ in range(TRIES):
+        if st["heap_size"][stream] == 0:
+            return
+        slot = int(mem.heap(st)[stream, heap.TOP]["item"])
+        if _trail(st, 0, slot)["looked"] == int(mem.model(st)[0, NEAR + neighbours.TIMES]):
+            return
+        look(how, st, slot)
 
 
 @inlined
@@ -179,6 +212,7 @@ def _go_on(how, st):
             for stream in range(2):
                 mem.model(st)[stream, TOTAL + j] *= fade
             fade = _faster(j, fade)
+        neighbours.go_on(how, st, NEAR, COEFFICIENT + OWN, now - st["faded"])
         st["faded"] = now
     for stream in range(2):
         while st["looked_soon"][stream] < st["seen_size"][stream]:
@@ -219,20 +253,23 @@ def _learn(how, st, stream, slot):
     met = _trail(st, stream, slot)["recent"]
     model[stream, PARTNERS] += met
     if met > 0:
-        for side in range(2):
-            _work_out_shares(how, st, side, slot)
+        _work_out_features(how, st, stream, slot)
         for d in range(FEATURES):
-            model[stream, GRADIENT + d] += met * _feature(model, stream, d)
+            model[stream, GRADIENT + d] += met * model[stream, FEATURE + d]
     for draw in range(DRAWS):
         drawn = _arrival(st, stream, (DRAWS * st["observed"][1 - stream] + draw) * STRIDE % size)["slot"]
-        for side in range(2):
-            _work_out_shares(how, st, side, drawn)
-        expected = size / DRAWS * math.exp(_log_chance(model, stream))
+        if draw == 0:
+            neighbours.think_over(st, NEAR, slot, drawn)
+        _work_out_features(how, st, stream, drawn)
+        log_chance = 0.0
         for d in range(FEATURES):
-            part = expected * _feature(model, stream, d)
+            log_chance += model[stream, COEFFICIENT + d] * model[stream, FEATURE + d]
+        expected = size / DRAWS * math.exp(min(log_chance, 0.0))
+        for d in range(FEATURES):
+            part = expected * model[stream, FEATURE + d]
             model[stream, GRADIENT + d] -= part
             for e in range(d + 1):
-                model[stream, CURVATURE + FEATURES * d + e] += part * _feature(model, stream, e)
+                model[stream, CURVATURE + FEATURES * d + e] += part * model[stream, FEATURE + e]
     model[stream, LESSONS] += 1.0
     if model[stream, LESSONS] >= PACE:
         model[stream, LESSONS] = 0.0
@@ -295,6 +332,7 @@ def _count(how, st, stream, slot):
         trail["mass"][j] = 1.0 if gone else trail["mass"][j] * fade + 1.0
         fade = _faster(j, fade)
         model[stream, TOTAL + j] += 1.0
+    neighbours.count(st, NEAR, stream, slot)
     trail["last"] = now
     trail["recent"] += 1
     arrival = _arrival(st, stream, st["seen_size"][stream])

@@ -39,7 +39,8 @@ TRAIL_RECORD = np.dtype(
         ("mass", "f8", (4,)),  # decayed counts, from slow to fast
         ("last", "i8"),  # when its last row came
         ("recent", "i8"),  # its rows among the late ones of the stream, which are in `seen`
-        ("unused", "i8", (2,)),
+        ("looked", "i8"),  # how often places had been weighed when it was last looked at (with the first stream)
+        ("unused", "i8"),
     ]
 )
 KEY_RECORD = np.dtype(
