@@ -360,7 +360,6 @@ class LearnedWeights(Weights):
         self.last: dict[tuple[int, int | None], int] = {}
         #: (key, when, how often looked at again)
         self.late: list[list[list[Any]]] = [[], []]
-        self.share = [0.5, 0.5]
         self.coefficients = [list(self.FIRST_GUESS), list(self.FIRST_GUESS)]
         self.gradient = [[0.0] * 15, [0.0] * 15]
         self.curvature = [[[0.0] * 15 for _ in self.FEATURES] for _ in STREAMS]
@@ -412,8 +411,14 @@ class LearnedWeights(Weights):
             log_chance += self.neighbours.scores[stream][self.neighbours.place(key)]
             self.read[1 - stream, key] = math.floor(8 * max(min(log_chance, 0.0), -30.0) + 0.5) + 241.0
 
+    def look_around(self, stream: int) -> None:
+        late = self.late[stream]
+        key = late[self.counted[stream] * 7919 % len(late)][0]
+        if self.is_stale(key) and any(x.key == key for stored in self.twin.stored for x in stored):
+            self.look(key)
+
     def is_stale(self, key: int | None) -> bool:
-        return self.looked[key] != self.neighbours.times
+        return self.looked.get(key, 0) != self.neighbours.times
 
     def observe(self, rows: list[Stored]) -> None:
         for x in rows:
@@ -421,6 +426,7 @@ class LearnedWeights(Weights):
             if self.counted[x.stream] < 8192 or self.counted[x.stream] % 64 == 0:
                 self.learn(1 - x.stream, x.key)
             self.count(x.stream, x.key)
+            self.look_around(x.stream)
         for x in rows:
             self.look(x.key)
 
@@ -488,12 +494,9 @@ class LearnedWeights(Weights):
         self.neighbours.count(stream, key)
         self.last[stream, key] = self.now()
         self.late[stream].append([key, self.now(), 0])
-        fade = 2.0 ** (-1.0 / 1024)
-        for one in STREAMS:
-            self.share[one] = self.share[one] * fade + (1.0 - fade) if one == stream else self.share[one] * fade
 
     def steps_between(self) -> int:
-        left, right = (max(share, 2.0**-100) for share in self.share)
+        left, right = (totals[2] + 0.5 for totals in self.totals)
         return math.floor(8 * math.log(right / left) + 0.5)
 
     def weight(self, stream: int, key: int) -> float:
@@ -531,7 +534,7 @@ class Neighbours:
 
     def go_on(self, passed: int, coefficients: list[list[float]]) -> None:
         self.since += passed
-        if self.since < self.span / 64:
+        if self.since < self.span / 32:
             return
         left = [math.exp2(-self.since / (0.5 * self.span))]
         left.append(squared(left[-1], 2))

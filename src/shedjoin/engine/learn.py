@@ -29,9 +29,9 @@ FEATURES = OWN + neighbours.FEATURES
 EARLY, SELDOM = 8192, 64
 #: Rows that are drawn to stand for all that could have been met.
 DRAWS = 2
-#: How often, before a tuple goes, a key that is due to give one up is looked at again if that was long ago.
-TRIES = 2
 STRIDE = 7919
+#: Before a tuple goes, so many keys at most that would give it up are looked at again.
+TRIES = 2
 #: Lessons from one step of the model to the next, and what earlier ones weigh after it.
 PACE = 64.0
 FADE = 2.0 ** (-1.0 / 64)
@@ -44,15 +44,12 @@ LONGEST = 0.1
 #: Shares are measured in rows of so many, so that their logs are near 0.
 SCALE = 1024.0
 LEAST = -30.0
-#: The fading of a stream's share in all rows.
-SHARE_FADE = 2.0 ** (-1.0 / 1024)
 
 # The places of a stream's numbers in `model`.
-SHARE = order.SHARE
-COEFFICIENT = SHARE + 1
+TOTAL = order.LATELY - 2  # all rows of the stream, decayed like the counts of a key
+COEFFICIENT = TOTAL + LEVELS
 GRADIENT = COEFFICIENT + FEATURES
-TOTAL = GRADIENT + FEATURES  # all rows of the stream, decayed like the counts of a key
-LESSONS = TOTAL + LEVELS
+LESSONS = GRADIENT + FEATURES
 PARTNERS = LESSONS + 1  # of the rows that were lessons since the last step
 CURVATURE = PARTNERS + 1
 NEAR = CURVATURE + FEATURES * FEATURES  # see neighbours.py
@@ -173,14 +170,20 @@ def look(how, st, slot):
             order.reweigh(how, st, stream, slot)
 
 
+@inlined
+def _is_stale(st, slot):
+    """Whether a key was not looked at since places were weighed."""
+    return _trail(st, 0, slot)["looked"] != int(mem.model(st)[0, NEAR + neighbours.TIMES])
+
+
 @kernel
 def look_before(how, st, stream):
-    """A tuple is about to go: keys that would give it up are looked at again if they were not since places were weighed."""
+    """A tuple is about to go: is the key that would give it up still the lowest?"""
     for _ in range(TRIES):
         if st["heap_size"][stream] == 0:
             return
         slot = int(mem.heap(st)[stream, heap.TOP]["item"])
-        if _trail(st, 0, slot)["looked"] == int(mem.model(st)[0, NEAR + neighbours.TIMES]):
+        if not _is_stale(st, slot):
             return
         look(how, st, slot)
 
@@ -190,13 +193,25 @@ def _arrival(st, stream, place):
     return mem.seen(st)[stream, (st["seen_head"][stream] + place) & (st["seen_room"] - 1)]
 
 
+@inlined
+def _has_tuples(st, slot):
+    """(What has none is weighed when it has some.)"""
+    count = mem.sides(st, slot)["count"]
+    return count[0] + count[1] > 0
+
+
 @kernel
 def _look_again(how, st, slot, stamp):
-    """Weigh a key anew unless more of it has come since. (What has no tuples is weighed when it has some.)"""
-    count = mem.sides(st, slot)["count"]
-    if count[0] + count[1] == 0:
-        return
-    if max(_trail(st, 0, slot)["last"], _trail(st, 1, slot)["last"]) == stamp:
+    """Weigh a key anew unless more of it has come since."""
+    if _has_tuples(st, slot) and max(_trail(st, 0, slot)["last"], _trail(st, 1, slot)["last"]) == stamp:
+        look(how, st, slot)
+
+
+@kernel
+def _look_around(how, st, stream):
+    """Weigh the key of a late row anew that is drawn, so that no weight is old for long."""
+    slot = _arrival(st, stream, st["observed"][stream] * STRIDE % st["seen_size"][stream])["slot"]
+    if _is_stale(st, slot) and _has_tuples(st, slot):
         look(how, st, slot)
 
 
@@ -339,18 +354,16 @@ def _count(how, st, stream, slot):
     arrival["stamp"] = now
     arrival["slot"] = slot
     st["seen_size"][stream] += 1
-    for one in range(2):
-        share = model[one, SHARE] * SHARE_FADE
-        model[one, SHARE] = share + (1.0 - SHARE_FADE) if one == stream else share
 
 
 @kernel
 def observe(how, st, stream, slot):
-    """A row: time goes on up to it, it is a lesson, and it is counted."""
+    """A row: time goes on up to it, it is a lesson, it is counted, and another key is looked at in passing."""
     _go_on(how, st)
     if st["observed"][stream] < EARLY or st["observed"][stream] % SELDOM == 0:
         _learn(how, st, 1 - stream, slot)
     _count(how, st, stream, slot)
+    _look_around(how, st, stream)
 
 
 @kernel

@@ -162,7 +162,6 @@ def _first_model(shape: tuple[int, ...]) -> NDArray[np.float64]:
     if shape[1] > 1:
         for feature in range(learn.FEATURES):
             model[:, learn.COEFFICIENT + feature] = learn.first_guess(feature)
-        model[:, learn.SHARE] = 1.0 / STREAMS
     return model
 
 

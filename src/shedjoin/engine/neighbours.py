@@ -23,7 +23,7 @@ FEATURES = 3 * RATIOS
 #: What a count of nothing is taken for, in rows.
 PRIOR = 0.5
 #: Counts fade, and places are weighed, after such a part of a window.
-EVERY = 1.0 / 64
+EVERY = 1.0 / 32
 #: How wide a place is, is thought over after so many lessons: as wide as keys are apart, less so many halvings.
 LESSONS = 256.0
 HALVINGS = 3.0

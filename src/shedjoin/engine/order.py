@@ -16,8 +16,8 @@ from shedjoin.engine.state import NONE
 # The scale of cumulative priorities stays below e to the power of this.
 SCALED = 300.0
 
-# Where `model` has the share of a stream in all rows: see learn.py, which builds on this file.
-SHARE = 0
+# Where `model` has how many rows a stream had lately: see learn.py, which builds on this file.
+LATELY = 2
 # Learned chances are weighed in steps: so many to a factor of e.
 STEPS = 8.0
 
@@ -328,8 +328,7 @@ def settle(how, st, fresh, size):
 def _steps_between(st):
     """How many steps more often the right stream brings rows than the left."""
     model = mem.model(st)
-    ratio = max(model[1, SHARE], 2.0**-100) / max(model[0, SHARE], 2.0**-100)
-    return math.floor(STEPS * math.log(ratio) + 0.5)
+    return math.floor(STEPS * math.log((model[1, LATELY] + 0.5) / (model[0, LATELY] + 0.5)) + 0.5)
 
 
 @kernel
