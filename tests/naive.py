@@ -344,7 +344,7 @@ class LearnedWeights(Weights):
     """Prospect, as docs/prospect.md writes it."""
 
     HALF_LIVES = (16.0, 1 / 2, 1 / 8, 1 / 32)  # in windows
-    AGAIN = (1 / 32, 1 / 8, 1 / 2)
+    AGAIN = (1 / 32, 1 / 2)
     FEATURES = range(15)
     FIRST_GUESS = (-math.log(1024), 1.0, *[0.0] * 13)
 
@@ -446,7 +446,7 @@ class LearnedWeights(Weights):
                         one[2] += 1
                         if when == max(self.last.get((stream, key), when) for stream in STREAMS):
                             self.look(key)
-            late[:] = [one for one in late if one[2] < 3]
+            late[:] = [one for one in late if one[2] < 2]
 
     def learn(self, stream: int, key: int | None) -> None:
         late, other = self.late[stream], self.counted[1 - stream]
@@ -557,7 +557,8 @@ class Neighbours:
         return [math.log(fast / slow), math.log(fastest / fast)]
 
     def think_over(self, one: int | None, other: int | None) -> None:
-        assert one is not None and other is not None
+        assert one is not None
+        assert other is not None
         self.apart.append(math.frexp(abs(float(one) - float(other)))[1])
         if len(self.apart) < 256:
             return

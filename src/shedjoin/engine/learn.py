@@ -20,7 +20,7 @@ PRIOR = 0.5
 #: A count below this is forgotten.
 FORGOTTEN = 2.0**-20
 #: A key of which nothing has come since is looked at again after these parts of a window.
-SOON, LATER, LAST = 1.0 / 32, 1.0 / 8, 1.0 / 2
+SOON, LAST = 1.0 / 32, 1.0 / 2
 
 #: Features of a key itself; then those of its neighbours.
 OWN = 1 + 2 * LEVELS
@@ -236,13 +236,7 @@ def _go_on(how, st):
                 break
             st["looked_soon"][stream] += 1
             _look_again(how, st, arrival["slot"], arrival["stamp"])
-        while st["looked_later"][stream] < st["looked_soon"][stream]:
-            arrival = _arrival(st, stream, st["looked_later"][stream])
-            if now - arrival["stamp"] < LATER * how["span"]:
-                break
-            st["looked_later"][stream] += 1
-            _look_again(how, st, arrival["slot"], arrival["stamp"])
-        while st["looked_later"][stream] > 0:
+        while st["looked_soon"][stream] > 0:
             arrival = _arrival(st, stream, 0)
             slot, stamp = arrival["slot"], arrival["stamp"]
             if now - stamp < LAST * how["span"]:
@@ -250,7 +244,6 @@ def _go_on(how, st):
             st["seen_head"][stream] = (st["seen_head"][stream] + 1) & (st["seen_room"] - 1)
             st["seen_size"][stream] -= 1
             st["looked_soon"][stream] -= 1
-            st["looked_later"][stream] -= 1
             _trail(st, stream, slot)["recent"] -= 1
             _look_again(how, st, slot, stamp)
 
