@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import shedjoin as sj
 from shedjoin import quality
-from shedjoin.engine import witness
 from shedjoin.engine.codes import IMPORTANCE, LATE
+from shedjoin.engine.witness import lots, state
 from shedjoin.quality import live as live_recall
 from shedjoin.quality.gamma import below, gamma_quantile
 from shedjoin.quality.live import LIVE_COLUMNS, LiveRecall, RecallEstimate, combine
@@ -145,7 +145,7 @@ class Twin:
         self.seed, self.block, self.period = int(fresh["seed"][0]), int(fresh["block"][0]), int(fresh["period"][0])
         self.bank = self.savings = float(fresh["bank"][0])
         self.cells = 1 << (2 * witnesses - 1).bit_length()
-        self.scale, self.gain, self.others, self.counted = 1 / witness.FLOOR, 0.0, 0, 0
+        self.scale, self.gain, self.others, self.counted = 1 / state.FLOOR, 0.0, 0, 0
         self.count: dict[tuple[int, int], int] = {}
         self.arrived, self.clock = [0, 0], [-math.inf, -math.inf]
         self.sample: list[dict[str, Any]] = []
@@ -154,13 +154,13 @@ class Twin:
 
     def lot(self, stream: int, seq: int) -> float:
         wide = 2**64
-        x = (self.seed + (2 * seq + stream) * int(witness.GOLDEN)) % wide
-        x = (x ^ (x >> 30)) * int(witness.FIRST) % wide
-        x = (x ^ (x >> 27)) * int(witness.SECOND) % wide
+        x = (self.seed + (2 * seq + stream) * int(lots.GOLDEN)) % wide
+        x = (x ^ (x >> 30)) * int(lots.FIRST) % wide
+        x = (x ^ (x >> 27)) * int(lots.SECOND) % wide
         return ((x ^ (x >> 31)) >> 11) * 2.0**-53
 
     def cell(self, key: int) -> int:
-        x = key * int(witness.GOLDEN) % 2**64
+        x = key * int(lots.GOLDEN) % 2**64
         return (x ^ (x >> 32)) % self.cells
 
     def follow(self, batch: sj.Batch, shed: sj.ShedLog) -> None:
@@ -193,7 +193,7 @@ class Twin:
             for one in self.sample:
                 if (one["stream"], one["seq"]) == (int(record["stream"]), int(record["seq"])):
                     one["shed"] = True
-                    self.work += witness.ACTIVATE
+                    self.work += state.ACTIVATE
 
     def take_in(self, stream: int, seq: int, ts: int, key: int, importance: float, whole: list[int]) -> None:
         for one in self.sample:
@@ -203,13 +203,13 @@ class Twin:
                 self.work += 1
         other = self.count.get((1 - stream, self.cell(key)), 0)
         self.others += other
-        keep = min(1.0, self.scale * (witness.FLOOR + math.sqrt(other * self.gain)))
+        keep = min(1.0, self.scale * (state.FLOOR + math.sqrt(other * self.gain)))
         if self.lot(stream, seq) < keep:
             self.sample.append(
                 dict(stream=stream, seq=seq, ts=ts, key=key, importance=importance, keep=keep)
                 | dict(shed=False, results=0.0, worth=0.0)
             )
-            self.work += witness.REMEMBER
+            self.work += state.REMEMBER
         mine = (stream, self.cell(key))
         self.count[mine] = self.count.get(mine, 0) + 1
 
@@ -237,17 +237,17 @@ class Twin:
         mean = 0.9 * old + 0.1 * mean
         self.gain, self.others = 1 / mean if mean > 0 else 0.0, 0
         self.counted += self.block
-        if self.counted >= witness.MEMORY - witness.LONGEST_BLOCK:
+        if self.counted >= state.MEMORY - state.LONGEST_BLOCK:
             self.count = {place: count // 2 for place, count in self.count.items()}
             self.counted //= 2
             self.gain *= 2
-        busy = self.work > self.bank + witness.ALLOWED * self.period
+        busy = self.work > self.bank + state.ALLOWED * self.period
         if len(self.sample) > self.most - self.block or self.rows >= self.period or busy:
             self.look_round()
 
     def look_round(self) -> None:
         self.drop(1.0)
-        allowed = witness.ALLOWED * self.rows
+        allowed = state.ALLOWED * self.rows
         affordable = allowed / max(self.work, 1)
         self.bank = min(self.bank + allowed - self.work, self.savings)
         share = 1.0
@@ -263,7 +263,7 @@ class Twin:
             share, affordable = 1.0, 0.0
         growth = min(0.8 * affordable, 0.6 * self.most / max(len(self.sample), 1), 2.0)
         if growth > 1.2:
-            self.scale = min(self.scale * growth, 1 / witness.FLOOR)
+            self.scale = min(self.scale * growth, 1 / state.FLOOR)
         self.rows = self.work = 0
 
     def drop(self, share: float) -> None:
@@ -321,7 +321,7 @@ def test_the_kernel_and_the_twin_agree_on_a_long_stream() -> None:
         live, twin = watched(told, spec, seed=1, witnesses=64), Twin(spec, 1, 64)
         twin.follow(batch, told.pushes[0][1].shed)
     assert twin.ended
-    assert twin.scale < 1 / witness.FLOOR, "it never had to thin out"
+    assert twin.scale < 1 / state.FLOOR, "it never had to thin out"
     assert live.remembered == len(twin.sample)
     assert found(live) == pytest.approx(twin.sums(), rel=1e-9)
 
@@ -556,7 +556,7 @@ def test_counts_of_one_key_do_not_overflow() -> None:
     live = watched(run(BUSY, [batch]), BUSY)
     most = int(live._sample.counts.max())
     assert 2**14 < most < 2**16
-    assert abs(most - live._state["counted"][0]) < 2 * witness.LONGEST_BLOCK
+    assert abs(most - live._state["counted"][0]) < 2 * state.LONGEST_BLOCK
 
 
 def test_memory_is_bounded(busy: Told) -> None:

@@ -204,8 +204,10 @@ class LiveRecall:
         if self._nothing_goes:
             return
         skipped = self._skipped(batch, log[log["why"] == LATE]) if late else batch.null
-        columns = (batch.stream, batch.key, skipped, batch.ts, batch.importance)
-        done = witness.follow(self._state, self._sample, self._notes, self._instants(batch), *columns, log)
+        push = witness.Push(
+            batch.stream, batch.key, skipped, batch.ts, batch.importance, instants=self._instants(batch)
+        )
+        done = witness.follow(self._state, self._sample, self._notes, push, log)
         if done != log.size:
             raise InputError(
                 f"the shed log has a record of row {log['seq'][done]} of stream {log['stream'][done]} that does not fit "
