@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem, SpecError
 from shedjoin.spark.archive import shed_ddl
-from shedjoin.spark.arguments import is_connect
+from shedjoin.spark.arguments import Told, is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import plan_join, shed_join
@@ -88,7 +88,7 @@ def start(
     before = read_job(folder)
     if before is not None and join.get("shards") is None:
         join["shards"] = before["shards"]
-    plan = plan_join(left, right, *more, **join)
+    plan = plan_join((left, right, *more), Told(**join))
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
     plan.check_archive(archive)
