@@ -15,7 +15,8 @@ from live_twin import Twin
 import shedjoin as sj
 from shedjoin.engine.witness import state
 from shedjoin.quality import live as live_recall
-from shedjoin.quality.live import LIVE_COLUMNS, LiveRecall, RecallEstimate, combine
+from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.quality.live import LiveRecall
 
 small = pytest.mark.small
 

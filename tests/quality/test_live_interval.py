@@ -11,8 +11,9 @@ from live_runs import BUSY, Told, run, run_busy, watched, zipf
 import shedjoin as sj
 from shedjoin.engine.witness import state
 from shedjoin.quality import live as live_recall
+from shedjoin.quality.estimate import LIVE_COLUMNS, combine
 from shedjoin.quality.gamma import below, gamma_quantile
-from shedjoin.quality.live import LIVE_COLUMNS, LiveRecall, combine
+from shedjoin.quality.live import LiveRecall
 
 small = pytest.mark.small
 
