@@ -34,6 +34,8 @@ def test_recall_that_was_left_out_does_not_come_back() -> None:
 
 
 def test_a_job_file_can_leave_it_out(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
     text = (
         '[left]\npath = "a"\n[right]\npath = "b"\n[join]\non = "k"\ntime = "at"\nwindow = 5\n[output]\npath = "out"\n'
     )
