@@ -344,7 +344,7 @@ class LearnedWeights(Weights):
     """Prospect, as docs/prospect.md writes it."""
 
     HALF_LIVES = (16.0, 1 / 2, 1 / 8, 1 / 32)  # in windows
-    AGAIN = (1 / 32, 1 / 2)
+    AGAIN = (1 / 32, 1 / 8, 1 / 2)
     FEATURES = range(15)
     FIRST_GUESS = (-math.log(1024), 1.0, *[0.0] * 13)
 
@@ -411,14 +411,8 @@ class LearnedWeights(Weights):
             log_chance += self.neighbours.scores[stream][self.neighbours.place(key)]
             self.read[1 - stream, key] = math.floor(8 * max(min(log_chance, 0.0), -30.0) + 0.5) + 241.0
 
-    def look_around(self, stream: int) -> None:
-        late = self.late[stream]
-        key = late[self.counted[stream] * 7919 % len(late)][0]
-        if self.is_stale(key) and any(x.key == key for stored in self.twin.stored for x in stored):
-            self.look(key)
-
     def is_stale(self, key: int | None) -> bool:
-        return self.looked.get(key, 0) != self.neighbours.times
+        return self.looked[key] != self.neighbours.times
 
     def observe(self, rows: list[Stored]) -> None:
         for x in rows:
@@ -426,7 +420,6 @@ class LearnedWeights(Weights):
             if self.counted[x.stream] < 8192 or self.counted[x.stream] % 64 == 0:
                 self.learn(1 - x.stream, x.key)
             self.count(x.stream, x.key)
-            self.look_around(x.stream)
         for x in rows:
             self.look(x.key)
 
@@ -446,7 +439,7 @@ class LearnedWeights(Weights):
                         one[2] += 1
                         if when == max(self.last.get((stream, key), when) for stream in STREAMS):
                             self.look(key)
-            late[:] = [one for one in late if one[2] < 2]
+            late[:] = [one for one in late if one[2] < 3]
 
     def learn(self, stream: int, key: int | None) -> None:
         late, other = self.late[stream], self.counted[1 - stream]

@@ -299,7 +299,7 @@ WRONG: list[tuple[Chooser, Callable[[Handle], None], str]] = [
     (LEARNS, cut_array("model", 3), "model has the shape"),
     (LEARNS, number("observed", 2**52), "more rows were observed"),
     (LEARNS, number("looked_soon", 10**6), "looked at again"),
-    (LEARNS, number("looked_soon", -1), "looked at again"),
+    (LEARNS, number("looked_later", -1), "looked at again"),
     (LEARNS, number("faded", 2**62), "faded too far"),
     (LEARNS, put("trail", slice(None), np.nan, "mass"), "decayed count"),
     (LEARNS, put("trail", slice(None), 2**61, "last"), "came after now"),

@@ -62,12 +62,14 @@ def _check_seen(st: Handle, known: NDArray[np.bool_]) -> NDArray[np.int64]:
 def _check_learned(how: Any, st: Handle, known: NDArray[np.bool_], seen: NDArray[np.int64] | None) -> None:
     """What Prospect counts and has learned."""
     if how["estimator"] != LEARNED or seen is None:
-        fits = (st["observed"] == 0) & (st["looked_soon"] == 0)
+        fits = (st["observed"] == 0) & (st["looked_soon"] == 0) & (st["looked_later"] == 0)
         require(fits & (st["faded"] == 0), "something was learned that nobody asks for")
         return
     require(within(st["observed"], 0, 2**53) & (st["observed"] <= st["arrived"]), "more rows were observed than came")
     require(
-        within(st["looked_soon"], 0, 2**53) & (st["looked_soon"] <= st["seen_size"]),
+        within(st["looked_later"], 0, 2**53)
+        & (st["looked_later"] <= st["looked_soon"])
+        & (st["looked_soon"] <= st["seen_size"]),
         "more arrivals were looked at again than are remembered",
     )
     now = int(st["observed"].sum()) if how["by_rows"] else int(st["clock"].max())

@@ -20,7 +20,7 @@ PRIOR = 0.5
 #: A count below this is forgotten.
 FORGOTTEN = 2.0**-20
 #: A key of which nothing has come since is looked at again after these parts of a window.
-SOON, LAST = 1.0 / 32, 1.0 / 2
+SOON, LATER, LAST = 1.0 / 32, 1.0 / 8, 1.0 / 2
 
 #: Features of a key itself; then those of its neighbours.
 OWN = 1 + 2 * LEVELS
@@ -193,25 +193,13 @@ def _arrival(st, stream, place):
     return mem.seen(st)[stream, (st["seen_head"][stream] + place) & (st["seen_room"] - 1)]
 
 
-@inlined
-def _has_tuples(st, slot):
-    """(What has none is weighed when it has some.)"""
-    count = mem.sides(st, slot)["count"]
-    return count[0] + count[1] > 0
-
-
 @kernel
 def _look_again(how, st, slot, stamp):
-    """Weigh a key anew unless more of it has come since."""
-    if _has_tuples(st, slot) and max(_trail(st, 0, slot)["last"], _trail(st, 1, slot)["last"]) == stamp:
-        look(how, st, slot)
-
-
-@kernel
-def _look_around(how, st, stream):
-    """Weigh the key of a late row anew that is drawn, so that no weight is old for long."""
-    slot = _arrival(st, stream, st["observed"][stream] * STRIDE % st["seen_size"][stream])["slot"]
-    if _is_stale(st, slot) and _has_tuples(st, slot):
+    """Weigh a key anew unless more of it has come since. (What has no tuples is weighed when it has some.)"""
+    count = mem.sides(st, slot)["count"]
+    if count[0] + count[1] == 0:
+        return
+    if max(_trail(st, 0, slot)["last"], _trail(st, 1, slot)["last"]) == stamp:
         look(how, st, slot)
 
 
@@ -236,7 +224,13 @@ def _go_on(how, st):
                 break
             st["looked_soon"][stream] += 1
             _look_again(how, st, arrival["slot"], arrival["stamp"])
-        while st["looked_soon"][stream] > 0:
+        while st["looked_later"][stream] < st["looked_soon"][stream]:
+            arrival = _arrival(st, stream, st["looked_later"][stream])
+            if now - arrival["stamp"] < LATER * how["span"]:
+                break
+            st["looked_later"][stream] += 1
+            _look_again(how, st, arrival["slot"], arrival["stamp"])
+        while st["looked_later"][stream] > 0:
             arrival = _arrival(st, stream, 0)
             slot, stamp = arrival["slot"], arrival["stamp"]
             if now - stamp < LAST * how["span"]:
@@ -244,6 +238,7 @@ def _go_on(how, st):
             st["seen_head"][stream] = (st["seen_head"][stream] + 1) & (st["seen_room"] - 1)
             st["seen_size"][stream] -= 1
             st["looked_soon"][stream] -= 1
+            st["looked_later"][stream] -= 1
             _trail(st, stream, slot)["recent"] -= 1
             _look_again(how, st, slot, stamp)
 
@@ -351,12 +346,11 @@ def _count(how, st, stream, slot):
 
 @kernel
 def observe(how, st, stream, slot):
-    """A row: time goes on up to it, it is a lesson, it is counted, and another key is looked at in passing."""
+    """A row: time goes on up to it, it is a lesson, and it is counted."""
     _go_on(how, st)
     if st["observed"][stream] < EARLY or st["observed"][stream] % SELDOM == 0:
         _learn(how, st, 1 - stream, slot)
     _count(how, st, stream, slot)
-    _look_around(how, st, stream)
 
 
 @kernel

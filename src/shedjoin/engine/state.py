@@ -129,6 +129,7 @@ _BY_STREAM = (
     "seen_size",
     "observed",  # Prospect: rows that were counted
     "looked_soon",  # and how many of those seen were looked at again
+    "looked_later",
     "base",  # what remaining life is counted from
     "oldest",  # rows before this are late
     "limit",  # where the window ends: tuples up to this stamp are over

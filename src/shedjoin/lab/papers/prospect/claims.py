@@ -22,7 +22,7 @@ _HARD = (
 )
 _SHORT = (
     "of 5,600 rows, or of 1,000 keys, the table cannot be learned in time: PROB with History loses about as much, and with fixed "
-    "shares and unrelated ranks no order should lose much less. With 50 keys and 20,000 rows it all but holds (1.01%); "
+    "shares and unrelated ranks no order should lose much less. With 50 keys and 20,000 rows it all but holds (1.07%); "
     "docs/prospect.md"
 )
 
