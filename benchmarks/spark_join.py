@@ -91,8 +91,7 @@ def spark_session(system: str) -> Any:
     warnings.simplefilter("ignore")
     from pyspark.sql import SparkSession
 
-    from shedjoin.spark import session
-    from shedjoin.spark.session import DAEMON
+    from shedjoin.spark import lean, session
 
     cores = os.cpu_count() or 1
     builder = (
@@ -108,8 +107,8 @@ def spark_session(system: str) -> Any:
     if system == MEMORY:
         hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
         builder = builder.config("spark.sql.streaming.stateStore.providerClass", hdfs)
-    if system == "shedjoin":  # as the commands do: workers share what is loaded
-        builder = builder.config("spark.python.daemon.module", DAEMON)
+    if system == "shedjoin":  # as its commands do
+        builder = builder.config(map=lean())
     return session(builder)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 from shedjoin.batch import ROW_BYTES, Table
 from shedjoin.budget import Budget
 from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE
-from shedjoin.engine.nway.engine import MultiEngine, orders_of
+from shedjoin.engine.nway.engine import MultiEngine
 from shedjoin.engine.nway.graph import Graph, parse
+from shedjoin.engine.nway.orders import orders_of
 from shedjoin.engine.nway.output import MultiShedLog
 from shedjoin.engine.nway.plan import Index, NPlan, Orders
 from shedjoin.engine.nway.state import MOST

@@ -45,59 +45,70 @@ def test_the_least_that_is_needed(folder: Path) -> None:
     assert (job.archive, job.sink, job.trigger, job.metrics_port) == (False, None, None, None)
 
 
-def test_everything_that_can_be_said(folder: Path) -> None:
-    text = """
-    [left]
-    format = "csv"
-    path = "a"
-    schema = {k = "bigint", "odd name" = "string", at = "timestamp"}
-    options = {maxFilesPerTrigger = 3, header = true, "a.b" = 0.5}
-    [right]
-    format = "rate"
-    options.rowsPerSecond = 10
-    select = ["value % 7 AS k", "timestamp AS at"]
-    [join]
-    on = ["k", {left = "x", right = "y"}, ["v", "w"]]
-    time = ["at", "then"]
-    window = {left = "1 minute", right = "2 minutes"}
-    budget = 500
-    allocation = "variable"
-    policy = {name = "prob", estimator = {name = "decayed", half_life = "1 hour"}}
-    importance = {left = "bid"}
-    lateness = "2 seconds"
-    max_skew = "1 hour"
-    shards = 4
-    select = {a = "left.x", b = "y"}
-    suffixes = ["_l", "_r"]
-    combine = "sum"
-    seed = 3
-    shares = "equal"
-    cache = false
-    [output]
-    path = "/abs/out"
-    archive = true
-    checkpoint = "elsewhere"
-    [sink]
-    format = "delta"
-    path = "s3://bucket/table"
-    mode = "append"
-    batch_column = "batch"
-    [run]
-    trigger = "10 seconds"
-    name = "ads"
-    metrics_port = 9464
-    metrics_host = "0.0.0.0"
-    [spark]
-    master = "local[4]"
-    sql.shuffle.partitions = 4
-    "spark.ui.enabled" = true
-    """
-    job = read(folder, text)
+SOURCES = """
+[left]
+format = "csv"
+path = "a"
+schema = {k = "bigint", "odd name" = "string", at = "timestamp"}
+options = {maxFilesPerTrigger = 3, header = true, "a.b" = 0.5}
+[right]
+format = "rate"
+options.rowsPerSecond = 10
+select = ["value % 7 AS k", "timestamp AS at"]
+"""
+SETTINGS = """
+[join]
+on = ["k", {left = "x", right = "y"}, ["v", "w"]]
+time = ["at", "then"]
+window = {left = "1 minute", right = "2 minutes"}
+budget = 500
+allocation = "variable"
+policy = {name = "prob", estimator = {name = "decayed", half_life = "1 hour"}}
+importance = {left = "bid"}
+lateness = "2 seconds"
+max_skew = "1 hour"
+shards = 4
+select = {a = "left.x", b = "y"}
+suffixes = ["_l", "_r"]
+combine = "sum"
+seed = 3
+shares = "equal"
+cache = false
+"""
+TARGETS = """
+[output]
+path = "/abs/out"
+archive = true
+checkpoint = "elsewhere"
+[sink]
+format = "delta"
+path = "s3://bucket/table"
+mode = "append"
+batch_column = "batch"
+[run]
+trigger = "10 seconds"
+name = "ads"
+metrics_port = 9464
+metrics_host = "0.0.0.0"
+[spark]
+master = "local[4]"
+sql.shuffle.partitions = 4
+"spark.ui.enabled" = true
+"""
+EVERYTHING = SOURCES + SETTINGS + TARGETS
+
+
+def test_everything_that_can_be_said_of_sources(folder: Path) -> None:
+    job = read(folder, EVERYTHING)
     assert job.sources[0].schema == "`k` bigint, `odd name` string, `at` timestamp"
     assert job.sources[0].options == {"maxFilesPerTrigger": "3", "header": "true", "a.b": "0.5"}
     assert job.sources[1] == Source(
         "right", "rate", None, None, {"rowsPerSecond": "10"}, ("value % 7 AS k", "timestamp AS at")
     )
+
+
+def test_everything_that_can_be_said_of_the_join(folder: Path) -> None:
+    job = read(folder, EVERYTHING)
     assert job.join["on"] == ["k", ("x", "y"), ("v", "w")]
     assert job.join["time"] == ("at", "then")
     assert job.join["window"] == ("1 minute", "2 minutes")
@@ -111,6 +122,10 @@ def test_everything_that_can_be_said(folder: Path) -> None:
         lateness=2_000_000,
         max_skew=3_600_000_000,
     )
+
+
+def test_everything_that_can_be_said_of_where_results_go_and_how_it_runs(folder: Path) -> None:
+    job = read(folder, EVERYTHING)
     assert (job.output, job.checkpoint) == (Path("/abs/out"), folder / "elsewhere")
     assert job.sink == Sink("delta", "s3://bucket/table", {}, "append", "batch")
     assert job.trigger == {"processingTime": "10000 milliseconds"}

@@ -13,7 +13,7 @@ import pytest
 
 from shedjoin.cli import main, top
 from shedjoin.cli.view import of_rows, of_samples
-from shedjoin.quality.live import LIVE_COLUMNS
+from shedjoin.quality.estimate import LIVE_COLUMNS
 from shedjoin.spark.metrics import METRIC_SCHEMA
 from shedjoin.spark.predicate_metrics import PREDICATE_METRICS
 from shedjoin.spark.prometheus import Board, Endpoint, parse

@@ -14,6 +14,7 @@ import shedjoin as sj
 from naive_predicates import exact
 from predicate_strategies import PREDICATES, pairs, streams, table
 from shedjoin.cpu import adapt
+from shedjoin.cpu.heap import Heap
 
 WAYS = st.fixed_dictionaries(
     {
@@ -161,10 +162,14 @@ def test_the_greedy_knapsack_is_as_good_as_linear_programming(data: st.DataObjec
     budget = data.draw(st.floats(0.0, 1.2)) * volume.sum()
     fraction = np.zeros((2, kinds))
     size = 2 * kinds
+    scratch = [np.zeros(size, kind) for kind in (np.int64, np.int64, np.float64, np.int64)]
     brought = adapt.pack(
-        ages, kinds, budget, density, share, np.argsort(-density, axis=1), value, volume, fraction,
-        np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64),
-    )  # fmt: skip
+        budget,
+        adapt.Ages(density, share, np.argsort(-density, axis=1)),
+        adapt.Types(value, volume, fraction),
+        Heap(*scratch),
+        np.zeros(size, np.int64),
+    )
     weights = volume[:, :, None] * share[:, None, :]
     gains = weights * value[:, :, None] * density[:, None, :]
     best = linprog(-gains.ravel(), A_ub=[weights.ravel()], b_ub=[budget], bounds=(0, 1))

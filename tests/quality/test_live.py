@@ -3,285 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from live_runs import BUSY, INTERPRETED, SPEC, Told, batch_of, cut_at_instants, rows, run, run_busy, watched, zipf
+from live_twin import Twin
 
 import shedjoin as sj
-from shedjoin import quality
-from shedjoin.engine import witness
-from shedjoin.engine.codes import IMPORTANCE, LATE
+from shedjoin.engine.witness import state
 from shedjoin.quality import live as live_recall
-from shedjoin.quality.gamma import below, gamma_quantile
-from shedjoin.quality.live import LIVE_COLUMNS, LiveRecall, RecallEstimate, combine
+from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.quality.live import LiveRecall
 
-INTERPRETED = bool(numba.config.DISABLE_JIT)
 small = pytest.mark.small
-OUTPUT = {"min": min, "max": max, "sum": float.__add__, "product": float.__mul__, "mean": lambda a, b: (a + b) / 2}
-
-
-# ------------------------------------------------------------------------------------------------- cases and how they run
-
-WINDOW = st.one_of(st.builds(sj.TimeWindow, st.integers(1, 9)), st.builds(sj.RowWindow, st.integers(1, 6)))
-BUDGET = st.builds(sj.Budget, tuples=st.integers(2, 6), allocation=st.sampled_from(("fixed", "variable")))
-SPEC = st.builds(
-    sj.JoinSpec,
-    window=st.tuples(WINDOW, WINDOW),
-    budget=BUDGET,
-    policy=st.sampled_from((sj.Rand(), sj.Prob(), sj.Life(), sj.Simp(), sj.DimpProb())),
-    importance=st.sampled_from(tuple(IMPORTANCE)),
-    lateness=st.sampled_from((0, 0, 2)),
-    max_skew=st.sampled_from((None, None, 3)),
-)
-
-
-@st.composite
-def rows(draw: Any, most: int) -> list[dict[str, Any]]:
-    """Rows in order of arrival; some late, some null; now and then one stream runs ahead of the other."""
-    clock, table = [0, draw(st.sampled_from((0, 0, 6)))], []
-    for step, lag, stream, key, worth in draw(
-        st.lists(
-            st.tuples(
-                st.integers(0, 2),
-                st.sampled_from((0, 0, 0, 1, 2, 6)),
-                st.integers(0, 1),
-                st.sampled_from((1, 1, 2, 3, None)),
-                st.sampled_from((1.0, 2.0, 0.5)),
-            ),
-            max_size=most,
-        )
-    ):
-        clock[stream] += step
-        table.append({"stream": stream, "key": key, "ts": clock[stream] - lag, "importance": worth})
-    return table
-
-
-def batch_of(table: list[dict[str, Any]]) -> sj.Batch:
-    names = ("stream", "key", "ts", "importance")
-    return sj.Batch.rows({name: [row[name] for row in table] for name in names}) if table else sj.Batch.of()
-
-
-def cut_at_instants(batch: sj.Batch, wishes: list[int]) -> list[sj.Batch]:
-    """Parts of a batch; no cut goes through an instant."""
-    borders = [i for i in range(1, len(batch)) if batch.ts[i] != batch.ts[i - 1]]
-    cuts = sorted({borders[wish % len(borders)] for wish in wishes}) if borders else []
-    return [batch.take(slice(a, b)) for a, b in zip([0, *cuts], [*cuts, len(batch)], strict=True)]
-
-
-@dataclass
-class Told:
-    """Everything that an engine was given and gave back."""
-
-    pushes: list[tuple[sj.Batch, sj.Output]] = field(default_factory=list)
-
-    def push(self, engine: sj.Engine, batch: sj.Batch) -> None:
-        self.pushes.append((batch, engine.push(batch)))
-
-    def truth(self, spec: sj.JoinSpec) -> tuple[int, float]:
-        """Missing results without late rows, and their importance."""
-        log = sj.ShedLog([out.shed.records() for _, out in self.pushes])
-        batches = [batch for batch, _ in self.pushes]
-        whole = sj.Batch(*(np.concatenate(column) for column in zip(*(b.fields() for b in batches), strict=True)))
-        late = [set(log.seq[(log.why == LATE) & (log.stream == side)].tolist()) for side in (0, 1)]
-        worth = [whole.importance[whole.stream == side] for side in (0, 1)]
-        count, total = 0, 0.0
-        arrivals = quality.Arrivals.pushed(batches)
-        for left, right in zip(
-            *quality.missing.pairs_of(quality.missing.losses(log, arrivals, spec.windows)), strict=True
-        ):
-            if left not in late[0] and right not in late[1]:
-                count += 1
-                total += OUTPUT[spec.importance](float(worth[0][left]), float(worth[1][right]))
-        return count, total
-
-
-def run(spec: sj.JoinSpec, parts: list[sj.Batch], seed: int = 0) -> Told:
-    told, engine = Told(), spec.build(seed=seed)
-    for part in parts:
-        told.push(engine, part)
-    return told
-
-
-def watched(told: Told, spec: sj.JoinSpec, **how: Any) -> LiveRecall:
-    live = LiveRecall(spec, **how)
-    for batch, out in told.pushes:
-        live.follow(batch, out)
-    return live
 
 
 @pytest.fixture(scope="module")
 def busy() -> Told:
-    """Zipf keys through a small memory; long enough that a small sample has to thin out."""
-    return run(BUSY, cut_at_instants(zipf(1500 if INTERPRETED else 20_000, seed=5), []))
-
-
-BUSY = sj.JoinSpec(window=sj.TimeWindow(300), budget=sj.Budget(tuples=100), policy=sj.Prob())
-
-
-def zipf(size: int, seed: int, skew: float = 1.0, keys: int = 300) -> sj.Batch:
-    rng = np.random.default_rng(seed)
-    popularity = np.arange(1, keys + 1) ** -skew
-    sides = [
-        {"key": rng.choice(keys, size, p=popularity / popularity.sum()), "importance": rng.uniform(1, 10, size)}
-        for _ in (0, 1)
-    ]
-    return sj.Batch.of(*sides)
-
-
-# ------------------------------------------------------------------------------------------------------------ the twin
-
-
-class Twin:
-    """The same sample, row by row, with nothing but lists. `quality.live` says what it does and why."""
-
-    def __init__(self, spec: sj.JoinSpec, seed: int, witnesses: int) -> None:
-        self.spec, self.most = spec, witnesses
-        fresh = live_recall._state(spec, seed, witnesses)
-        self.seed, self.block, self.period = int(fresh["seed"][0]), int(fresh["block"][0]), int(fresh["period"][0])
-        self.bank = self.savings = float(fresh["bank"][0])
-        self.cells = 1 << (2 * witnesses - 1).bit_length()
-        self.scale, self.gain, self.others, self.counted = 1 / witness.FLOOR, 0.0, 0, 0
-        self.count: dict[tuple[int, int], int] = {}
-        self.arrived, self.clock = [0, 0], [-math.inf, -math.inf]
-        self.sample: list[dict[str, Any]] = []
-        self.ended: list[dict[str, Any]] = []
-        self.rows = self.work = 0
-
-    def lot(self, stream: int, seq: int) -> float:
-        wide = 2**64
-        x = (self.seed + (2 * seq + stream) * int(witness.GOLDEN)) % wide
-        x = (x ^ (x >> 30)) * int(witness.FIRST) % wide
-        x = (x ^ (x >> 27)) * int(witness.SECOND) % wide
-        return ((x ^ (x >> 31)) >> 11) * 2.0**-53
-
-    def cell(self, key: int) -> int:
-        x = key * int(witness.GOLDEN) % 2**64
-        return (x ^ (x >> 32)) % self.cells
-
-    def follow(self, batch: sj.Batch, shed: sj.ShedLog) -> None:
-        log = shed.records()
-        late = {(int(r["stream"]), int(r["seq"])) for r in log if r["why"] == LATE}
-        gone = [r for r in log if r["why"] != LATE]
-        self.note(gone)
-        for i in range(len(batch)):
-            ts, stream = int(batch.ts[i]), int(batch.stream[i])
-            whole = list(self.arrived)  # and what follows in this instant
-            for j in range(i, len(batch)):
-                if batch.ts[j] != ts:
-                    break
-                whole[batch.stream[j]] += 1
-            seq = self.arrived[stream]
-            self.arrived[stream] += 1
-            self.rows += 1
-            if (stream, seq) not in late:
-                self.clock[stream] = max(self.clock[stream], ts)
-                if not batch.null[i]:
-                    self.take_in(stream, seq, ts, int(batch.key[i]), float(batch.importance[i]), whole)
-            self.note(gone)
-            if sum(self.arrived) % self.block == 0:
-                self.end_block()
-
-    def note(self, gone: list[Any]) -> None:
-        """Whoever had left when so many rows had come is a witness, if drawn."""
-        while gone and int(gone[0]["seen0"]) + int(gone[0]["seen1"]) == sum(self.arrived):
-            record = gone.pop(0)
-            for one in self.sample:
-                if (one["stream"], one["seq"]) == (int(record["stream"]), int(record["seq"])):
-                    one["shed"] = True
-                    self.work += witness.ACTIVATE
-
-    def take_in(self, stream: int, seq: int, ts: int, key: int, importance: float, whole: list[int]) -> None:
-        for one in self.sample:
-            if one["shed"] and one["stream"] != stream and one["key"] == key and self.joins(one, stream, ts, whole):
-                one["results"] += 1 / one["keep"]
-                one["worth"] += OUTPUT[self.spec.importance](importance, one["importance"]) / one["keep"]
-                self.work += 1
-        other = self.count.get((1 - stream, self.cell(key)), 0)
-        self.others += other
-        keep = min(1.0, self.scale * (witness.FLOOR + math.sqrt(other * self.gain)))
-        if self.lot(stream, seq) < keep:
-            self.sample.append(
-                dict(stream=stream, seq=seq, ts=ts, key=key, importance=importance, keep=keep)
-                | dict(shed=False, results=0.0, worth=0.0)
-            )
-            self.work += witness.REMEMBER
-        mine = (stream, self.cell(key))
-        self.count[mine] = self.count.get(mine, 0) + 1
-
-    def joins(self, one: dict[str, Any], stream: int, ts: int, whole: list[int]) -> bool:
-        """docs/semantics.md: the earlier by time is in its window, and the older one by arrival among its last rows."""
-        back, ahead = self.spec.windows[one["stream"]], self.spec.windows[stream]
-        if isinstance(back, sj.TimeWindow) and ts - one["ts"] >= back.length:
-            return False
-        if isinstance(ahead, sj.TimeWindow) and one["ts"] - ts >= ahead.length:
-            return False
-        return isinstance(back, sj.TimeWindow) or one["seq"] >= whole[one["stream"]] - back.rows
-
-    def is_over(self, one: dict[str, Any]) -> bool:
-        window = self.spec.windows[one["stream"]]
-        if isinstance(window, sj.RowWindow):
-            return one["seq"] < self.arrived[one["stream"]] - window.rows
-        clock = self.clock[1 - one["stream"]]
-        if self.spec.max_skew is not None:
-            clock = max(clock, max(self.clock) - self.spec.max_skew)
-        return one["ts"] + window.length <= clock - self.spec.lateness
-
-    def end_block(self) -> None:
-        mean = self.others / self.block
-        old = 1 / self.gain if self.gain > 0 else mean
-        mean = 0.9 * old + 0.1 * mean
-        self.gain, self.others = 1 / mean if mean > 0 else 0.0, 0
-        self.counted += self.block
-        if self.counted >= witness.MEMORY - witness.LONGEST_BLOCK:
-            self.count = {place: count // 2 for place, count in self.count.items()}
-            self.counted //= 2
-            self.gain *= 2
-        busy = self.work > self.bank + witness.ALLOWED * self.period
-        if len(self.sample) > self.most - self.block or self.rows >= self.period or busy:
-            self.look_round()
-
-    def look_round(self) -> None:
-        self.drop(1.0)
-        allowed = witness.ALLOWED * self.rows
-        affordable = allowed / max(self.work, 1)
-        self.bank = min(self.bank + allowed - self.work, self.savings)
-        share = 1.0
-        if self.bank < 0:
-            self.bank, share = 0.0, min(max(affordable, 0.25), 0.7)
-        while True:
-            if len(self.sample) > 0.75 * self.most:
-                share = min(share, 0.6 * self.most / len(self.sample))
-            if share == 1.0:
-                break
-            self.drop(share)
-            self.scale *= share
-            share, affordable = 1.0, 0.0
-        growth = min(0.8 * affordable, 0.6 * self.most / max(len(self.sample), 1), 2.0)
-        if growth > 1.2:
-            self.scale = min(self.scale * growth, 1 / witness.FLOOR)
-        self.rows = self.work = 0
-
-    def drop(self, share: float) -> None:
-        def stays(one: dict[str, Any]) -> bool:
-            return not self.is_over(one) and (share == 1 or self.lot(one["stream"], one["seq"]) < one["keep"] * share)
-
-        self.ended += [one for one in self.sample if one["shed"] and not stays(one)]
-        self.sample = [one for one in self.sample if stays(one)]
-        for one in self.sample:
-            one["keep"] *= share
-
-    def sums(self) -> list[float]:
-        seen = [one for one in self.sample + self.ended if one["shed"]]
-        return [
-            sum((1 if power == 1 else 1 - one["keep"]) * one[what] ** power for one in seen)
-            for what in ("results", "worth")
-            for power in (1, 2, 3)
-        ]
+    return run_busy()
 
 
 def found(live: LiveRecall) -> list[float]:
@@ -321,7 +63,7 @@ def test_the_kernel_and_the_twin_agree_on_a_long_stream() -> None:
         live, twin = watched(told, spec, seed=1, witnesses=64), Twin(spec, 1, 64)
         twin.follow(batch, told.pushes[0][1].shed)
     assert twin.ended
-    assert twin.scale < 1 / witness.FLOOR, "it never had to thin out"
+    assert twin.scale < 1 / state.FLOOR, "it never had to thin out"
     assert live.remembered == len(twin.sample)
     assert found(live) == pytest.approx(twin.sums(), rel=1e-9)
 
@@ -502,90 +244,6 @@ def test_recent_counts_are_expressed_anew() -> None:
         anew = watched(told, BUSY, witnesses=32, recent=0.5).estimate(recent=True)
     assert (anew.recall, anew.low, anew.high) == pytest.approx((plain.recall, plain.low, plain.high))
     assert anew.results == pytest.approx(plain.results)
-
-
-# ------------------------------------------------------------------------------------------------- the interval is right
-
-WORKLOADS = {
-    "rand, related": (sj.Rand(), 1.0, False),
-    "prob, related": (sj.Prob(), 1.0, False),
-    "life, unrelated": (sj.Life(), 1.0, True),
-    "rand, unrelated, steep": (sj.Rand(), 1.5, True),
-}
-
-
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_the_interval_covers_the_truth(name: str) -> None:
-    """A hundred samples of one run, each far too small to see all: at 95%, at least 93 cover the truth.
-
-    benchmarks/live_recall.py does the same with more streams and with other data for each sample.
-    """
-    policy, skew, unrelated = WORKLOADS[name]
-    batch = zipf(10_000, seed=11, skew=skew, keys=500)
-    if unrelated:
-        order = np.random.default_rng(1).permutation(500)
-        batch = sj.Batch(batch.stream, np.where(batch.stream == 1, order[batch.key], batch.key), *batch.fields()[2:])
-    spec = sj.JoinSpec(window=sj.TimeWindow(1000), budget=sj.Budget(tuples=500), policy=policy, importance="sum")
-    told = run(spec, [batch])
-    missing, worth = told.truth(spec)
-    delivered = len(told.pushes[0][1])
-    share = delivered / (delivered + missing)
-    total = float(told.pushes[0][1].importance.sum())
-    worth_share = total / (total + worth)
-    hits = worth_hits = 0
-    guesses = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live_recall, "START", 1)
-        for seed in range(100):
-            now = watched(told, spec, seed=seed, witnesses=512).estimate()
-            hits += now.low <= share <= now.high
-            worth_hits += now.importance_low <= worth_share <= now.importance_high
-            guesses.append(now.missing)
-            assert now.low < now.recall < now.high
-    assert hits >= 93
-    assert worth_hits >= 93
-    error = np.std(guesses) / 10
-    assert abs(np.mean(guesses) - missing) < 4 * error, "the estimate is biased"
-    assert error > 0
-
-
-def test_counts_of_one_key_do_not_overflow() -> None:
-    """All rows of one stream and one key: the count of its cell is halved in time, again and again."""
-    size = 200_000
-    batch = sj.Batch.of({"key": np.zeros(size, dtype=np.int64)}, {"key": np.ones(10, dtype=np.int64)})
-    live = watched(run(BUSY, [batch]), BUSY)
-    most = int(live._sample.counts.max())
-    assert 2**14 < most < 2**16
-    assert abs(most - live._state["counted"][0]) < 2 * witness.LONGEST_BLOCK
-
-
-def test_memory_is_bounded(busy: Told) -> None:
-    live = LiveRecall(BUSY, witnesses=32)
-    for batch, out in busy.pushes:
-        live.follow(batch, out)
-    assert 0 < live.remembered <= 32
-    assert len(live.to_bytes()) < 5000
-    assert live.estimate().low < live.estimate().high
-
-
-@small
-def test_quantiles_of_gamma() -> None:
-    """Against exact values: shape 1 is exponential, and the distribution function undoes the quantile."""
-    for probability in (0.005, 0.025, 0.5, 0.975, 0.995):
-        assert gamma_quantile(1.0, probability) == pytest.approx(-math.log1p(-probability), rel=1e-9)
-        for shape in (0.01, 0.3, 2.5, 40.0, 999.0):
-            assert below(shape, gamma_quantile(shape, probability)) == pytest.approx(probability, rel=1e-6)
-        assert gamma_quantile(1e3, probability) == pytest.approx(gamma_quantile(999.999, probability), rel=1e-5)
-    assert gamma_quantile(0.0, 0.5) == 0.0
-
-
-@small
-def test_a_sample_that_found_nothing_claims_no_certainty() -> None:
-    sums = dict.fromkeys(LIVE_COLUMNS, 0.0) | {"live_results": 100.0, "live_importance": 100.0}
-    sums |= {"live_shed": 50.0, "live_unit": 50.0 * 9}
-    now = combine([sums])
-    assert (now.recall, now.high) == (1.0, 1.0)
-    assert now.low == pytest.approx(100 / (100 + 9 * gamma_quantile(1.0, 0.9875)))
 
 
 # -------------------------------------------------------------------------------------------------------------- errors

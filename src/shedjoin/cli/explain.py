@@ -98,6 +98,8 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row(
         "archive", f"{job.output / 'archive'}, for shedjoin refine" if job.archive else "none: nothing to refine"
     )
+    if spec.budget is not None and not isinstance(spec, PredicateJoin):
+        table.add_row("live recall", "told while it runs" if job.recall else "left out")
     before = read_job(job.output)
     table.add_row("checkpoint", f"{job.checkpoint}, {'goes on' if before is not None else 'new'}")
     table.add_row("trigger", trigger_words(job))

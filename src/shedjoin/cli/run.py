@@ -119,6 +119,7 @@ def run_query(
         *(source.frame(spark) for source in job.sources),
         output=job.output,
         archive=job.archive,
+        recall=job.recall,
         sink=job.sink,
         checkpoint=job.checkpoint,
         trigger=trigger,

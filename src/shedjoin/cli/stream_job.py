@@ -23,6 +23,7 @@ deadline = "5 seconds"                  # how long a micro-batch may take; optio
 [output]
 path = "out"                            # results, shed log, metrics, checkpoint
 archive = true                          # keep the input, for `shedjoin refine`
+recall = true                           # estimate it while the query runs (the default)
 
 [sink]                                  # optional: results elsewhere than in out/results
 format = "csv"
@@ -70,7 +71,7 @@ JOIN = (
 )  # fmt: skip
 SOURCE = ("format", "path", "schema", "options", "select")
 SINK = ("format", "path", "options", "mode", "batch_column")
-OUTPUT = ("path", "archive", "checkpoint")
+OUTPUT = ("path", "archive", "recall", "checkpoint")
 RUN = ("trigger", "name", "metrics_port", "metrics_host")
 MODES = ("append", "overwrite", "error", "ignore")
 AVAILABLE_NOW = ("available now", "available-now", "availableNow")
@@ -97,6 +98,7 @@ class StreamJob:
     spec: Join | PredicateJoin
     output: Path
     archive: bool
+    recall: bool
     checkpoint: Path
     sink: Sink | None
     trigger: dict[str, Any] | None
@@ -137,6 +139,7 @@ def read_stream_job(path: Path) -> StreamJob:
         spec=spec,
         output=place,
         archive=output.flag("archive"),
+        recall=output.flag("recall", default=True),
         checkpoint=place / "checkpoint" if checkpoint is None else folder / checkpoint,
         sink=_sink(Table(job.get("sink"), "sink", SINK), folder) if "sink" in job else None,
         trigger=_trigger(run),

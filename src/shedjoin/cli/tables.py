@@ -75,8 +75,8 @@ class Table:
             raise SpecError(f"{self.path(name)} must be a text, not {value!r}")
         return value
 
-    def flag(self, name: str) -> bool:
-        value = self.data.get(name, False)
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        value = self.data.get(name, default)
         if not isinstance(value, bool):
             raise SpecError(f"{self.path(name)} must be true or false, not {value!r}")
         return value

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
 from shedjoin.cpu import heap
 from shedjoin.cpu import state as cs
 from shedjoin.cpu.select import worth
@@ -33,14 +38,34 @@ def split(r, w0, w1, first_is_better):
     return r0, min(1.0, max(0.0, (total - r0 * w0) / w1))
 
 
+class Ages(NamedTuple):
+    """What is known of basic windows, by window and age."""
+
+    density: NDArray[np.float64]  # partners found for each tuple looked at
+    share: NDArray[np.float64]  # of the window
+    order: NDArray[np.int64]  # the ages by falling density
+
+
+class Types(NamedTuple):
+    """What is known of types of rows, by the window that they probe and the type."""
+
+    value: NDArray[np.float64]  # what a comparison brings them
+    volume: NDArray[np.float64]  # comparisons with the whole window
+    fraction: NDArray[np.float64]  # the part of the window that they are compared with
+
+
 @kernel
-def knapsack(ages, kinds, budget, density, share, order, value, volume, fraction, sack, at, prio, seq, following):
+def knapsack(budget, ages, types, sack, following):
     """Algorithm 5: fill the budget of comparisons with what brings most for each of them; returns the value brought.
 
     An item is a type z, a window i and an age a: its volume is volume[i, z] * share[i, a], its value for each unit of that
-    value[i, z] * density[i, a]. `order` has the ages of a window by falling density, so of each (i, z) only the best one
-    left is in the heap. fraction[i, z] becomes the part of the window that rows of the type are compared with.
+    value[i, z] * density[i, a]. Ages are in order of their density, so of each (i, z) only the best one left is in the heap
+    `sack`, and `following` says which that is. fraction[i, z] becomes the part of the window that rows of the type are
+    compared with.
     """
+    density, share, order = ages.density, ages.share, ages.order
+    value, volume, fraction = types.value, types.volume, types.fraction
+    kinds, prio = value.shape[1], sack.prio
     size = 0
     brought = 0.0
     for stream in range(STREAMS):
@@ -48,12 +73,12 @@ def knapsack(ages, kinds, budget, density, share, order, value, volume, fraction
             fraction[stream, z] = 0.0
             one = stream * kinds + z
             following[one] = 0
-            seq[one] = one
+            sack.seq[one] = one
             prio[one] = -value[stream, z] * density[stream, order[stream, 0]]
-            heap.push(sack, size, at, prio, seq, one)
+            heap.push(sack, size, one)
             size += 1
     while size > 0 and budget > 0.0:
-        one = sack[0]
+        one = sack.order[0]
         stream, z = one // kinds, one % kinds
         age = order[stream, following[one]]
         weight = volume[stream, z] * share[stream, age]
@@ -61,20 +86,20 @@ def knapsack(ages, kinds, budget, density, share, order, value, volume, fraction
         fraction[stream, z] += part * share[stream, age]
         brought += part * weight * value[stream, z] * density[stream, age]
         budget -= weight
-        heap.remove(sack, size, at, prio, seq, one)
+        heap.remove(sack, size, one)
         size -= 1
         following[one] += 1
-        if following[one] < ages:
+        if following[one] < order.shape[1]:
             prio[one] = -value[stream, z] * density[stream, order[stream, following[one]]]
-            heap.push(sack, size, at, prio, seq, one)
+            heap.push(sack, size, one)
             size += 1
     return brought
 
 
 @entry
-def pack(ages, kinds, budget, density, share, order, value, volume, fraction, sack, at, prio, seq, following):
+def pack(budget, ages, types, sack, following):
     """`knapsack` for callers outside kernels."""
-    return knapsack(ages, kinds, budget, density, share, order, value, volume, fraction, sack, at, prio, seq, following)
+    return knapsack(budget, ages, types, sack, following)
 
 
 @kernel
@@ -149,11 +174,10 @@ def _pack_types(how, st):
         for z in range(how["kinds"]):
             volume[stream, z] = length * rows[1 - stream, z] / max(1.0, came)
         budget += st["fraction"] * length
-    knapsack(
-        how["ages"], how["kinds"], budget, cs.density_of(st), cs.share_of(st), cs.rank_of(st), cs.kind_worth_of(st),
-        volume, cs.kind_fraction_of(st), cs.sack_heap_of(st), cs.sack_at_of(st), cs.sack_prio_of(st),
-        cs.sack_seq_of(st), cs.sack_next_of(st),
-    )  # fmt: skip
+    ages = Ages(cs.density_of(st), cs.share_of(st), cs.rank_of(st))
+    types = Types(cs.kind_worth_of(st), volume, cs.kind_fraction_of(st))
+    sack = heap.Heap(cs.sack_heap_of(st), cs.sack_at_of(st), cs.sack_prio_of(st), cs.sack_seq_of(st))
+    knapsack(budget, ages, types, sack, cs.sack_next_of(st))
 
 
 @kernel

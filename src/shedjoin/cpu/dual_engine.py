@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import STREAMS, Batch
 from shedjoin.batch import Table as Columns
-from shedjoin.cpu import dual_audit, dual_loop
+from shedjoin.cpu import dual_audit, dual_loop, needs
 from shedjoin.cpu import dual_state as ds
 from shedjoin.cpu.dual_speed import Probabilities, Speed, rear_share
-from shedjoin.cpu.engine import CHUNK, first_random_state
+from shedjoin.cpu.engine import CHUNK
 from shedjoin.cpu.state import NEVER, SHED_FIELDS
 from shedjoin.engine import snapshot
 from shedjoin.engine.handle import Handle
+from shedjoin.engine.memory import first_random_state
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.running import Running
 from shedjoin.engine.state import SHED_RECORD
@@ -148,23 +149,23 @@ class DualEngine(Running):
         pairs: list[Any] = []
         shed: list[NDArray[Any]] = []
         need = -1
-        while need != dual_loop.DONE:
+        while need != needs.DONE:
             need = dual_loop.advance(self._how, self._state.for_kernel(), io.for_kernel())
-            if need == dual_loop.NEED_STORE:
+            if need == needs.STORE:
                 store.grow(self._state, int(io["part"]), 1)
-            elif need == dual_loop.NEED_TABLE:
+            elif need == needs.TABLE:
                 _grow_histogram(self._state, int(io["wanted"]))
-            elif need == dual_loop.NEED_RINGS:
+            elif need == needs.RINGS:
                 _grow_rings(self._state)
-            elif need == dual_loop.NEED_ADAPT:
+            elif need == needs.ADAPT:
                 self._adapt(int(io["now"]))
-            if need in (dual_loop.NEED_PAIRS, dual_loop.DONE):
+            if need in (needs.PAIRS, needs.DONE):
                 count = int(io["pairs"])
                 pairs.append([io.arrays[name][:count].copy() for name in ds.OUT])
                 io["pairs"] = 0
-                if need == dual_loop.NEED_PAIRS and io["out_left_room"] < io["wanted"]:
+                if need == needs.PAIRS and io["out_left_room"] < io["wanted"]:
                     _hold_pairs(io, int(io["wanted"]))
-            if need in (dual_loop.NEED_SHED, dual_loop.DONE):
+            if need in (needs.SHED, needs.DONE):
                 shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(SHED_RECORD))
                 io["shed"] = 0
         self._keep_waiting(io, batch)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.cpu import dual_state as ds
+from shedjoin.cpu import needs
 from shedjoin.cpu.select import draw, worth
+from shedjoin.cpu.shed_log import is_full
 from shedjoin.cpu.state import FOREVER
 from shedjoin.engine.codes import DROPPED, UNPROBED
 from shedjoin.engine.handle import STREAMS
@@ -18,14 +20,7 @@ from shedjoin.predicates import lists, search, store
 from shedjoin.predicates import state as mem
 from shedjoin.predicates.codes import LISTS, SAME
 from shedjoin.predicates.search import FIRST_SEQ
-
-DONE = 0
-NEED_STORE = 1
-NEED_PAIRS = 2
-NEED_SHED = 3
-NEED_TABLE = 4
-NEED_RINGS = 5
-NEED_ADAPT = 6
+from shedjoin.predicates.terms import Card, Rule, Span, Value
 
 
 @kernel
@@ -149,16 +144,17 @@ def _leave_aux(how, st, io):
     """The first row of the aux-window probes or not, and enters the join-window. Returns DONE or what it needs."""
     room = ds.aux_key_of(st).size
     at = st["aux_from"] % room
-    stream, ts, key = ds.aux_stream_of(st)[at], ds.aux_ts_of(st)[at], ds.aux_key_of(st)
+    stream, ts = ds.aux_stream_of(st)[at], ds.aux_ts_of(st)[at]
     other = 1 - stream
-    weights = ds.aux_worth_of(st)
+    # A key is a set of one item.
+    rule, value = Rule(SAME, 0.0, LISTS), Value(float(ts), ds.aux_key_of(st), ds.aux_worth_of(st), at, 1)
     if how["emit"] and io["out_left_room"] - io["pairs"] < st["resident"][other]:
         io["wanted"] = st["resident"][other]
-        return NEED_PAIRS
-    part = store.wanting(st, SAME, 0.0, LISTS, stream, 0.0, key, at, 1)
+        return needs.PAIRS
+    part = store.wanting(st, rule, stream, value)
     if part != store.ENOUGH:
         io["part"] = part
-        return NEED_STORE
+        return needs.STORE
     expected = ds.aux_expected_of(st)[at]
     shed = how["rear"] and sheds(st, stream, expected)
     _tally(ds.tree_of(st)[stream], expected, -1)
@@ -185,17 +181,15 @@ def _leave_aux(how, st, io):
     else:
         st["probed"] += 1
         effort = io["effort"]
-        hits = search.search(
-            st, SAME, 0.0, LISTS, other, st["floor"][other], FIRST_SEQ, FOREVER, FIRST_SEQ, 0.0, key, weights, at, 1, 0,
-            effort,
-        )  # fmt: skip
+        everything = Span(st["floor"][other], FIRST_SEQ, FOREVER, FIRST_SEQ)
+        hits = search.search(st, rule, other, everything, value, 0, effort)
         _give(how, st, io, stream, number, ts, importance, hits)
-    store.put(st, SAME, 0.0, LISTS, stream, stamp, st["arrival"], number, 0, importance, float(ts), key, weights, at, 1)
+    store.put(st, rule, stream, Card(stamp, st["arrival"], number, 0, importance), value)
     st["arrival"] += 1
     st["entered"][stream] += 1
     st["aux_from"] += 1
     st["work"] += how["update_cost"] + (0.0 if shed else how["probe_cost"])
-    return DONE
+    return needs.DONE
 
 
 @kernel
@@ -234,15 +228,15 @@ def _is_over(how, st, ts):
 @kernel
 def _room(st, io):
     """What must be there before a row can be looked at."""
-    if io["shed"] + 2 > io["out_shed_room"]:
-        return NEED_SHED
+    if is_full(io):
+        return needs.SHED
     if 2 * (st["hist_used"] + 4) > ds.hist_key_of(st).size:  # looking a value up makes a counter
-        return NEED_TABLE
+        return needs.TABLE
     ring = ds.ring_key_of(st).shape[1]
     full = st["aux_to"] - st["aux_from"] + 1 >= ds.aux_key_of(st).size
     for one in range(STREAMS):
         full = full or st["ring_to"][one] - st["ring_from"][one] + 1 >= ring
-    return NEED_RINGS if full else DONE
+    return needs.RINGS if full else needs.DONE
 
 
 @kernel
@@ -253,19 +247,19 @@ def _process(how, st, io, row):
     """
     if not io["inside"]:
         need = _room(st, io)
-        if need != DONE:
+        if need != needs.DONE:
             return need
         _enter_aux(how, st, io, row)
         io["inside"] = 1
         st["processed"] += 1
     while _is_over(how, st, ds.ts_of(io)[row]):
-        if io["shed"] + 2 > io["out_shed_room"]:
-            return NEED_SHED
+        if is_full(io):
+            return needs.SHED
         need = _leave_aux(how, st, io)
-        if need != DONE:
+        if need != needs.DONE:
             return need
     io["inside"] = 0
-    return DONE
+    return needs.DONE
 
 
 @kernel
@@ -328,7 +322,7 @@ def advance(settings, state, traffic):
             while io["line_from"] < io["line_to"] and (not slow or st["cpu_free"] < until):
                 row = ds.line_of(io)[io["line_from"]]
                 need = _process(how, st, io, row)
-                if need != DONE:
+                if need != needs.DONE:
                     return need
                 io["line_from"] += 1
                 st["worked"] += st["work"]
@@ -337,23 +331,23 @@ def advance(settings, state, traffic):
                 st["work"] = 0.0
         if not arrives:
             break
-        if io["shed"] + 2 > io["out_shed_room"]:
-            return NEED_SHED
+        if is_full(io):
+            return needs.SHED
         if how["drop"] == ds.DROP_COUNTED and 2 * (st["hist_used"] + how["queue_cap"] + 4) > ds.hist_key_of(st).size:
             io["wanted"] = how["queue_cap"]
-            return NEED_TABLE
+            return needs.TABLE
         if how["period"] > 0 and until >= st["next_adapt"]:
             io["now"] = until
-            return NEED_ADAPT
+            return needs.ADAPT
         _arrive(how, st, io, io["at"])
         io["at"] += 1
     while io["flush"] and st["aux_from"] < st["aux_to"]:
-        if io["shed"] + 2 > io["out_shed_room"]:
-            return NEED_SHED
+        if is_full(io):
+            return needs.SHED
         need = _leave_aux(how, st, io)
-        if need != DONE:
+        if need != needs.DONE:
             return need
-    return DONE
+    return needs.DONE
 
 
 @entry

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import LATEST, STREAMS, Table
+from shedjoin.batch import STREAMS, Table
 from shedjoin.budget import Budget
-from shedjoin.cpu import adapt, audit, loop
+from shedjoin.cpu import adapt, audit, loop, needs, queue
 from shedjoin.cpu import state as cs
 from shedjoin.cpu.pace import Pace, Watch
 from shedjoin.cpu.plan import Plan
 from shedjoin.cpu.rows import Rows
 from shedjoin.engine import snapshot
 from shedjoin.engine.handle import Handle
+from shedjoin.engine.memory import first_random_state
 from shedjoin.engine.output import Output, ShedLog
-from shedjoin.engine.running import Running
+from shedjoin.engine.running import Clocks, RunningPair, check_clocks, check_limit
 from shedjoin.engine.state import SHED_RECORD
 from shedjoin.errors import InputError, SpecError
 from shedjoin.predicates import bitmaps, store
 
 #: Results and shed records leave the kernel in pieces of about this many.
 CHUNK = 1 << 16
-Clocks = Sequence[int | None]
 
 
-class PredicateEngine(Running):
+class PredicateEngine(RunningPair):
     """One running join on any predicate. Made by `PredicateJoin.build` or `PredicateJoin.resume`.
 
     Everything between two pushes is in `snapshot()`. Without a deadline nothing depends on how the input was cut into
@@ -106,15 +106,14 @@ class PredicateEngine(Running):
         All pieces must be taken before the next push. `limit` is the most results in one. `pace` says how r is adapted while the
         push runs; by default the deadline is kept, if there is one.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-            raise SpecError(f"limit must be a whole number of at least 1, not {limit!r}")
+        size = check_limit(limit)
         if not isinstance(rows, Rows):
             raise InputError(f"push takes Rows, or tables as left= and right=, not {type(rows).__name__}")
         self._check_kinds(rows)
         self._check_idle()
         if pace is None and self._plan.deadline is not None and self._plan.selective is not None:
             pace = Watch(self._plan.deadline, boost=self._plan.selective.boost)
-        return self._chunks(rows, int(limit), _checked_clocks(clocks), flush, pace)
+        return self._chunks(rows, size, check_clocks(clocks), flush, pace)
 
     def _chunks(
         self, rows: Rows, limit: int, clocks: tuple[int, int] | None, flush: bool, pace: Pace | None
@@ -188,28 +187,9 @@ class PredicateEngine(Running):
         return left, right
 
     @property
-    def arrived(self) -> tuple[int, int]:
-        """Rows of each stream so far; the next one gets this number."""
-        left, right = self._state["arrived"]
-        return int(left), int(right)
-
-    @property
-    def residents(self) -> tuple[int, int]:
-        """Stored tuples of each stream."""
-        left, right = self._state["resident"]
-        return int(left), int(right)
-
-    @property
     def queued(self) -> tuple[int, int]:
         """Rows of each stream that wait for the CPU."""
-        left, right = self._state["in_queue"]
-        return int(left), int(right)
-
-    @property
-    def clocks(self) -> tuple[int | None, int | None]:
-        """The largest time processed of each stream."""
-        left, right = (None if clock == cs.NEVER else int(clock) for clock in self._state["clock"])
-        return left, right
+        return self._pair("in_queue")
 
     @property
     def counters(self) -> dict[str, int]:
@@ -287,7 +267,7 @@ class PredicateEngine(Running):
         io.resize(out_shed=CHUNK)
         io["at"], io["end"] = waiting, size
         self._state["arrival"] = arrival + new
-        loop.requeue(io.for_kernel(), waiting)
+        queue.requeue(io.for_kernel(), waiting)
         return io, rows
 
     def _run(
@@ -301,47 +281,47 @@ class PredicateEngine(Running):
             io["until"] = pace.begin(len(rows))
         shed: list[NDArray[Any]] = []
         need = -1
-        while need != loop.DONE:
+        while need != needs.DONE:
             need = loop.advance(self._how, self._state.for_kernel(), io.for_kernel())
             pairs: list[Any] = []
             self._serve(need, io, pairs, shed)
-            if need == loop.PAUSE and pace is not None:
+            if need == needs.PAUSE and pace is not None:
                 self.set_fraction(pace.look(self.fraction))
-            if need == loop.DONE:
+            if need == needs.DONE:
                 if pace is not None:
                     self.set_fraction(pace.finish(self.fraction))
                 self._keep_waiting(io, rows, io)
             if pairs:
-                yield pairs[0], shed, need == loop.DONE
+                yield pairs[0], shed, need == needs.DONE
                 shed = []
 
     def _serve(self, need: int, io: Handle, pairs: list[Any], shed: list[NDArray[Any]]) -> None:
         """Give the kernel what it needs, and take what it has."""
-        if need == loop.NEED_STORE:
+        if need == needs.STORE:
             store.grow(self._state, int(io["part"]), int(io["wanted"]))
-        if need in (loop.NEED_PAIRS, loop.DONE):
+        if need in (needs.PAIRS, needs.DONE):
             count = int(io["pairs"])
-            if count or need == loop.DONE:
+            if count or need == needs.DONE:
                 pairs.append([io.arrays[name][:count].copy() for name in cs.OUT])
             io["pairs"] = 0
-            if need == loop.NEED_PAIRS:
+            if need == needs.PAIRS:
                 # A row may meet a whole window. With room for a chunk beyond that, not every row need be served here.
                 size = int(io["wanted"]) + CHUNK
                 if io["out_left_room"] < size:
                     io.hold(**_pair_buffers(size + int(io["wanted"])))
                     io.resize(**dict.fromkeys(cs.OUT, size + int(io["wanted"])))
-        if need in (loop.NEED_SHED, loop.DONE):
+        if need in (needs.SHED, needs.DONE):
             shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(SHED_RECORD))
             io["shed"] = 0
 
-    def _keep_waiting(self, io: Handle, rows: Rows, queue: Handle) -> None:
-        """What is still in the queue waits for the next push."""
+    def _keep_waiting(self, io: Handle, rows: Rows, first: Handle) -> None:
+        """What is still in the queue, which is that of the first join, waits for the next push."""
         line = np.empty(len(rows), np.int64)
-        line = line[: loop.waiting(queue.for_kernel(), line)]
+        line = line[: queue.waiting(first.for_kernel(), line)]
         self._waiting = rows.take(line)
-        columns = (io.arrays["row_seq"], io.arrays["row_number_in_stream"], queue.arrays["q_at"])
+        columns = (io.arrays["row_seq"], io.arrays["row_number_in_stream"], first.arrays["q_at"])
         self._places = np.stack([column[line] for column in columns])
-        self._prio = queue.arrays["row_prio"][line]
+        self._prio = first.arrays["row_prio"][line]
 
 
 def _pair_buffers(size: int) -> dict[str, NDArray[Any]]:
@@ -369,24 +349,3 @@ def _allocate(plan: Plan, seed: int) -> Handle:
     st.arrays["kind_fraction"][:] = st["fraction"]
     st["random"] = first_random_state(seed)
     return st
-
-
-def first_random_state(seed: int) -> int:
-    """splitmix64's first output: seeds that are alike give states that are not."""
-    mask = 2**64 - 1
-    x = (seed + 0x9E3779B97F4A7C15) & mask
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
-    return (x ^ (x >> 31)) or 1
-
-
-def _checked_clocks(clocks: Clocks | None) -> tuple[int, int] | None:
-    if clocks is None:
-        return None
-    if not isinstance(clocks, list | tuple):
-        raise InputError(f"clocks must be one time for each of two streams, not {clocks!r}")
-    told = [cs.NEVER if clock is None else clock for clock in clocks]
-    whole = all(isinstance(clock, int | np.integer) and not isinstance(clock, bool) for clock in told)
-    if len(told) != len(STREAMS) or not whole or not all(clock == cs.NEVER or abs(clock) <= LATEST for clock in told):
-        raise InputError(f"clocks must be one time within +-2**53 (or None) for each of two streams, not {clocks!r}")
-    return int(told[0]), int(told[1])

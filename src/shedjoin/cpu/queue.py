@@ -8,9 +8,14 @@ from shedjoin.cpu import heap
 from shedjoin.cpu import state as cs
 from shedjoin.cpu.select import draw
 from shedjoin.cpu.state import LOWEST
-from shedjoin.engine.jit import kernel
+from shedjoin.engine.jit import entry, inlined, kernel
 
 NO_ROW = -1
+
+
+@inlined
+def _heap_of(io, stream):
+    return heap.Heap(cs.queue_heap_of(io)[stream], cs.queue_at_of(io), cs.row_prio_of(io), cs.row_seq_of(io))
 
 
 @kernel
@@ -27,7 +32,7 @@ def join(how, st, io, row):
     stream = cs.stream_of(io)[row]
     size = st["in_queue"][stream]
     if how["queue_victim"] == LOWEST:
-        heap.push(cs.queue_heap_of(io)[stream], size, cs.queue_at_of(io), cs.row_prio_of(io), cs.row_seq_of(io), row)
+        heap.push(_heap_of(io, stream), size, row)
     else:
         cs.queue_heap_of(io)[stream, size] = row
         cs.queue_at_of(io)[row] = size
@@ -50,7 +55,7 @@ def leave(how, st, io, row):
     bag, at = cs.queue_heap_of(io), cs.queue_at_of(io)
     size = st["in_queue"][stream]
     if how["queue_victim"] == LOWEST:
-        heap.remove(bag[stream], size, at, cs.row_prio_of(io), cs.row_seq_of(io), row)
+        heap.remove(_heap_of(io, stream), size, row)
     else:
         moved = bag[stream, size - 1]
         bag[stream, at[row]] = moved
@@ -81,3 +86,28 @@ def is_full(how, st, io, stream):
             row = cs.next_of(io)[row]
         return row != NO_ROW and times[io["last"]] - times[row] >= how["queue_span"]
     return False
+
+
+@entry
+def requeue(traffic, rows):
+    """Put the rows that waited between two pushes back in line, each at its place among those that may be dropped."""
+    io = traffic[0]
+    following, back, bag = cs.next_of(io), cs.back_of(io), cs.queue_heap_of(io)
+    for row in range(rows):
+        following[row] = row + 1 if row + 1 < rows else NO_ROW
+        back[row] = row - 1
+        bag[cs.stream_of(io)[row], cs.queue_at_of(io)[row]] = row
+    io["first"] = 0 if rows > 0 else NO_ROW
+    io["last"] = rows - 1
+
+
+@entry
+def waiting(traffic, rows):
+    """Write the rows in line, first to last, into `rows`; returns how many there are."""
+    io = traffic[0]
+    row, count = io["first"], 0
+    while row != NO_ROW:
+        rows[count] = row
+        count += 1
+        row = cs.next_of(io)[row]
+    return count

@@ -13,6 +13,7 @@ from shedjoin.engine.jit import inlined, kernel
 from shedjoin.predicates import lists, search
 from shedjoin.predicates import state as mem
 from shedjoin.predicates.search import FIRST_SEQ
+from shedjoin.predicates.terms import Span, rule_of
 
 
 @kernel
@@ -48,37 +49,30 @@ def worth(how, mine, other):
 
 
 @kernel
-def _whole(how, st, stream, lo, hi, number, items, weights, at, size, effort):
-    return search.search(
-        st, how["code"], how["bound"], how["index"], 1 - stream, lo, FIRST_SEQ, hi, FIRST_SEQ,
-        number, items, weights, at, size, 0, effort,
-    )  # fmt: skip
-
-
-@kernel
-def _learn(how, st, stream, ts, lo, hi, kind, importance, hits):
+def _learn(how, st, stream, card, span, hits):
     """After a complete comparison: where the partners were, and what they were worth."""
+    lo, hi = span.lo_ts, span.hi_ts
     other = 1 - stream
     basic, ahead = how["basic"], how["ahead"]
     met, seen = cs.met_of(st), cs.seen_of(st)
     found, times, worths = mem.hit_of(st), mem.ts_of(st), mem.importance_of(st)
-    cell = _cell(ts, basic)
+    cell = _cell(card.ts, basic)
     gain = 0.0
     for h in range(hits):
         met[other, cell - _cell(times[found[h]], basic) + ahead] += 1.0
-        gain += worth(how, importance, worths[found[h]])
+        gain += worth(how, card.importance, worths[found[h]])
     first = before = lists.lower(st, other, lo, FIRST_SEQ)
     for age in range(how["ages"] - 1, -1, -1):
         end = min(max((cell - age + ahead + 1) * basic, lo), hi)
         after = lists.lower(st, other, end, FIRST_SEQ)
         seen[other, age] += after - before
         before = after
-    cs.gain_of(st)[other, kind] += gain
-    cs.kind_seen_of(st)[other, kind] += before - first
+    cs.gain_of(st)[other, card.kind] += gain
+    cs.kind_seen_of(st)[other, card.kind] += before - first
 
 
 @kernel
-def _choose(how, st, stream, ts, lo, hi, allowed):
+def _choose(how, st, stream, ts, span, allowed):
     """Mark what is to be looked at: for each age, from which entry of the list of all tuples to which."""
     other = 1 - stream
     basic, ahead, ages = how["basic"], how["ahead"], how["ages"]
@@ -88,8 +82,8 @@ def _choose(how, st, stream, ts, lo, hi, allowed):
     for place in range(ages):
         age = rank[other, place]
         begin = (cell - age + ahead) * basic
-        a = lists.lower(st, other, max(begin, lo), FIRST_SEQ)
-        b = lists.lower(st, other, min(begin + basic, hi), FIRST_SEQ)
+        a = lists.lower(st, other, max(begin, span.lo_ts), FIRST_SEQ)
+        b = lists.lower(st, other, min(begin + basic, span.hi_ts), FIRST_SEQ)
         if b <= a:
             continue
         if b - a > allowed:
@@ -103,7 +97,7 @@ def _choose(how, st, stream, ts, lo, hi, allowed):
 
 
 @kernel
-def _search_chosen(how, st, stream, hi, number, items, weights, at, size, effort):
+def _search_chosen(how, st, stream, hi, value, effort):
     """Search what was chosen, neighbours together."""
     other = 1 - stream
     start, stop, take = cs.from_of(st), cs.to_of(st), cs.take_of(st)
@@ -120,41 +114,37 @@ def _search_chosen(how, st, stream, hi, number, items, weights, at, size, effort
         while age >= 0 and take[age] == 1 and start[age] == b:
             b = stop[age]
             age -= 1
-        lo_ts, lo_seq = times[a], seqs[a]
         hi_ts, hi_seq = hi, np.int64(FIRST_SEQ)
         if b < end_of_list:
             hi_ts, hi_seq = times[b], seqs[b]
-        n = search.search(
-            st, how["code"], how["bound"], how["index"], other, lo_ts, lo_seq, hi_ts, hi_seq,
-            number, items, weights, at, size, n, effort,
-        )  # fmt: skip
+        n = search.search(st, rule_of(how), other, Span(times[a], seqs[a], hi_ts, hi_seq), value, n, effort)
     return n
 
 
 @kernel
-def probe(how, st, stream, ts, kind, importance, number, items, weights, at, size, effort):
+def probe(how, st, stream, card, value, effort):
     """Compare a row with as much of the opposite window as there is CPU for; returns how many partners were found."""
-    other = 1 - stream
+    other, rule = 1 - stream, rule_of(how)
     own, opposite = how["size0"], how["size1"]
     if stream == 1:
         own, opposite = opposite, own
-    lo, hi = ts - opposite + 1, ts + own
+    span = Span(card.ts - opposite + 1, FIRST_SEQ, card.ts + own, FIRST_SEQ)
     st["probed"] += 1
     if how["basic"] == 0:
-        return _whole(how, st, stream, lo, hi, number, items, weights, at, size, effort)
+        return search.search(st, rule, other, span, value, 0, effort)
     fraction = st["fractions"][other]
     if how["utility"]:
-        fraction = cs.kind_fraction_of(st)[other, kind]
+        fraction = cs.kind_fraction_of(st)[other, card.kind]
     learns = how["correlation"] or how["direction"] or how["utility"]
     if learns and draw(st) < st["fraction"] * how["sample"]:
         st["sampled"] += 1
         st["samples"][other] += 1
-        hits = _whole(how, st, stream, lo, hi, number, items, weights, at, size, effort)
-        _learn(how, st, stream, ts, lo, hi, kind, importance, hits)
+        hits = search.search(st, rule, other, span, value, 0, effort)
+        _learn(how, st, stream, card, span, hits)
         return hits
     if fraction >= 1.0:
-        return _whole(how, st, stream, lo, hi, number, items, weights, at, size, effort)
+        return search.search(st, rule, other, span, value, 0, effort)
     st["partial"] += 1
-    there = lists.lower(st, other, hi, FIRST_SEQ) - lists.lower(st, other, lo, FIRST_SEQ)
-    _choose(how, st, stream, ts, lo, hi, fraction * there)
-    return _search_chosen(how, st, stream, hi, number, items, weights, at, size, effort)
+    there = lists.lower(st, other, span.hi_ts, FIRST_SEQ) - lists.lower(st, other, span.lo_ts, FIRST_SEQ)
+    _choose(how, st, stream, card.ts, span, fraction * there)
+    return _search_chosen(how, st, stream, span.hi_ts, value, effort)

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from shedjoin.batch import Table
-from shedjoin.cpu import loop
+from shedjoin.cpu import needs, shared_loop
 from shedjoin.cpu.engine import CHUNK, PredicateEngine
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.rows import Rows
@@ -74,9 +74,9 @@ class SharedQueue(Running):
         pairs: list[list[Any]] = [[] for _ in engines]
         shed: list[list[Any]] = [[] for _ in engines]
         need = -1
-        while need != loop.DONE:
-            need = loop.advance_shared(settings, states, traffics, len(engines))
-            served = range(len(engines)) if need == loop.DONE else (int(ios[0]["who"]),)
+        while need != needs.DONE:
+            need = shared_loop.advance(settings, states, traffics, len(engines))
+            served = range(len(engines)) if need == needs.DONE else (int(ios[0]["who"]),)
             for k in served:
                 engines[k]._serve(need, ios[k], pairs[k], shed[k])
         for engine, (io, rows) in zip(engines, made, strict=True):

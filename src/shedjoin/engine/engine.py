@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import LATEST, Batch, Table
+from shedjoin.batch import Batch, Table
 from shedjoin.budget import Budget
 from shedjoin.engine import audit, change, loop, memory, snapshot
 from shedjoin.engine.clocks import advance_clocks
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.plan import Plan, PolicyLike
-from shedjoin.engine.running import Running
+from shedjoin.engine.running import Clocks, RunningPair, check_clocks, check_limit
 from shedjoin.engine.state import COUNTERS, IO_RECORD, NEVER, ROW_ARRAYS, SHED_RECORD
 from shedjoin.errors import InputError, SpecError
 
 #: Results and shed records leave the kernel in pieces of about this many.
 CHUNK = 1 << 17
-Clocks = Sequence[int | None]
 
 
-class Engine(Running):
+class Engine(RunningPair):
     """One running join. Made by `JoinSpec.build` or `JoinSpec.resume`.
 
     Everything between two pushes is in `snapshot()`; nothing depends on how the input was cut into pushes at instant
@@ -106,16 +105,15 @@ class Engine(Running):
         emit
             False: count the results, but make no pairs of them.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-            raise SpecError(f"limit must be a whole number of at least 1, not {limit!r}")
+        size = check_limit(limit)
         if not isinstance(batch, Batch):
             raise InputError(
                 f"push takes a Batch (Batch.of, Batch.rows), or tables as left= and right=, not {type(batch).__name__}"
             )
-        told = _checked_clocks(clocks)
+        told = check_clocks(clocks)
         self._check_idle()
         self._check_schedule(batch)
-        return self._chunks(batch, int(limit), told, emit)
+        return self._chunks(batch, size, told, emit)
 
     def _chunks(self, batch: Batch, limit: int, clocks: tuple[int, int] | None, emit: bool) -> Iterator[Output]:
         before = self._totals()
@@ -184,34 +182,14 @@ class Engine(Running):
         return self._budget
 
     @property
-    def arrived(self) -> tuple[int, int]:
-        """Rows of each stream so far; the next one gets this number."""
-        left, right = self._state["arrived"]
-        return int(left), int(right)
-
-    @property
-    def residents(self) -> tuple[int, int]:
-        """Stored tuples of each stream."""
-        left, right = self._state["resident"]
-        return int(left), int(right)
-
-    @property
     def stored_bytes(self) -> tuple[int, int]:
         """The summed `bytes` of what is stored of each stream."""
-        left, right = self._state["stored_bytes"]
-        return int(left), int(right)
+        return self._pair("stored_bytes")
 
     @property
     def used(self) -> tuple[int, int]:
         """What counts against the budget, for each stream: tuples or bytes."""
-        left, right = self._state["stored_bytes" if self._how[0]["by_bytes"] else "resident"]
-        return int(left), int(right)
-
-    @property
-    def clocks(self) -> tuple[int | None, int | None]:
-        """The largest time seen on each stream."""
-        left, right = (None if clock == NEVER else int(clock) for clock in self._state["clock"])
-        return left, right
+        return self._pair("stored_bytes" if self._how[0]["by_bytes"] else "resident")
 
     @property
     def counters(self) -> dict[str, int]:
@@ -321,18 +299,6 @@ class Engine(Running):
 
 _PAIRS = ("out_left", "out_right", "out_worth")
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-
-
-def _checked_clocks(clocks: Clocks | None) -> tuple[int, int] | None:
-    if clocks is None:
-        return None
-    told = tuple(NEVER if clock is None else clock for clock in clocks) if isinstance(clocks, Sequence) else ()
-    whole = all(isinstance(clock, int | np.integer) and not isinstance(clock, bool) for clock in told)
-    if len(told) != STREAMS or not whole or not all(clock == NEVER or abs(clock) <= LATEST for clock in told):
-        raise InputError(
-            f"clocks must be one time within +-2**53 (or None) for each of {STREAMS} streams, not {clocks!r}"
-        )
-    return int(told[0]), int(told[1])
 
 
 def _pair_buffers(size: int) -> dict[str, NDArray[Any]]:

@@ -268,8 +268,8 @@ def grow_seen(st: Handle, room: int) -> None:
     """Room for at least `room` more arrivals in InWindow's memory."""
     old = st.arrays["seen"]
     size = power_of_two(max(2 * old.shape[1], int(st["seen_size"].max()) + room))
-    seen = np.zeros((STREAMS, size), SEEN_RECORD)
-    for stream in range(STREAMS):
+    seen = np.zeros((len(old), size), SEEN_RECORD)
+    for stream in range(len(old)):
         held = int(st["seen_size"][stream])
         seen[stream, :held] = np.roll(old[stream], -int(st["seen_head"][stream]))[:held]
     st["seen_head"] = 0

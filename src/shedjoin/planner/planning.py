@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from shedjoin.batch import Table
@@ -98,7 +99,7 @@ def plan(
     begin = time.monotonic()
     if optimum:
         check_solver()  # before the work, not after it
-    _check(target, objective, allocations, within, time_limit)
+    wish = Wish(target, objective, allocations, within, optimum, time_limit)
     check_seed(seed)
     spec = JoinSpec(parse_window(window), importance=importance)
     stretch = stretch_of(spec, left, right, sample, warmup)
@@ -108,6 +109,48 @@ def plan(
     tried = candidates(policies, objective)
     bench = Bench(spec, stretch, objective, seed, within / 10)
     tell = progress or _say_nothing
+    trials = Trials(_exact(bench, tell), tried, allocations)
+    grid = _grid(memory, trials.exact)
+    with Interrupts() as interrupts:
+        check = _until(begin, time_limit, interrupts.check)
+        optima, complete = _explore(bench, trials, grid, wish, spark, tell, check)
+    return _result(bench, trials, optima, grid, target, complete)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a plan is to find out, and how far it may go."""
+
+    target: float
+    objective: str | None
+    allocations: Sequence[str]
+    within: float
+    optimum: bool
+    time_limit: float | None
+
+    def __post_init__(self) -> None:
+        """A clear word about arguments that make no sense."""
+        if not _is_number(self.target) or not 0 < self.target <= 1:
+            raise SpecError(
+                f"target must be a share of the exact join, above 0 and at most 1, such as 0.95, not {self.target!r}"
+            )
+        if self.objective is not None and self.objective not in OBJECTIVES:
+            raise SpecError(f"objective must be one of {', '.join(OBJECTIVES)}, not {self.objective!r}")
+        one = isinstance(self.allocations, str)
+        if one or not self.allocations or not set(self.allocations) <= set(ALLOCATIONS):
+            raise SpecError(f"allocations must be a list of {' and '.join(ALLOCATIONS)}, not {self.allocations!r}")
+        if not _is_number(self.within) or not 0 <= self.within < 1:
+            raise SpecError(f"within must be a share of the exact join, from 0 to below 1, not {self.within!r}")
+        if self.time_limit is not None and not _is_number(self.time_limit):
+            raise SpecError(f"time_limit must be a number of seconds, not {self.time_limit!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _exact(bench: Bench, tell: Tell) -> Exact:
+    """The join without a budget; without results there is nothing to plan."""
     tell("exact", 0, 1)
     exact = bench.exact()
     if not exact.outcome.value:
@@ -115,48 +158,42 @@ def plan(
             "the exact join of this stretch has no results after the warm-up, so there is nothing to plan: "
             "check the key columns and the window, or take a longer sample"
         )
-    trials = Trials(exact, tried, allocations)
-    grid = _grid(memory, exact)
+    return exact
+
+
+def _explore(
+    bench: Bench,
+    trials: Trials,
+    grid: Sequence[int],
+    wish: Wish,
+    spark: Any,
+    tell: Tell,
+    check: Callable[[], None],
+) -> tuple[Optima | None, bool]:
+    """Run the policies, then OPT. What is known of OPT, and whether all was found before somebody or the clock said stop."""
     optima: Optima | None = None
     complete = True
-    with Interrupts() as interrupts:
-        check = _until(begin, time_limit, interrupts.check)
-        try:
-            landscape = bench.landscape() if optimum else None
-            runner: Runner
-            if spark is None:
-                runner = Here(bench, landscape, tell, check)
-            else:
-                from shedjoin.planner.on_spark import OnSpark
+    try:
+        landscape = bench.landscape() if wish.optimum else None
+        runner: Runner
+        if spark is None:
+            runner = Here(bench, landscape, tell, check)
+        else:
+            from shedjoin.planner.on_spark import OnSpark
 
-                runner = OnSpark(spark, bench, check)
-            trials.run_grid(grid, runner, tell)
-            trials.run_target(target, runner, tell)
-            if landscape is not None:
-                optima = Optima(landscape, allocations)
-                best = trials.best(target)
-                optima.run([*grid, best], best, trials.got, within * exact.outcome.value, runner, tell, check)
-        except KeyboardInterrupt:
-            complete = False
+            runner = OnSpark(spark, bench, check)
+        trials.run_grid(grid, runner, tell)
+        trials.run_target(wish.target, runner, tell)
+        if landscape is not None:
+            optima = Optima(landscape, wish.allocations)
+            best = trials.best(wish.target)
+            enough = wish.within * trials.exact.outcome.value
+            optima.run([*grid, best], best, trials.got, enough, runner, tell, check)
+    except KeyboardInterrupt:
+        complete = False
     if optima is not None:  # a solver that is stopped says what it has, without an error
         complete = complete and all(solved.complete for curve in optima.curves.values() for solved in curve.solved)
-    return _result(bench, trials, optima, grid, target, complete)
-
-
-def _check(target: object, objective: object, allocations: Sequence[str], within: object, time_limit: object) -> None:
-    """A clear word about arguments that make no sense."""
-    if isinstance(target, bool) or not isinstance(target, int | float) or not 0 < target <= 1:
-        raise SpecError(
-            f"target must be a share of the exact join, above 0 and at most 1, such as 0.95, not {target!r}"
-        )
-    if objective is not None and objective not in OBJECTIVES:
-        raise SpecError(f"objective must be one of {', '.join(OBJECTIVES)}, not {objective!r}")
-    if isinstance(allocations, str) or not allocations or not set(allocations) <= set(ALLOCATIONS):
-        raise SpecError(f"allocations must be a list of {' and '.join(ALLOCATIONS)}, not {allocations!r}")
-    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < 1:
-        raise SpecError(f"within must be a share of the exact join, from 0 to below 1, not {within!r}")
-    if time_limit is not None and (isinstance(time_limit, bool) or not isinstance(time_limit, int | float)):
-        raise SpecError(f"time_limit must be a number of seconds, not {time_limit!r}")
+    return optima, complete
 
 
 def _grid(memory: Sequence[int] | None, exact: Exact) -> list[int]:

@@ -24,35 +24,34 @@ def mix(item, stream):
     return x ^ (x >> np.uint64(31))
 
 
-@kernel
-def find(st, stream, item):
-    """The list of an item, or NO_LIST."""
+@inlined
+def _place(st, stream, item):
+    """Where the table has an item, or the free place where it belongs."""
     table, tags = mem.table_of(st), mem.tags_of(st)
     mask = table.size - 1
     at = np.int64(mix(item, stream) & np.uint64(mask))
-    tag = stream + 1
-    while tags[at] != 0:
-        if tags[at] == tag and table[at] == item:
-            return at + FIXED_LISTS
+    while tags[at] != 0 and not (tags[at] == stream + 1 and table[at] == item):
         at = (at + 1) & mask
-    return NO_LIST
+    return at
+
+
+@kernel
+def find(st, stream, item):
+    """The list of an item, or NO_LIST."""
+    at = _place(st, stream, item)
+    return at + FIXED_LISTS if mem.tags_of(st)[at] != 0 else NO_LIST
 
 
 @kernel
 def find_or_make(st, stream, item):
     """The list of an item, an empty one if it had none. There must be room in the table."""
-    table, tags = mem.table_of(st), mem.tags_of(st)
-    mask = table.size - 1
-    at = np.int64(mix(item, stream) & np.uint64(mask))
-    tag = stream + 1
-    while tags[at] != 0:
-        if tags[at] == tag and table[at] == item:
-            return at + FIXED_LISTS
-        at = (at + 1) & mask
-    table[at] = item
-    tags[at] = tag
-    st["table_used"] += 1
+    at = _place(st, stream, item)
     which = at + FIXED_LISTS
+    if mem.tags_of(st)[at] != 0:
+        return which
+    mem.table_of(st)[at] = item
+    mem.tags_of(st)[at] = stream + 1
+    st["table_used"] += 1
     mem.cap_of(st)[which] = 0
     mem.head_of(st)[which] = 0
     mem.length_of(st)[which] = 0

@@ -25,21 +25,22 @@ MORE_LISTS = 3
 
 
 @kernel
-def wanting(st, code, bound, index, stream, number, items, at, size):
+def wanting(st, rule, stream, value):
     """What must grow before this row can be stored: ENOUGH if nothing."""
+    items, at, size = value.items, value.at, value.size
     if st["free_count"][stream] == 0:
         return MORE_POOL
-    if code >= FIRST_OF_SETS and st["item_top"] + size > mem.items_of(st).size:
+    if rule.code >= FIRST_OF_SETS and st["item_top"] + size > mem.items_of(st).size:
         return MORE_ITEMS
     if st["dead"] > 64 + 2 * (st["resident"][0] + st["resident"][1]) * (1 + size):
         return MORE_LISTS  # more struck out than alive: time to sweep
     table = mem.table_of(st)
     room = mem.entry_ts_of(st).size - st["entry_top"] - lists.room_wanted(st, stream)
-    if index == LISTS:
+    if rule.by == LISTS:
         if 2 * (st["table_used"] + max(size, 1)) > table.size:
             return MORE_LISTS
-        if code == BAND:
-            room -= lists.room_wanted(st, lists.find(st, stream, bucket(number, bound)))
+        if rule.code == BAND:
+            room -= lists.room_wanted(st, lists.find(st, stream, bucket(value.number, rule.bound)))
         elif size == 0:
             room -= lists.room_wanted(st, EMPTIES + stream)
         for k in range(at, at + size):
@@ -48,17 +49,19 @@ def wanting(st, code, bound, index, stream, number, items, at, size):
 
 
 @kernel
-def put(st, code, bound, index, stream, ts, seq, row, kind, importance, number, items, weights, at, size):
+def put(st, rule, stream, card, value):
     """Store a row; there must be room. Returns its place in the pool."""
+    ts, seq = card.ts, card.seq
+    items, weights, at, size = value.items, value.weights, value.at, value.size
     st["free_count"][stream] -= 1
     slot = mem.free_of(st)[stream, st["free_count"][stream]]
     mem.ts_of(st)[slot] = ts
     mem.seq_of(st)[slot] = seq
-    mem.row_of(st)[slot] = row
+    mem.row_of(st)[slot] = card.row
     mem.side_of(st)[slot] = stream
-    mem.kind_of(st)[slot] = kind
-    mem.importance_of(st)[slot] = importance
-    mem.number_of(st)[slot] = number
+    mem.kind_of(st)[slot] = card.kind
+    mem.importance_of(st)[slot] = card.importance
+    mem.number_of(st)[slot] = value.number
     top = st["item_top"]
     mem.item_at_of(st)[slot] = top
     mem.item_len_of(st)[slot] = size
@@ -75,9 +78,9 @@ def put(st, code, bound, index, stream, ts, seq, row, kind, importance, number, 
     st["resident"][stream] = resident + 1
     floor = st["floor"][stream]
     lists.add(st, stream, ts, seq, slot)
-    if index == LISTS:
-        if code == BAND:
-            which = lists.find_or_make(st, stream, bucket(number, bound))
+    if rule.by == LISTS:
+        if rule.code == BAND:
+            which = lists.find_or_make(st, stream, bucket(value.number, rule.bound))
             lists.trim(st, which, floor)
             lists.add(st, which, ts, seq, slot)
         elif size == 0:
@@ -109,14 +112,14 @@ def release(st, stream, slot):
 
 
 @kernel
-def evict(st, code, bound, index, stream, slot):
+def evict(st, rule, stream, slot):
     """Strike a tuple out of its lists and let it go."""
     ts, seq = mem.ts_of(st)[slot], mem.seq_of(st)[slot]
     lists.strike(st, stream, ts, seq)
-    if index == LISTS:
+    if rule.by == LISTS:
         size, at, items = mem.item_len_of(st)[slot], mem.item_at_of(st)[slot], mem.items_of(st)
-        if code == BAND:
-            lists.strike(st, lists.find(st, stream, bucket(mem.number_of(st)[slot], bound)), ts, seq)
+        if rule.code == BAND:
+            lists.strike(st, lists.find(st, stream, bucket(mem.number_of(st)[slot], rule.bound)), ts, seq)
         elif size == 0:
             lists.strike(st, EMPTIES + stream, ts, seq)
         for k in range(at, at + size):

@@ -2,7 +2,8 @@
 
 from shedjoin.quality.archive_metric import arm, incomplete_rows
 from shedjoin.quality.distances import emd, mac
-from shedjoin.quality.live import LIVE_COLUMNS, LiveRecall, RecallEstimate, combine
+from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.quality.live import LiveRecall
 from shedjoin.quality.live_many import MultiRecall
 from shedjoin.quality.measures import (
     Comparison,

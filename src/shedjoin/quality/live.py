@@ -47,8 +47,6 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -61,7 +59,7 @@ from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.state import NEVER, NONE
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.policies import KeepAll
-from shedjoin.quality.gamma import gamma_quantile
+from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, check_level, combine
 from shedjoin.quality.seal import SEAL, opened, sealed
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import TimeWindow
@@ -72,49 +70,8 @@ _HEAD = struct.Struct("<8sIQ")
 
 #: Work saved up at the start, in steps for each place of the table: so that short streams are counted in full.
 START = 64
-#: Of the error that the level allows, this share is used; the rest is for what a model of rare events leaves out.
-CAUTION = 0.5
 #: When recent counts are this many times those of the first push, they are expressed anew.
 LARGEST_FADE = 2.0**100
-
-_WHOLE = ("results", "missing", "missing_square", "missing_cube")
-_WORTH = ("importance", "importance_missing", "importance_missing_square", "importance_missing_cube")
-_RECENT = tuple(f"recent_{name}" for name in _WHOLE + _WORTH)
-#: The numbers of `LiveRecall.sums`: those of several shards are added, then `combine` makes the estimate of the whole.
-LIVE_COLUMNS = tuple(f"live_{name}" for name in (*_WHOLE, *_WORTH, *_RECENT, "shed", "unit", "late"))
-
-
-@dataclass(frozen=True, slots=True)
-class RecallEstimate:
-    """Which share of the results was delivered, and within which limits it lies.
-
-    Attributes
-    ----------
-    recall, low, high
-        The share of results, with its confidence limits.
-    importance, importance_low, importance_high
-        The share of the summed importance of results, with its confidence limits.
-    results, missing, missing_low, missing_high
-        Results delivered (known) and missing (estimated). Faded numbers where the estimate is a recent one.
-    shed, late
-        Rows shed, and rows that came too late. What late rows would have joined is no part of the above.
-    level
-        Of the limits, such as 0.95.
-    """
-
-    recall: float
-    low: float
-    high: float
-    importance: float
-    importance_low: float
-    importance_high: float
-    results: float
-    missing: float
-    missing_low: float
-    missing_high: float
-    shed: int
-    late: int
-    level: float
 
 
 class LiveRecall:
@@ -153,7 +110,7 @@ class LiveRecall:
         check_seed(seed)
         if isinstance(witnesses, bool) or not isinstance(witnesses, int) or not 16 <= witnesses <= 2**24:
             raise SpecError(f"witnesses must be a whole number from 16 to 2**24, not {witnesses!r}")
-        _check_level(level)
+        check_level(level)
         if isinstance(recent, bool) or not isinstance(recent, int | float) or not 0.1 <= recent < 1e9:
             raise SpecError(f"recent must be a number of pushes from 0.1 to 1e9, not {recent!r}")
         self._signature = _signature(spec, seed, witnesses)
@@ -204,8 +161,10 @@ class LiveRecall:
         if self._nothing_goes:
             return
         skipped = self._skipped(batch, log[log["why"] == LATE]) if late else batch.null
-        columns = (batch.stream, batch.key, skipped, batch.ts, batch.importance)
-        done = witness.follow(self._state, self._sample, self._notes, self._instants(batch), *columns, log)
+        push = witness.Push(
+            batch.stream, batch.key, skipped, batch.ts, batch.importance, instants=self._instants(batch)
+        )
+        done = witness.follow(self._state, self._sample, self._notes, push, log)
         if done != log.size:
             raise InputError(
                 f"the shed log has a record of row {log['seq'][done]} of stream {log['stream'][done]} that does not fit "
@@ -302,66 +261,6 @@ class LiveRecall:
             start += array.nbytes
         self._results, self._late = header["results"], header["late"]
         witness.link_up(self._state, self._sample)
-
-
-def combine(parts: Iterable[Mapping[str, float]], level: float = 0.95, *, recent: bool = False) -> RecallEstimate:
-    """The estimate of a join from the sums of its shards.
-
-    Examples
-    --------
-    >>> half = dict.fromkeys(LIVE_COLUMNS, 0.0) | {"live_results": 10.0, "live_importance": 10.0}
-    >>> combine([half, half]).recall
-    1.0
-    """
-    _check_level(level)
-    total = dict.fromkeys(LIVE_COLUMNS, 0.0)
-    for part in parts:
-        for name in LIVE_COLUMNS:
-            total[name] += part[name]
-    prefix = "live_recent_" if recent else "live_"
-    results, missing, square, cube = (total[prefix + name] for name in _WHOLE)
-    worth, missing_worth, worth_square, worth_cube = (total[prefix + name] for name in _WORTH)
-    unit = total["live_unit"] / total["live_shed"] if total["live_shed"] else 0.0
-    each = (worth + missing_worth) / (results + missing) if results + missing > 0.0 else 1.0
-    low, high = _limits(missing, square, cube, unit, level)
-    worth_low, worth_high = _limits(missing_worth, worth_square, worth_cube, unit * each, level)
-    return RecallEstimate(
-        recall=_share(results, missing),
-        low=_share(results, high),
-        high=_share(results, low),
-        importance=_share(worth, missing_worth),
-        importance_low=_share(worth, worth_high),
-        importance_high=_share(worth, worth_low),
-        results=results if recent else int(results),
-        missing=missing,
-        missing_low=low,
-        missing_high=high,
-        shed=int(total["live_shed"]),
-        late=int(total["live_late"]),
-        level=level,
-    )
-
-
-def _limits(missing: float, square: float, cube: float, unit: float, level: float) -> tuple[float, float]:
-    """Fay and Feuer's limits of a sum of weighted rare events, from the sums of z, (1 - p) z^2, (1 - p) z^3."""
-    tail = CAUTION * (1.0 - level) / 2.0
-    low = high = missing
-    if square > 0.0 and missing > 0.0:
-        low = square / missing * gamma_quantile(missing**2 / square, tail)
-    more = max(cube / square if square > 0.0 else 0.0, unit)
-    if more > 0.0:
-        mean, variance = missing + more, square + more**2
-        high = variance / mean * gamma_quantile(mean**2 / variance, 1.0 - tail)
-    return low, max(high, missing)
-
-
-def _share(there: float, missing: float) -> float:
-    return there / (there + missing) if missing > 0.0 else 1.0
-
-
-def _check_level(level: object) -> None:
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.0 < level < 1.0:
-        raise SpecError(f"level must be a number between 0 and 1, such as 0.95, not {level!r}")
 
 
 def _signature(spec: JoinSpec, seed: int, witnesses: int) -> dict[str, Any]:

@@ -32,8 +32,9 @@ from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.multi import MultiJoinSpec
 from shedjoin.quality.due import COLUMNS, Integers, Rows, both, due, rows_of, some, steps
+from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
 from shedjoin.quality.key_sample import KINDS, KeySample
-from shedjoin.quality.live import LARGEST_FADE, LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.quality.live import LARGEST_FADE
 from shedjoin.quality.outside import Outside
 from shedjoin.quality.seal import opened, sealed
 from shedjoin.spec import check_seed

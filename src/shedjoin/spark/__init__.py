@@ -3,7 +3,7 @@
 from shedjoin.spark.archive import Archive, Layout
 from shedjoin.spark.join import shed_join
 from shedjoin.spark.refine import Refinement, refine
-from shedjoin.spark.session import prepare, session
+from shedjoin.spark.session import lean, prepare, session
 from shedjoin.spark.start import start
 
-__all__ = ["Archive", "Layout", "Refinement", "prepare", "refine", "session", "shed_join", "start"]
+__all__ = ["Archive", "Layout", "Refinement", "lean", "prepare", "refine", "session", "shed_join", "start"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,31 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
 MOST_SHARDS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What `shed_join` was told of the join, as it was told. Its documentation says what each means."""
+
+    time: Any
+    window: Any
+    on: Any = None
+    predicate: Any = None
+    budget: Any = None
+    policy: Any = None
+    importance: Any = None
+    allocation: str | None = None
+    lateness: Any = 0
+    max_skew: Any = None
+    shards: int | None = None
+    select: Any = None
+    suffixes: Any = None
+    combine: str = "min"
+    seed: int = 0
+    shares: str | None = None
+    cache: str | bool | None = None
+    deadline: Any = None
+    names: Any = None
 
 
 def stream_names(names: Any, count: int) -> tuple[str, ...]:

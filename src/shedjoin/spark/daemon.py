@@ -1,23 +1,110 @@
-"""Spark's daemon for Python workers, with all that a shard imports in it: `spark.python.daemon.module`.
+"""Spark's daemon for Python workers, with all that a shard imports and runs in it: `spark.python.daemon.module`.
 
-Spark forks its Python workers off a daemon that has imported nothing, so that each spends about two seconds on imports; and
-a worker is lost with every task that fails. Forked off this one they are there at once, and share its memory.
+Spark forks its Python workers off a daemon that has imported nothing, so that each spends about two seconds on imports and
+kernels; and a worker is lost with every task that fails. Forked off this one they are there at once, and share its memory.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import warnings
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+from numba.core import event
+
+import shedjoin as sj
+from shedjoin.quality import LiveRecall, MultiRecall
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Spark 4 warns of pandas 3 whatever it is asked to do
     import pyspark.worker  # noqa: F401
-    from pyspark.daemon import manager
+    from pyspark import daemon
 
     import shedjoin.spark.operator
     import shedjoin.spark.predicate_shard
-    import shedjoin.spark.processor  # noqa: F401
+    import shedjoin.spark.processor
+
+#: For a tiny push of every kind.
+ROWS = {"key": [1, 2], "ts": [0, 1]}
+
+
+class Uncached(Exception):
+    """A kernel that is not on disk yet."""
+
+
+class _Refusal(event.Listener):  # type: ignore[misc]
+    def on_start(self, event: Any) -> None:
+        raise Uncached
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+def load_kernels() -> bool:
+    """Load the kernels of all kinds of joins; whether all were on disk.
+
+    Those that are not are left to the workers: compiling takes a minute, and Spark would wait for its daemon that long.
+    """
+    with event.install_listener("numba:compile", _Refusal()), suppress(Uncached):
+        _two_streams()
+        _many_streams()
+        _predicates()
+        return True
+    return False
+
+
+def _two_streams() -> None:
+    rows = sj.Batch.of(ROWS, ROWS)
+    for budget in (None, sj.Budget(tuples=2)):
+        spec = sj.JoinSpec(window=sj.TimeWindow(2), budget=budget)
+        engine = spec.build()
+        out = engine.push(rows)
+        spec.resume(engine.snapshot())
+    _tell(LiveRecall(spec), rows, out)
+
+
+def _many_streams() -> None:
+    spec = sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(2)), on="key", budget=sj.Budget(tuples=3))
+    engine = spec.build()
+    rows = engine.batch(dict.fromkeys("abc", ROWS))
+    out = engine.push(rows)
+    spec.resume(engine.snapshot())
+    _tell(MultiRecall(spec), rows, out)
+
+
+def _tell(live: Any, rows: Any, out: Any) -> None:
+    live.follow(rows, out)
+    live.estimate()
+
+
+def _predicates() -> None:
+    sj.PredicateJoin(sj.TimeWindow(2), sj.Equal("key")).build().push(left=ROWS, right=ROWS)
+
+
+def give_back() -> None:
+    """Return freed memory to the system: Spark keeps workers, and those of one stage wait while others work."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError):  # only the GNU C library has it
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def worker(sock: Any, authenticated: bool) -> int:
+    """Spark's worker, for one task."""
+    try:
+        return task(sock, authenticated)
+    finally:
+        give_back()
+
+
+task = daemon.worker
 
 if __name__ == "__main__":
+    load_kernels()
+    gc.collect()
     gc.freeze()  # what is here is here to stay: workers that looked through it would copy it
-    manager()
+    daemon.worker = worker
+    daemon.manager()

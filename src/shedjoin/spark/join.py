@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.errors import SpecError
-from shedjoin.multi import MultiJoinSpec
 from shedjoin.policies import Policy
 from shedjoin.predicates import Predicate
-from shedjoin.spark import keys as columns
-from shedjoin.spark.arguments import (
-    PARTITIONS,
-    budget_of,
-    check_frames,
-    check_provider,
-    duration_of,
-    policy_of,
-    shards_of,
-    stream_names,
-    windows_of,
-)
-from shedjoin.spark.cache import check_option
-from shedjoin.spark.exchange import RESULT, shard_labels
-from shedjoin.spark.keys import Keys, sides_of
-from shedjoin.spark.many import KEY as HASH
-from shedjoin.spark.many import Join, Many
+from shedjoin.spark.arguments import Told
+from shedjoin.spark.exchange import RESULT
+from shedjoin.spark.keyed_join import plan_keyed
 from shedjoin.spark.plan import JoinPlan
-from shedjoin.spark.shares import ADAPTIVE, SHARES
-from shedjoin.spec import JoinSpec, check_seed
+from shedjoin.spark.predicate_join import plan_predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -113,13 +96,9 @@ def shed_join(
         What three and more streams are called in `select`, the shed log, metrics and the archive; default: s0, s1, s2, ... (Two
         are left and right.)
     """
-    plan = plan_join(
-        left,
-        right,
-        *more,
+    told = Told(
         on=on,
         predicate=predicate,
-        deadline=deadline,
         time=time,
         window=window,
         budget=budget,
@@ -135,85 +114,15 @@ def shed_join(
         seed=seed,
         shares=shares,
         cache=cache,
+        deadline=deadline,
         names=names,
     )
+    plan = plan_join((left, right, *more), told)
     return plan.results(plan.blobs((RESULT,)))
 
 
-def plan_join(
-    *frames: DataFrame,
-    on: Any = None,
-    predicate: Any = None,
-    time: Any,
-    window: Any,
-    budget: Any = None,
-    policy: Any = None,
-    importance: Any = None,
-    allocation: str | None = None,
-    lateness: Any = 0,
-    max_skew: Any = None,
-    shards: int | None = None,
-    select: Any = None,
-    suffixes: Any = None,
-    combine: str = "min",
-    seed: int = 0,
-    shares: str | None = None,
-    cache: str | bool | None = None,
-    names: Any = None,
-    deadline: Any = None,
-    unkeyed: bool = False,
-) -> JoinPlan:
-    """Check the arguments of `shed_join` and plan the join. `unkeyed`: what is joined on is looked at elsewhere."""
-    if predicate is not None or deadline is not None:
-        from shedjoin.spark.predicate_join import plan_predicate
-
-        told = {name: value for name, value in locals().items() if name not in ("unkeyed", "plan_predicate", "frames")}
-        return plan_predicate(*frames, **told)
-    if on is None and not unkeyed:
-        raise SpecError("on must name the key columns, or predicate say when two rows join: neither is given")
-    sides = stream_names(names, len(frames))
-    check_frames(frames, sides)
-    check_seed(seed)
-    check_option(cache)
-    if shares is not None and shares not in SHARES:
-        raise SpecError(f"shares must be one of {', '.join(SHARES)}, not {shares!r}")
-    spark = frames[0].sparkSession
-    found = Keys(()) if unkeyed else Keys.of(on, *frames, sides=sides)
-    times = sides_of("time", time, sides)
-    kind = columns.time_kind(frames, times, sides)
-    weights = sides_of("importance", importance, sides)
-    for side, frame, name in zip(sides, frames, weights, strict=True):
-        if name is not None:
-            columns.check_column("importance", name, frame, side)
-    if frames[0].isStreaming:
-        check_provider(spark)
-    partitions = int(spark.conf.get(PARTITIONS) or 1)
-    count = shards_of(spark, shards, partitions)
-    chooser = policy_of(policy)  # a mistake is told, budget or not
-    given: dict[str, Any] = {
-        "budget": budget_of(budget, allocation, count, len(frames)),
-        "policy": None if budget is None else chooser,
-        "importance": combine,
-        "lateness": duration_of(lateness, kind, "lateness"),
-        "max_skew": None if max_skew is None else duration_of(max_skew, kind, "max_skew"),
-    }
-    windows = windows_of(window, kind, count, sides)
-    spec: Join
-    if len(frames) == 2:
-        spec = JoinSpec(window=(windows[0], windows[1]) if windows[0] != windows[1] else windows[0], **given)
-    else:
-        spec = Many(MultiJoinSpec(windows=dict(zip(sides, windows, strict=True)), on=HASH, **given))
-    return JoinPlan(
-        sides=tuple(frames),
-        names=sides,
-        keys=found,
-        key_types=columns.common_types(frames, found, sides),
-        times=times,
-        importances=weights,
-        out=columns.out_columns(frames, found, select, suffixes, sides),
-        spec=spec,
-        labels=shard_labels(count, partitions),
-        seed=seed,
-        shares=shares or ADAPTIVE,
-        cache=cache,
-    )
+def plan_join(frames: tuple[DataFrame, ...], told: Told) -> JoinPlan:
+    """Check the arguments of `shed_join` and plan the join."""
+    if told.predicate is not None or told.deadline is not None:
+        return plan_predicate(frames, told)
+    return plan_keyed(frames, told)

@@ -22,7 +22,8 @@ from shedjoin.engine.output import Output, ShedLog
 from shedjoin.errors import SnapshotError
 from shedjoin.multi import MultiJoinSpec
 from shedjoin.policies import Policy
-from shedjoin.quality.live import LiveRecall, RecallEstimate
+from shedjoin.quality.estimate import RecallEstimate
+from shedjoin.quality.live import LiveRecall
 from shedjoin.quality.live_many import MultiRecall
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow, Window

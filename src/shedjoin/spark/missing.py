@@ -47,8 +47,7 @@ def missing_pairs(archive: Archive, span: Span | None = None) -> DataFrame:
     to 4 and those of 5 to 9 are those of 0 to 9.
     """
     span = span or Span()
-    by_rows = any(isinstance(window, RowWindow) for window in archive.windows)
-    counts = arrivals(archive, span) if by_rows else None
+    counts = arrivals(archive, span)
     found = [
         part
         for stream in (0, 1)
@@ -151,14 +150,16 @@ def called(rows: DataFrame, prefix: str, *more: Column | str) -> DataFrame:
     )
 
 
-def arrivals(archive: Archive, span: Span) -> DataFrame:
-    """How many rows of each stream had arrived before and after each instant of the new batches.
+def arrivals(archive: Archive, span: Span) -> DataFrame | None:
+    """How many rows of each stream had arrived before and after each instant of the new batches; None: no window asks for it.
 
     An instant is the rows of one shard, batch and time; instants follow one another by (batch, time).
     """
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
+    if not any(isinstance(window, RowWindow) for window in archive.windows):
+        return None
     keys = ["_sj_shard", "sj_batch", "_sj_ts"]
     sides = archive.names
     rows = reduce(

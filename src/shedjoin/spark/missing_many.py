@@ -29,8 +29,7 @@ def missing_results(archive: Archive, span: Span | None = None) -> DataFrame:
     from pyspark.sql import functions as F
 
     span = span or Span()
-    by_rows = any(isinstance(window, RowWindow) for window in archive.windows)
-    counts = arrivals(archive, span) if by_rows else None
+    counts = arrivals(archive, span)
     sides = [_rows(archive, stream, counts) for stream in range(len(archive.names))]
     whole = reduce(
         lambda one, two: one.unionByName(two), (_lost_by(archive, sides, stream) for stream in _all(archive))

@@ -77,6 +77,7 @@ class Job:
     shares: str = "adaptive"
     query: str = ""  # names this run, so that its copies are known
     names: tuple[str, ...] = SIDES  # of the streams
+    recall: bool = True  # whether it is to be told
 
     @property
     def shards(self) -> int:
@@ -106,7 +107,7 @@ class Job:
 
     def live_of(self, shard: int, spec: Join) -> Recall | None:
         """A new estimate of recall, if it is to be told: of a join with a budget."""
-        if METRIC not in self.kinds or spec.budget is None:
+        if not self.recall or METRIC not in self.kinds or spec.budget is None:
             return None
         return recall_of(spec, self.seed_of(shard))
 

@@ -65,6 +65,7 @@ class JoinPlan:
     seed: int
     shares: str
     cache: str | bool | None
+    recall: bool = True  # whether it is estimated while the join runs
     query: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
@@ -182,4 +183,5 @@ class JoinPlan:
             self.shares,
             self.query,
             self.names,
+            self.recall,
         )

@@ -26,6 +26,14 @@ SETTINGS = {
 PARTITIONS = "spark.sql.shuffle.partitions"
 #: For `spark.python.daemon.module`, where the workers' Python is sure to have shedjoin: new workers need not import it anew.
 DAEMON = "shedjoin.spark.daemon"
+#: For a process of its own: little memory, and workers that are there at once.
+LEAN = {
+    "spark.python.daemon.module": DAEMON,
+    # Spark's stateful operator does not know this setting: with it on, its workers would come of a second daemon.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+}
+#: The collector for a JVM that mostly passes bytes on: with Java's own choice the heap grows to twice what it has to be.
+COLLECTOR = ("spark.driver.extraJavaOptions", "-XX:+UseSerialGC")
 #: For a process that is there for one job, on this machine: reached by nobody, and it says nothing but what is wrong.
 ALONE = {
     "spark.master": "local[*]",
@@ -83,9 +91,27 @@ def alone(settings: Mapping[str, str]) -> dict[str, str]:
         return dict(settings)
     if not settings.get("spark.master", "local").startswith("local"):
         return {"spark.log.level": ALONE["spark.log.level"], **settings}
+    return {**ALONE, **lean(settings), **settings}
+
+
+def lean(settings: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Settings with which a query in local mode needs little memory, and its workers are there at once.
+
+    They are to be set before the session is made. Java's collector is left alone where options of Java are among
+    `settings`, your own, or in the environment.
+
+    Examples
+    --------
+    >>> sorted(lean({"spark.driver.extraJavaOptions": "-XX:+UseZGC"}))
+    ['spark.python.daemon.module', 'spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled']
+    """
     # A Python of another kind may not have shedjoin, and must live to say so.
     same = os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
-    return {**ALONE, **({"spark.python.daemon.module": DAEMON} if same else {}), **settings}
+    # Java does not start with two collectors: whoever has set an option of it may have chosen one.
+    chosen = any("JavaOptions" in name for name in settings or ()) or any(
+        name in os.environ for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "SPARK_CONF_DIR")
+    )
+    return {**(LEAN if same else {}), **({} if chosen else dict([COLLECTOR]))}
 
 
 def prepare(spark: SparkSession, *, check: bool = True) -> SparkSession:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from inspect import signature
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem, SpecError
 from shedjoin.spark.archive import shed_ddl
-from shedjoin.spark.arguments import is_connect
+from shedjoin.spark.arguments import Told, is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import plan_join, shed_join
@@ -49,6 +49,7 @@ def start(
     *more: DataFrame,
     output: str | os.PathLike[str],
     archive: bool = False,
+    recall: bool = True,
     sink: Sink | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     trigger: dict[str, Any] | None = None,
@@ -71,6 +72,9 @@ def start(
         A directory; on a cluster one that all machines see.
     archive
         Keep the input, so that `refine` can complete the join.
+    recall
+        Estimate the share of results that are delivered, with its limits, while the query runs (in `metrics`). Once it was
+        off, it stays off: an estimate has to see every row from the first.
     sink
         Takes the results of a micro-batch and its number, instead of the directory `results`. It may be called again with a
         number it has seen: it must then replace what it wrote.
@@ -88,7 +92,7 @@ def start(
     before = read_job(folder)
     if before is not None and join.get("shards") is None:
         join["shards"] = before["shards"]
-    plan = plan_join(left, right, *more, **join)
+    plan = replace(plan_join((left, right, *more), Told(**join)), recall=recall)
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
     plan.check_archive(archive)

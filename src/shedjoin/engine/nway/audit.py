@@ -18,6 +18,7 @@ from shedjoin.engine.consistent import check_heap, not_on_stack, require, within
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.memory import LEAST, measure
 from shedjoin.engine.nway import memory
+from shedjoin.engine.nway.arrays import shapes
 from shedjoin.engine.nway.plan import NPlan
 from shedjoin.engine.nway.state import COUNTERS, MOST
 from shedjoin.engine.state import NEVER, NONE
@@ -56,7 +57,7 @@ def _check_shapes(plan: NPlan, how: NDArray[Any], st: Handle, fresh: Arrays) -> 
     for name in growing:
         fits = sizes[name] >= LEAST and sizes[name] & (sizes[name] - 1) == 0
         require(fits, f"{name} has {sizes[name]} places, not a power of two from {LEAST} on")
-    expected = memory.shapes(plan, how, sizes["pool"], sizes["slots"], sizes["cells"])
+    expected = shapes(plan, how, sizes["pool"], sizes["slots"], sizes["cells"])
     expected |= {
         "expiry": (plan.streams, sizes["expiry"]),
         "seen": (plan.streams, sizes["seen"] if how[0]["estimator"] == IN_WINDOW else 1),

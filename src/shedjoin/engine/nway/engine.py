@@ -13,25 +13,25 @@ from shedjoin.batch import LATEST, Table
 from shedjoin.budget import Budget
 from shedjoin.engine import snapshot
 from shedjoin.engine.codes import WHY
-from shedjoin.engine.handle import Handle
 from shedjoin.engine.nway import loop, memory
 from shedjoin.engine.nway.audit import audit
 from shedjoin.engine.nway.batch import MultiBatch, of_rows, of_tables
+from shedjoin.engine.nway.orders import orders_of
 from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
 from shedjoin.engine.nway.plan import NPlan, Orders
-from shedjoin.engine.nway.state import COUNTERS, IO_RECORD, MOST, NSHED_RECORD, ROW_ARRAYS
+from shedjoin.engine.nway.state import COUNTERS, MOST, NSHED_RECORD
 from shedjoin.engine.nway.statistics import Reordering, Statistics
-from shedjoin.engine.running import Running
+from shedjoin.engine.nway.traffic import CHUNK, Piece, compete, drive, traffic
+from shedjoin.engine.nway.watched import Watched
+from shedjoin.engine.running import check_limit
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.ordering import JoinOrder
 
-#: Results and shed records leave the kernel in pieces of about this many.
-CHUNK = 1 << 16
 Clocks = Mapping[str, int]
 
 
-class MultiEngine(Running):
+class MultiEngine(Watched):
     """One running n-way join. Made by `MultiJoinSpec.build` or `MultiJoinSpec.resume`.
 
     Everything between two pushes is in `snapshot()`; nothing depends on how the input was cut into pushes at instant
@@ -67,7 +67,7 @@ class MultiEngine(Running):
         engine._take_over(extra)
         engine._set_caps(plan.budget)
         if not engine._state["pending_count"]:  # what waits is joined first, with the next instant
-            engine._pending.append(engine._compete())
+            engine._pending.append(compete(plan, engine._how, engine._state, engine.batch({})))
         return engine
 
     def _take_over(self, extra: dict[str, Any]) -> None:
@@ -139,22 +139,21 @@ class MultiEngine(Running):
 
         Run it to its end: only then are all rows in, and the engine can be used again.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-            raise SpecError(f"limit must be a whole number of at least 1, not {limit!r}")
+        size = check_limit(limit)
         told = self._checked_clocks(clocks)
         self._check_idle()
         batch = tables if isinstance(tables, MultiBatch) else self.batch(tables or {})
         self._check_schedule(batch)
-        return self._chunks(batch, int(limit), told, emit)
+        return self._chunks(batch, size, told, emit)
 
     def flush(self) -> MultiOutput:
         """Join what waits for the next round of lazy evaluation, at the end of the input."""
         self._check_idle()
-        how = self._how
-        io = self._traffic(self.batch({}), CHUNK)
+        io = traffic(self._plan, self.batch({}), CHUNK)
         io["phase"] = loop.FLUSH
         before = self._totals()
-        parts = [self._output(rows, worth, [], before) for rows, worth, _ in self._drive(how, io)]
+        pieces = drive(self._plan, self._how, self._state, io)
+        parts = [self._output(rows, worth, [], before) for rows, worth, _ in pieces]
         return self._with_stats(MultiOutput.joined(parts), before)
 
     def _chunks(
@@ -168,7 +167,7 @@ class MultiEngine(Running):
             how = how.copy()
             how["emit"] = 0
         before = self._totals()
-        held: tuple[NDArray[Any], NDArray[Any], list[NDArray[Any]]] | None = None
+        held: Piece | None = None
         for rows, worth, shed in self._pieces(how, batch, limit, told):
             if held is not None:
                 yield self._output(*held, None)
@@ -180,20 +179,20 @@ class MultiEngine(Running):
 
     def _pieces(
         self, how: NDArray[Any], batch: MultiBatch, limit: int, told: NDArray[np.int64] | None
-    ) -> Iterator[tuple[NDArray[Any], NDArray[Any], list[NDArray[Any]]]]:
+    ) -> Iterator[Piece]:
         """Rows up to the next look at the order, then on."""
+        plan, st = self._plan, self._state
+        room = limit if how[0]["emit"] else 1
         start = 0
         while True:
             end = self._next_stop(batch, start)
-            io = self._traffic(batch.take(slice(start, end)), limit if how[0]["emit"] else 1)
-            yield from self._drive(how, io)
+            yield from drive(plan, how, st, traffic(plan, batch.take(slice(start, end)), room))
             start = end
             self._look()
             if start >= len(batch):
                 break
         if told is not None:
-            io = self._traffic(batch.take(slice(0, 0)), limit if how[0]["emit"] else 1)
-            yield from self._drive(how, io, told)
+            yield from drive(plan, how, st, traffic(plan, batch.take(slice(0, 0)), room), told)
 
     def _next_stop(self, batch: MultiBatch, start: int) -> int:
         """The first border between instants at or after the next look at the statistics."""
@@ -237,75 +236,6 @@ class MultiEngine(Running):
             return "\n".join([*lines, "nothing is known of the streams yet: costs are worked out when time has passed"])
         return JoinOrder(model, self._orders, model.cost_of_orders(self._orders)).explain()
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The streams, in their order."""
-        return self._plan.names
-
-    @property
-    def orders(self) -> dict[str, tuple[str, ...]]:
-        """For each origin, the order in which its new tuples meet the windows."""
-        return {
-            self.names[origin]: tuple(self.names[stream] for stream in order)
-            for origin, order in enumerate(self._orders)
-        }
-
-    @property
-    def reorderings(self) -> int:
-        """How often the order was changed because the streams had."""
-        return self._statistics.reorderings
-
-    @property
-    def budget(self) -> Budget | None:
-        return self._budget
-
-    @property
-    def arrived(self) -> dict[str, int]:
-        """Rows of each stream so far; the next one gets this number."""
-        return self._by_stream("arrived")
-
-    @property
-    def residents(self) -> dict[str, int]:
-        """Stored tuples of each stream."""
-        return self._by_stream("resident")
-
-    @property
-    def stored_bytes(self) -> dict[str, int]:
-        """The summed `bytes` of what is stored of each stream."""
-        return self._by_stream("stored_bytes")
-
-    @property
-    def used(self) -> dict[str, int]:
-        """What counts against the budget, for each stream: tuples or bytes."""
-        return self._by_stream("stored_bytes" if self._how[0]["by_bytes"] else "resident")
-
-    @property
-    def clocks(self) -> dict[str, int | None]:
-        """The largest time seen on each stream."""
-        return {name: None if clock == NEVER else clock for name, clock in self._by_stream("clock").items()}
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Totals since the beginning."""
-        more = {name: int(self._state[name]) for name in ("peak_tuples", "peak_bytes")}
-        return {**self._totals(), "instants": int(self._state["tick"]), **more}
-
-    @property
-    def matched_importance(self) -> float:
-        """Summed importance of the results so far (after the warm-up)."""
-        return float(self._state["importance"])
-
-    def live(self, name: str) -> NDArray[np.int64]:
-        """The row numbers of what is stored of a stream, in ascending order."""
-        self._check_idle()
-        if name not in self.names:
-            raise InputError(f"there is no stream {name!r}; the streams are {', '.join(self.names)}")
-        pool, free = self._state.arrays["pool"], self._state.arrays["free"]
-        stored = np.ones(pool.size, np.bool_)
-        stored[free[: int(self._state["free_count"])]] = False
-        mine = stored & (pool["stream"] == self.names.index(name))
-        return np.sort(self._state.arrays["card"]["seq"][mine])
-
     def set_budget(self, budget: Budget | None) -> MultiOutput:
         """Change the budget while running; what no longer fits is evicted at once and returned as the shed log.
 
@@ -317,23 +247,9 @@ class MultiEngine(Running):
         before = self._totals()
         waiting = self.flush()
         self._set_caps(budget)
-        shed = [*self._pending, self._compete()]
+        shed = [*self._pending, compete(self._plan, self._how, self._state, self.batch({}))]
         self._pending = []
         return self._output(waiting.rows, waiting.importance, shed, before)
-
-    def forget_peaks(self) -> None:
-        """From now on, peaks are those since here."""
-        for peak, field in (("peak_tuples", "resident"), ("peak_bytes", "stored_bytes")):
-            self._state[peak] = sum(self._by_stream(field).values())
-
-    def _by_stream(self, field: str) -> dict[str, int]:
-        return {name: int(self._state[field][stream]) for stream, name in enumerate(self.names)}
-
-    def _arrived(self) -> list[int]:
-        return [int(count) for count in self._state["arrived"][: self._plan.streams]]
-
-    def _totals(self) -> dict[str, int]:
-        return {name: int(self._state[name]) for name in COUNTERS}
 
     def _output(
         self, rows: NDArray[Any], worth: NDArray[Any], shed: list[NDArray[Any]], before: dict[str, int] | None
@@ -378,87 +294,3 @@ class MultiEngine(Running):
                 )
             told[self.names.index(name)] = clock
         return told
-
-    def _traffic(self, batch: MultiBatch, results: int, shed: int = 1024) -> Handle:
-        """The rows of a push and the buffers for what comes of them."""
-        size = len(batch)
-        io = Handle(IO_RECORD)
-        columns = (*batch.fields(), np.empty(size, np.int64), np.empty(size, np.int64))
-        for name, column in zip(ROW_ARRAYS, columns, strict=True):
-            io.hold(**{f"row_{name}": column.reshape(-1)})
-        io.hold(
-            out_rows=np.empty(results * self._plan.streams, np.int64),
-            out_worth=np.empty(results),
-            out_shed=np.empty(shed, NSHED_RECORD),
-            out_fresh=np.empty(size, np.int64),
-        )
-        io.resize(**{name: len(array) for name, array in io.arrays.items()})
-        return io
-
-    def _drive(
-        self, how: NDArray[Any], io: Handle, told: NDArray[np.int64] | None = None
-    ) -> Iterator[tuple[NDArray[Any], NDArray[Any], list[NDArray[Any]]]]:
-        """Results and shed records as they come; the last piece may be empty."""
-        shed: list[NDArray[Any]] = []
-        while True:
-            if told is None:
-                need = loop.advance(how, self._state.for_kernel(), io.for_kernel())
-            else:
-                need = loop.advance_clocks(how, self._state.for_kernel(), io.for_kernel(), told)
-            if need in (loop.DONE, loop.NEED_SHED):
-                shed.append(io.arrays["out_shed"][: int(io["shed"])].copy())
-                io["shed"] = 0
-            if need in (loop.DONE, loop.NEED_RESULTS):
-                count = int(io["results"])
-                io["results"] = 0
-                rows = io.arrays["out_rows"][: count * self._plan.streams].reshape(-1, self._plan.streams).copy()
-                yield rows, io.arrays["out_worth"][:count].copy(), shed
-                shed = []
-            if need == loop.DONE:
-                return
-            self._make_room(need, int(io["wanted"]), io)
-
-    def _make_room(self, need: int, wanted: int, io: Handle) -> None:
-        st, how = self._state, self._how
-        if need == loop.NEED_SHED:
-            size = max(wanted, CHUNK)
-            if io.arrays["out_shed"].size < size:
-                io.hold(out_shed=np.empty(size, NSHED_RECORD))
-                io.resize(out_shed=size)
-        elif need == loop.NEED_POOL or need == loop.NEED_CELLS:
-            memory.grow_pool(self._plan, how, st, wanted)
-        elif need == loop.NEED_SLOTS:
-            memory.make_room_for_slots(how, st, wanted)
-        elif need == loop.NEED_SEEN:
-            memory.grow_seen(st, wanted)
-        elif need == loop.NEED_RINGS:
-            memory.grow_rings(how, st, wanted)
-        elif need == loop.NEED_EXPIRY:
-            memory.grow_expiry(st, wanted)
-        elif need == loop.NEED_MARKS:
-            memory.grow_marks(st)
-        elif need == loop.NEED_BUCKETS:
-            memory.grow_buckets(self._plan, how, st, wanted)
-
-    def _compete(self) -> NDArray[Any]:
-        """Evict down to the caps as they are now. The log has room for all: nothing needs emptying midway."""
-        io = self._traffic(self.batch({}), 1, shed=int(self._state["resident"].sum()) + 1)
-        io["phase"] = loop.SHRINK
-        loop.advance(self._how, self._state.for_kernel(), io.for_kernel())
-        return io.arrays["out_shed"][: int(io["shed"])].copy()
-
-
-def orders_of(order: Sequence[str] | Mapping[str, Sequence[str]], names: Sequence[str]) -> Orders:
-    """Orders by number: of one global order (new tuples come first), or as given for each origin."""
-    if isinstance(order, Mapping):
-        if sorted(order) != sorted(names):
-            raise SpecError(f"order must have an order for each of {', '.join(names)}, not for {', '.join(order)}")
-        return tuple(_numbers(order[name], names) for name in names)
-    numbers = _numbers(order, names)
-    return tuple((origin, *(stream for stream in numbers if stream != origin)) for origin in range(len(names)))
-
-
-def _numbers(order: Sequence[str], names: Sequence[str]) -> tuple[int, ...]:
-    if not isinstance(order, list | tuple) or sorted(map(str, order)) != sorted(names):
-        raise SpecError(f"order must name each of {', '.join(names)} once, not {order!r}")
-    return tuple(list(names).index(name) for name in order)

@@ -85,6 +85,20 @@ def _within_limits(how, st, origin, depth):
 
 
 @inlined
+def _passes(how, st, step, origin, depth, fresh, x):
+    """Whether a tuple satisfies what its bucket and the times do not see to.
+
+    A new tuple in a loop below others (`fresh`) sets limits to all that is bound above it.
+    """
+    if step["checks"] > 0 and not _checked(how, st, step, x):
+        return False
+    if fresh:
+        set_limits(how, st, step["stream"], mem.card(st, x)["tick"])
+        return _within_limits(how, st, origin, depth)
+    return True
+
+
+@inlined
 def _enter_bucket(st, io, step, level, bucket):
     """Start at the beginning of a bucket; the loop over new tuples starts where they begin."""
     level["bucket"] = bucket
@@ -151,6 +165,7 @@ def _bind(how, st, io, origin, depth):
     stream, by_bucket, key = step["stream"], step["by_bucket"], level["key"]
     window = _window(st, stream)
     limited = how["limited"] and step["limited"]
+    fresh = step["fresh"] and depth > 0 and how["limited"]
     compared = 0
     while True:
         b = mem.buckets(st, level["bucket"])
@@ -174,12 +189,8 @@ def _bind(how, st, io, origin, depth):
                 continue
             if limited and (e["seq"] < st["lo"][stream] or e["seq"] >= st["hi"][stream]):
                 continue
-            if step["checks"] > 0 and not _checked(how, st, step, int(e["item"])):
+            if not _passes(how, st, step, origin, depth, fresh, int(e["item"])):
                 continue
-            if step["fresh"] and depth > 0 and how["limited"]:
-                set_limits(how, st, stream, mem.card(st, int(e["item"]))["tick"])
-                if not _within_limits(how, st, origin, depth):
-                    continue
             level["at"] = at
             level["item"] = e["item"]
             level["seq"] = e["seq"]
@@ -221,6 +232,20 @@ def _touch(st, x):
         st["touched_count"] += 1
 
 
+@inlined
+def _give(how, st, io, origin, out, first):
+    """Write what is bound above the innermost loop as result number `out`: the same for all of one run of that loop."""
+    n = how["streams"]
+    place = out * n
+    if first:
+        for upper in range(n - 1):
+            to = mem.steps(st, origin * n + upper)["stream"]
+            mem.set_out_rows(io, place + to, mem.levels(st, upper)["seq"])
+    else:  # like the one before
+        for column in range(n):
+            mem.set_out_rows(io, place + column, mem.out_rows(io, place - n + column))
+
+
 @kernel
 def _innermost(how, st, io, origin):
     """The innermost loop: every tuple that fits makes a result. False when the output is full."""
@@ -260,12 +285,8 @@ def _innermost(how, st, io, origin):
                 continue
             if limited and (e["seq"] < lo_seq or e["seq"] >= hi_seq):
                 continue
-            if step["checks"] > 0 and not _checked(how, st, step, int(e["item"])):
+            if not _passes(how, st, step, origin, depth, fresh, int(e["item"])):
                 continue
-            if fresh:
-                set_limits(how, st, stream, mem.card(st, int(e["item"]))["tick"])
-                if not _within_limits(how, st, origin, depth):
-                    continue
             if emit and out == room:
                 at -= 1
                 compared -= 1
@@ -277,15 +298,8 @@ def _innermost(how, st, io, origin):
                 one = _combined(code, worth, e["importance"]) if code < 2 else _sum_up(how, st, origin, e["importance"])
                 total += one
                 if emit:
-                    place = out * n
-                    if out == begun:
-                        for upper in range(depth):
-                            to = mem.steps(st, origin * n + upper)["stream"]
-                            mem.set_out_rows(io, place + to, mem.levels(st, upper)["seq"])
-                    else:  # like the one before, but for its last tuple
-                        for column in range(n):
-                            mem.set_out_rows(io, place + column, mem.out_rows(io, place - n + column))
-                    mem.set_out_rows(io, place + stream, e["seq"])
+                    _give(how, st, io, origin, out, out == begun)
+                    mem.set_out_rows(io, out * n + stream, e["seq"])
                     mem.set_out_worth(io, out, one)
                     out += 1
             if cumulative:

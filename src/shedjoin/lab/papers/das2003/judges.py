@@ -39,10 +39,15 @@ class Ratio:
         for ranks in READINGS:
             found = [one for rows in figures for one in _ratios(where(rows, ranks=ranks), self._top, self._bottom)]
             ratios += found
-            low, high = (pick(found, key=lambda one: one.value) for pick in (min, max))
+            low, high = _ends(found)
             texts.append(f"{READINGS[ranks]}: {low} to {high} times")
         holds = all(self._least <= one.value <= self._most for one in ratios)
         return Finding("; ".join(texts), holds)
+
+
+def _ends(found: list[Mean]) -> tuple[Mean, Mean]:
+    """The lowest and the highest."""
+    return min(found, key=lambda one: one.value), max(found, key=lambda one: one.value)
 
 
 def _ratios(rows: list[Row], top: str, bottom: str) -> list[Mean]:
@@ -108,7 +113,7 @@ class NearOpt:
         for rows in figures:
             shared = where(synthetic.share_of_opt(rows), method="PROB", ranks=self._ranks)
             found += [mean(shared, "share", memory=size) for size in sorted({number(row, "memory") for row in shared})]
-        low, high = (pick(found, key=lambda one: one.value) for pick in (min, max))
+        low, high = _ends(found)
         return Finding(f"{low.percent()} to {high.percent()}", low.value >= NEAR)
 
 
@@ -230,7 +235,7 @@ def real_far_above_rand(rows: list[Row]) -> Finding:
     found = [
         ratio(*(by_seed(rows, "matches", method=method, memory=size) for method in ("PROB", "RAND"))) for size in sizes
     ]
-    low, high = (pick(found, key=lambda one: one.value) for pick in (min, max))
+    low, high = _ends(found)
     return Finding(f"{low:.2f} to {high:.2f} times", low.value >= FAR)
 
 

@@ -10,13 +10,7 @@ import shedjoin as sj
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.methods import Setting, counted
 from shedjoin.lab.papers.importance2006.methods import METHODS, method
-from shedjoin.lab.papers.importance2006.synthetic import (
-    IMPORTANCE,
-    ROWS,
-    UNCORRELATED,
-    share_of_exact,
-    workload_of,
-)
+from shedjoin.lab.papers.importance2006.synthetic import IMPORTANCE, ROWS, UNCORRELATED, share_of_exact, workload_of
 from shedjoin.lab.plot import Panel, Plot
 
 ESTIMATORS: dict[str, sj.Estimator] = {

@@ -1,0 +1,105 @@
+"""The interval of live recall covers the truth, and its memory is bounded."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from live_runs import BUSY, Told, run, run_busy, watched, zipf
+
+import shedjoin as sj
+from shedjoin.engine.witness import state
+from shedjoin.quality import live as live_recall
+from shedjoin.quality.estimate import LIVE_COLUMNS, combine
+from shedjoin.quality.gamma import below, gamma_quantile
+from shedjoin.quality.live import LiveRecall
+
+small = pytest.mark.small
+
+
+@pytest.fixture(scope="module")
+def busy() -> Told:
+    return run_busy()
+
+
+WORKLOADS = {
+    "rand, related": (sj.Rand(), 1.0, False),
+    "prob, related": (sj.Prob(), 1.0, False),
+    "life, unrelated": (sj.Life(), 1.0, True),
+    "rand, unrelated, steep": (sj.Rand(), 1.5, True),
+}
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_the_interval_covers_the_truth(name: str) -> None:
+    """A hundred samples of one run, each far too small to see all: at 95%, at least 93 cover the truth.
+
+    benchmarks/live_recall.py does the same with more streams and with other data for each sample.
+    """
+    policy, skew, unrelated = WORKLOADS[name]
+    batch = zipf(10_000, seed=11, skew=skew, keys=500)
+    if unrelated:
+        order = np.random.default_rng(1).permutation(500)
+        batch = sj.Batch(batch.stream, np.where(batch.stream == 1, order[batch.key], batch.key), *batch.fields()[2:])
+    spec = sj.JoinSpec(window=sj.TimeWindow(1000), budget=sj.Budget(tuples=500), policy=policy, importance="sum")
+    told = run(spec, [batch])
+    missing, worth = told.truth(spec)
+    delivered = len(told.pushes[0][1])
+    share = delivered / (delivered + missing)
+    total = float(told.pushes[0][1].importance.sum())
+    worth_share = total / (total + worth)
+    hits = worth_hits = 0
+    guesses = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live_recall, "START", 1)
+        for seed in range(100):
+            now = watched(told, spec, seed=seed, witnesses=512).estimate()
+            hits += now.low <= share <= now.high
+            worth_hits += now.importance_low <= worth_share <= now.importance_high
+            guesses.append(now.missing)
+            assert now.low < now.recall < now.high
+    assert hits >= 93
+    assert worth_hits >= 93
+    error = np.std(guesses) / 10
+    assert abs(np.mean(guesses) - missing) < 4 * error, "the estimate is biased"
+    assert error > 0
+
+
+def test_counts_of_one_key_do_not_overflow() -> None:
+    """All rows of one stream and one key: the count of its cell is halved in time, again and again."""
+    size = 200_000
+    batch = sj.Batch.of({"key": np.zeros(size, dtype=np.int64)}, {"key": np.ones(10, dtype=np.int64)})
+    live = watched(run(BUSY, [batch]), BUSY)
+    most = int(live._sample.counts.max())
+    assert 2**14 < most < 2**16
+    assert abs(most - live._state["counted"][0]) < 2 * state.LONGEST_BLOCK
+
+
+def test_memory_is_bounded(busy: Told) -> None:
+    live = LiveRecall(BUSY, witnesses=32)
+    for batch, out in busy.pushes:
+        live.follow(batch, out)
+    assert 0 < live.remembered <= 32
+    assert len(live.to_bytes()) < 5000
+    assert live.estimate().low < live.estimate().high
+
+
+@small
+def test_quantiles_of_gamma() -> None:
+    """Against exact values: shape 1 is exponential, and the distribution function undoes the quantile."""
+    for probability in (0.005, 0.025, 0.5, 0.975, 0.995):
+        assert gamma_quantile(1.0, probability) == pytest.approx(-math.log1p(-probability), rel=1e-9)
+        for shape in (0.01, 0.3, 2.5, 40.0, 999.0):
+            assert below(shape, gamma_quantile(shape, probability)) == pytest.approx(probability, rel=1e-6)
+        assert gamma_quantile(1e3, probability) == pytest.approx(gamma_quantile(999.999, probability), rel=1e-5)
+    assert gamma_quantile(0.0, 0.5) == 0.0
+
+
+@small
+def test_a_sample_that_found_nothing_claims_no_certainty() -> None:
+    sums = dict.fromkeys(LIVE_COLUMNS, 0.0) | {"live_results": 100.0, "live_importance": 100.0}
+    sums |= {"live_shed": 50.0, "live_unit": 50.0 * 9}
+    now = combine([sums])
+    assert (now.recall, now.high) == (1.0, 1.0)
+    assert now.low == pytest.approx(100 / (100 + 9 * gamma_quantile(1.0, 0.9875)))

@@ -1,0 +1,44 @@
+"""Live recall on Spark can be left out, and once it was it stays out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from shards import Shards, job, table
+
+import shedjoin as sj
+from shedjoin.cli.stream_job import read_stream_job
+
+SPEC = sj.JoinSpec(window=sj.TimeWindow(100), budget=sj.Budget(tuples=4))
+
+
+def told(shards: Shards, start: int) -> list[float | None]:
+    ts = range(start, start + 20)
+    both = table([place % 3 for place in ts], ts)
+    return [row["recall"] for row in shards.batch([both], [both])["metric"]]
+
+
+def test_recall_is_told_unless_it_is_left_out() -> None:
+    with_it, without = Shards(job(SPEC)), Shards(job(SPEC, recall=False))
+    for start in (0, 20):
+        assert None not in told(with_it, start)
+        assert told(without, start) == [None]
+
+
+def test_recall_that_was_left_out_does_not_come_back() -> None:
+    """It has not seen the rows of before."""
+    first = Shards(job(SPEC, recall=False))
+    told(first, 0)
+    assert told(Shards(replace(first.job, recall=True), first.stores), 20) == [None]
+
+
+def test_a_job_file_can_leave_it_out(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    text = (
+        '[left]\npath = "a"\n[right]\npath = "b"\n[join]\non = "k"\ntime = "at"\nwindow = 5\n[output]\npath = "out"\n'
+    )
+    for more, recall in (("", True), ("recall = true\n", True), ("recall = false\n", False)):
+        (tmp_path / "job.toml").write_text(text + more)
+        assert read_stream_job(tmp_path / "job.toml").recall is recall

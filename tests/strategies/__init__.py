@@ -1,0 +1,69 @@
+"""Random joins for hypothesis: every policy, estimator, allocation and window, on inputs full of ties and trouble; and
+how a case is run on the engine.
+
+Domains are small on purpose: few keys, few importances and rows of equal time make ties, and ties are where a heap and
+a scan part ways.
+"""
+
+from shedjoin.budget import ALLOCATIONS
+from strategies.combinations import (
+    CHOOSERS,
+    COMBINATIONS,
+    EXACT,
+    INTERPRETED,
+    N_WAY_CHOOSERS,
+    N_WAY_REPRESENTATIVES,
+    REPRESENTATIVES,
+    WINDOWS,
+    Chooser,
+    Combination,
+)
+from strategies.joins import (
+    LONG_SHAPE,
+    Case,
+    cases,
+    cases_of,
+    changing_cases,
+    learning_cases,
+    long_case,
+    punctual_cases,
+)
+from strategies.rows import lay_out
+from strategies.runner import for_all
+from strategies.runs import Told, batch, go_on, pairs_of, records, results_of, run_engine, shed_by, side_table, told
+from strategies.specs import policies
+
+__all__ = [
+    "ALLOCATIONS",
+    "CHOOSERS",
+    "COMBINATIONS",
+    "EXACT",
+    "INTERPRETED",
+    "LONG_SHAPE",
+    "N_WAY_CHOOSERS",
+    "N_WAY_REPRESENTATIVES",
+    "REPRESENTATIVES",
+    "WINDOWS",
+    "Case",
+    "Chooser",
+    "Combination",
+    "Told",
+    "batch",
+    "cases",
+    "cases_of",
+    "changing_cases",
+    "for_all",
+    "go_on",
+    "lay_out",
+    "learning_cases",
+    "long_case",
+    "pairs_of",
+    "policies",
+    "punctual_cases",
+    "records",
+    "results_of",
+    "run_engine",
+    "shed_by",
+    "side_table",
+    "told",
+]

@@ -1,0 +1,59 @@
+"""All combinations of policy, estimator, allocation and window."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numba
+
+from shedjoin.budget import ALLOCATIONS
+
+#: Kernels run as plain Python under NUMBA_DISABLE_JIT=1, about a hundred times slower.
+INTERPRETED = bool(numba.config.DISABLE_JIT)
+
+
+ESTIMATORS = ("table", "in_memory", "history", "in_window", "decayed", "count_min")
+WEIGHED = (
+    "prob", "life", "simp_prob", "dimp_prob", "dgl", "additive_arrival", "additive_always", "multiplicative_arrival",
+    "multiplicative_always", "cumulative",
+)  # fmt: skip
+UNWEIGHED = ("rand", "simp", "replay", "prospect")
+WINDOWS = ("time", "row", "time_time", "time_row", "row_time")
+
+
+class Chooser(NamedTuple):
+    """A policy, with the estimator where it has one."""
+
+    policy: str
+    estimator: str | None = None
+
+    def __str__(self) -> str:
+        return self.policy if self.estimator is None else f"{self.policy}-{self.estimator}"
+
+
+class Combination(NamedTuple):
+    chooser: Chooser
+    allocation: str | None
+    window: str
+
+    def __str__(self) -> str:
+        return "-".join(str(part) for part in self if part is not None)
+
+
+#: Everything that can decide who goes.
+CHOOSERS = [Chooser(policy) for policy in UNWEIGHED] + [
+    Chooser(policy, estimator) for policy, estimator in itertools.product(WEIGHED, ESTIMATORS)
+]
+#: One estimator a policy, and every estimator once: what runs where all would take too long.
+REPRESENTATIVES = [Chooser(policy) for policy in UNWEIGHED] + [
+    Chooser(policy, estimator) for policy, estimator in zip(WEIGHED, itertools.cycle(ESTIMATORS), strict=False)
+]
+#: Prospect is for two streams: a join of n streams refuses it.
+N_WAY_CHOOSERS = [chooser for chooser in CHOOSERS if chooser.policy != "prospect"]
+N_WAY_REPRESENTATIVES = [chooser for chooser in REPRESENTATIVES if chooser.policy != "prospect"]
+COMBINATIONS = [
+    Combination(chooser, allocation, window)
+    for chooser, allocation, window in itertools.product(CHOOSERS, ALLOCATIONS, WINDOWS)
+]
+EXACT = [Combination(Chooser("keep_all"), None, window) for window in WINDOWS]
