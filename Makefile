@@ -5,7 +5,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 # Tests wait for Spark now and then: three processes keep two cores busy.
 WORKERS ?= 3
 
@@ -15,11 +17,16 @@ say = @printf '\n== %s\n' '$(1)'
 help: ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-$(READY): pyproject.toml constraints.txt
+# What kernels are made with comes first: they are compiled while the rest is installed.
+$(CORE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "shedjoin needs Python 3.11 or newer, but $(PYTHON) is %d.%d: name another with make PYTHON=python3.12" % sys.version_info[:2])'
 	$(call say,making $(VENV) and installing the pinned packages (a few minutes the first time))
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lab,dev]'
+	@$(INSTALL) $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"])')
+	@touch $@
+
+$(READY): $(CORE)
+	@$(INSTALL) --editable '.[lab,dev]'
 	@touch $@
 
 .PHONY: demo
@@ -27,7 +34,19 @@ demo: $(READY) ## a streaming join on Spark with a quarter of the memory it need
 	@$(BIN)/shedjoin demo
 
 .PHONY: test
-test: $(READY) ## lint, types, import layers, doctests, tests; twice: compiled and with the JIT off
+test: $(CORE) ## lint, types, import layers, doctests, tests; twice: compiled and with the JIT off
+	@$(MAKE) --no-print-directory --jobs 2 kernels interpreted
+	$(call say,tests and doctests - compiled)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --durations 25
+	$(call say,all good)
+
+.PHONY: kernels
+kernels: $(CORE) ## compile all kernels, once: they are kept on disk
+	$(call say,kernels (compiled beside what comes next))
+	@PYTHONPATH=src $(BIN)/python tests/kernels.py
+
+.PHONY: checks
+checks: $(READY) ## lint, types, import layers
 	$(call say,what is there)
 	@$(BIN)/shedjoin check
 	$(call say,lint)
@@ -38,13 +57,11 @@ test: $(READY) ## lint, types, import layers, doctests, tests; twice: compiled a
 	@$(BIN)/mypy
 	$(call say,import layers)
 	@$(BIN)/lint-imports
-	$(call say,kernels (compiled once and kept on disk))
-	@$(BIN)/python tests/kernels.py
-	$(call say,tests and doctests - compiled)
-	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --durations 25
+
+.PHONY: interpreted
+interpreted: checks ## the tests that are quick enough with the JIT off
 	$(call say,tests - with the JIT off)
-	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m small
-	$(call say,all good)
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m small
 
 .PHONY: bench
 bench: $(READY) ## tuples/s of every policy; joins on sets; the join on Spark beside Spark's own

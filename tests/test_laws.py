@@ -8,7 +8,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Container
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -49,84 +50,106 @@ EVERY_CHOOSER = pytest.mark.parametrize(
 )
 
 
-def for_every_setting(chooser: Chooser, check: Callable[[Case], None], *, label: str) -> None:
-    """Hold a law against examples of every allocation and window."""
+@dataclass
+class Example:
+    """A case, with what several laws ask of it worked out once."""
+
+    case: Case
+
+    @cached_property
+    def history(self) -> list[Told]:
+        return run_engine(self.case)
+
+    @cached_property
+    def exact(self) -> Counter[tuple[int, int]]:
+        return Counter(exact_pairs(self.case.pushes, self.case.spec.windows))
+
+    @cached_property
+    def by_instants(self) -> list[Told]:
+        """Every instant in a push of its own."""
+        return run_engine(self.case.cut_at_instants())
+
+    def choose(self) -> Random:
+        return Random(f"{self.case.seed} {len(self.case.rows)}")
+
+
+def the_cap_holds_at_every_instant_border(example: Example) -> None:
+    budget = example.case.spec.budget
+    assert budget is not None
+    caps = budget.caps(2)
+    for number, told in enumerate(example.by_instants):
+        used = (sum(told.used),) if budget.allocation == "variable" else told.used
+        assert all(mine <= cap for mine, cap in zip(used, caps, strict=True)), (number, used, caps)
+
+
+def the_output_is_part_of_the_exact_join(example: Example) -> None:
+    assert Counter(pairs_of(example.history)) <= example.exact
+
+
+def shed_log_and_inputs_give_the_missing_pairs(example: Example) -> None:
+    case = example.case
+    missing = missing_pairs(shed_by(example.history), case.pushes, case.spec.windows)
+    assert Counter(missing) + Counter(pairs_of(example.history)) == example.exact
+
+
+def the_same_seed_gives_the_same_output(example: Example) -> None:
+    assert run_engine(example.case) == example.history
+
+
+def cutting_at_instant_borders_changes_nothing(example: Example) -> None:
+    borders = instant_borders(example.case.rows)
+    some = sorted(example.choose().sample(borders, len(borders) // 2))
+    whole, parts = (run_engine(replace(example.case, cuts=cuts)) for cuts in ([], some))
+    for other in (parts, example.by_instants):
+        assert results_of(other) == results_of(whole)
+        assert shed_by(other) == shed_by(whole)
+        assert other[-1].residents == whole[-1].residents
+
+
+def a_snapshot_between_pushes_changes_nothing(example: Example) -> None:
+    """The engine is replaced by its own snapshot before some push."""
+    pushes = len(example.case.pushes)
+    some = example.choose().randrange(min(1, pushes - 1), pushes)
+    assert resumed(example.case, [some]) == example.history
+
+
+def enough_memory_gives_the_exact_join(example: Example) -> None:
+    """Enough is what the exact join stores at instant borders: not a tuple more."""
+    case = example.case
+    assert case.spec.budget is not None
+    enough = replace(case, spec=never_scheduled(case).with_budget(enough_for(case, case.spec.budget)))
+    history = run_engine(enough)
+    exact = sj.JoinSpec(case.spec.window, None, None, case.spec.importance, case.spec.lateness, case.spec.max_skew)
+    assert results_of(history) == results_of(run_engine(replace(case, spec=exact)))
+    assert {record.why for record in shed_by(history)} <= {"late"}
+
+
+#: All of them are held against every example: to draw one takes longer than to hold a law against it.
+LAWS: tuple[Callable[[Example], None], ...] = (
+    the_cap_holds_at_every_instant_border,
+    the_output_is_part_of_the_exact_join,
+    shed_log_and_inputs_give_the_missing_pairs,
+    the_same_seed_gives_the_same_output,
+    cutting_at_instant_borders_changes_nothing,
+    a_snapshot_between_pushes_changes_nothing,
+    enough_memory_gives_the_exact_join,
+)
+
+
+@EVERY_CHOOSER
+def test_every_law_holds_for_every_allocation_and_window(chooser: Chooser) -> None:
+    def check(case: Case) -> None:
+        example = Example(case)
+        for law in LAWS:
+            law(example)
+
     for allocation, window in itertools.product(ALLOCATIONS, WINDOWS):
         combination = Combination(chooser, allocation, window)
-        for_all(cases(combination), check, label=f"{label} {combination}", examples=EXAMPLES)
-
-
-def used_by_group(engine: sj.Engine, budget: sj.Budget) -> tuple[int, ...]:
-    used = tuple(engine.used)
-    return (sum(used),) if budget.allocation == "variable" else used
+        for_all(cases(combination), check, label=f"laws {combination}", examples=EXAMPLES)
 
 
 @EVERY_CHOOSER
-def test_cap_holds_at_every_instant_border(chooser: Chooser) -> None:
-    def check(case: Case) -> None:
-        assert case.spec.budget is not None
-        caps = case.spec.budget.caps(2)
-        engine = case.spec.build(seed=case.seed)
-        alone = case.cut_at_instants()
-        for number in range(len(alone.pushes)):
-            go_on(engine, alone, number, number + 1)
-            used = used_by_group(engine, case.spec.budget)
-            assert all(mine <= cap for mine, cap in zip(used, caps, strict=True)), (number, used, caps)
-
-    for_every_setting(chooser, check, label="cap")
-
-
-@EVERY_CHOOSER
-def test_output_is_part_of_the_exact_join(chooser: Chooser) -> None:
-    def check(case: Case) -> None:
-        exact = Counter(exact_pairs(case.pushes, case.spec.windows))
-        assert Counter(pairs_of(run_engine(case))) <= exact
-
-    for_every_setting(chooser, check, label="part")
-
-
-@EVERY_CHOOSER
-def test_shed_log_and_inputs_give_the_missing_pairs(chooser: Chooser) -> None:
-    def check(case: Case) -> None:
-        history = run_engine(case)
-        missing = missing_pairs(shed_by(history), case.pushes, case.spec.windows)
-        assert Counter(missing) + Counter(pairs_of(history)) == Counter(exact_pairs(case.pushes, case.spec.windows))
-
-    for_every_setting(chooser, check, label="missing")
-
-
-@EVERY_CHOOSER
-def test_same_seed_same_output(chooser: Chooser) -> None:
-    def check(case: Case) -> None:
-        assert run_engine(case) == run_engine(case)
-
-    for_every_setting(chooser, check, label="seed")
-
-
-@EVERY_CHOOSER
-def test_cutting_at_instant_borders_changes_nothing(chooser: Chooser) -> None:
-    def check(case: Case) -> None:
-        borders = instant_borders(case.rows)
-        some = sorted(Random(f"{chooser} {len(case.rows)}").sample(borders, len(borders) // 2))
-        whole, *others = (run_engine(replace(case, cuts=cuts)) for cuts in ([], some, borders))
-        for other in others:
-            assert results_of(other) == results_of(whole)
-            assert shed_by(other) == shed_by(whole)
-            assert other[-1].residents == whole[-1].residents
-
-    for_every_setting(chooser, check, label="cuts")
-
-
-@EVERY_CHOOSER
-def test_a_snapshot_between_pushes_changes_nothing(chooser: Chooser) -> None:
-    """The engine is replaced by its own snapshot before some push; in a long run before every push."""
-
-    def check(case: Case) -> None:
-        pushes = len(case.pushes)
-        some = Random(f"{chooser} {len(case.rows)}").randrange(min(1, pushes - 1), pushes)
-        assert resumed(case, [some]) == run_engine(case)
-
-    for_every_setting(chooser, check, label="snapshot")
+def test_a_snapshot_before_every_push_of_a_long_run_changes_nothing(chooser: Chooser) -> None:
     long = long_case(chooser, 9)
     assert resumed(long, range(len(long.pushes))) == run_engine(long)
 
@@ -174,21 +197,6 @@ def in_another_process(stopped: list[tuple[Case, bytes, int]]) -> Any:
         check=True,
     )
     return pickle.loads(done.stdout)
-
-
-@EVERY_CHOOSER
-def test_enough_memory_gives_the_exact_join(chooser: Chooser) -> None:
-    """Enough is what the exact join stores at instant borders: not a tuple more."""
-
-    def check(case: Case) -> None:
-        assert case.spec.budget is not None
-        enough = replace(case, spec=never_scheduled(case).with_budget(enough_for(case, case.spec.budget)))
-        history = run_engine(enough)
-        exact = sj.JoinSpec(case.spec.window, None, None, case.spec.importance, case.spec.lateness, case.spec.max_skew)
-        assert results_of(history) == results_of(run_engine(replace(case, spec=exact)))
-        assert {record.why for record in shed_by(history)} <= {"late"}
-
-    for_every_setting(chooser, check, label="enough")
 
 
 def enough_for(case: Case, like: sj.Budget) -> sj.Budget:

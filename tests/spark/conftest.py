@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plans import large_plans
+from plans import INTERPRETED, large_plans
 from processes import QUICK_JAVA
 
 
@@ -35,8 +35,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.driver.extraJavaOptions", QUICK_JAVA)
             # What a failing task takes with it is a worker, and a new one need not import all anew.
             .config("spark.python.daemon.module", DAEMON)
-            .config("spark.sql.adaptive.enabled", "false")
             .config("spark.sql.streaming.pollingDelay", "5ms")
+            .config(map=INTERPRETED)
         )
         made = session(builder)
         made.sparkContext.setLogLevel("OFF")

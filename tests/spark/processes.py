@@ -14,8 +14,11 @@ from pathlib import Path
 import pyspark
 
 #: Short queries over few rows: a compiler that is quick to compile, and no more than that. Its code would by default get so
-#: little room that it is thrown away and made again.
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+#: little room that it is thrown away and made again. Spark's own classes need no proof that they are sound.
+QUICK_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 
 
 def free_port() -> int:

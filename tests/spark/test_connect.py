@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from plans import INTERPRETED
 from processes import free_port, kill, launch, wait_for_port
 from streams import SECOND, exact, side, write
 
@@ -73,7 +74,7 @@ def server(folder: Path) -> Iterator[str]:
         "spark.connect.grpc.binding.port": str(port),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.python.daemon.module": DAEMON,
-        "spark.sql.adaptive.enabled": "false",
+        **INTERPRETED,
     }
     options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     main = "org.apache.spark.sql.connect.service.SparkConnectServer"
