@@ -15,7 +15,7 @@ import numpy as np
 from spark_join import make, spark_session, stream_of, times_of
 
 #: Rows a stream, micro-batches, keys; a window of as many rows of each stream as this, of which a fourth fit.
-ROWS, BATCHES, KEYS, WINDOW = 2_000_000, 4, 20_000, 100_000
+ROWS, BATCHES, KEYS, WINDOW = 4_000_000, 8, 20_000, 10_000
 
 
 def run(spark: Any, folder: Path, recall: bool) -> tuple[float, float, float | None]:

@@ -107,7 +107,7 @@ def test_optimum_is_what_exhaustive_search_finds(seed: int) -> None:
     """Every window and allocation in turn, on streams of up to 8 rows."""
     random = Random(seed)
     for window, budget in itertools.product(WINDOWS, BUDGETS):
-        for _ in range(2):
+        for _ in range(4):
             rows = random_rows(random, 8)
             spec = sj.JoinSpec(window, budget, importance=random.choice(list(IMPORTANCE)))
             warmup = random.choice((-(2**40), -(2**40), 2, 4))

@@ -19,7 +19,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         from pyspark.sql import SparkSession
 
         from shedjoin.spark import session
-        from shedjoin.spark.session import DAEMON
+        from shedjoin.spark.session import LEAN
 
         folder = tmp_path_factory.mktemp("spark")
         builder = (
@@ -34,7 +34,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.driver.extraJavaOptions", QUICK_JAVA)
             # What a failing task takes with it is a worker, and a new one need not import all anew.
-            .config("spark.python.daemon.module", DAEMON)
+            .config(map=LEAN)
             .config("spark.sql.streaming.pollingDelay", "5ms")
             .config(map=INTERPRETED)
         )

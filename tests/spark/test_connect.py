@@ -15,7 +15,7 @@ from plans import INTERPRETED
 from processes import free_port, kill, launch, wait_for_port
 from streams import SECOND, exact, side, write
 
-from shedjoin.spark.session import DAEMON
+from shedjoin.spark.session import LEAN
 
 HERE = Path(__file__).parent
 
@@ -73,7 +73,7 @@ def server(folder: Path) -> Iterator[str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.python.daemon.module": DAEMON,
+        **LEAN,
         **INTERPRETED,
     }
     options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]

@@ -99,7 +99,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from processes import QUICK_JAVA
 from shedjoin.spark import session
-from shedjoin.spark.session import DAEMON
+from shedjoin.spark.session import LEAN
 from streams import begin
 
 folder = Path(sys.argv[1])
@@ -108,7 +108,7 @@ builder = (
     SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     .config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "127.0.0.1")
     .config("spark.ui.showConsoleProgress", "false").config("spark.sql.session.timeZone", "UTC")
-    .config("spark.driver.extraJavaOptions", QUICK_JAVA).config("spark.python.daemon.module", DAEMON)
+    .config("spark.driver.extraJavaOptions", QUICK_JAVA).config(map=LEAN)
 )
 spark = session(builder, check=False)
 spark.sparkContext.setLogLevel("OFF")
