@@ -5,7 +5,7 @@ of the page in the order of the page, so that ties and near ties fall as they do
 """
 
 from naive.arithmetic import Generator
-from naive.exact import exact_needs, exact_pairs, missing_pairs, place
+from naive.exact import exact_needs, exact_pairs, exact_records, missing_pairs, place
 from naive.rows import Output, Record, Row, cut, instant_borders, interleave
 from naive.twin import Twin
 
@@ -18,6 +18,7 @@ __all__ = [
     "cut",
     "exact_needs",
     "exact_pairs",
+    "exact_records",
     "instant_borders",
     "interleave",
     "missing_pairs",

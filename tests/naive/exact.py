@@ -44,7 +44,7 @@ def in_rows(windows: Windows, x: Placed, y: Placed) -> bool:
     return older.seq >= newer.arrived[older.row.stream] - window.rows
 
 
-def _exact(pushes: Iterable[Sequence[Row]], windows: Windows) -> list[tuple[Placed, Placed]]:
+def exact_records(pushes: Iterable[Sequence[Row]], windows: Windows) -> list[tuple[Placed, Placed]]:
     placed = place(pushes)
     sides = [[x for x in placed if x.row.stream == stream and x.row.key is not None] for stream in STREAMS]
     return [
@@ -56,13 +56,13 @@ def _exact(pushes: Iterable[Sequence[Row]], windows: Windows) -> list[tuple[Plac
 
 def exact_pairs(pushes: Iterable[Sequence[Row]], windows: Windows) -> list[tuple[int, int]]:
     """The exact join, late rows included, as (left seq, right seq)."""
-    return [(r.seq, s.seq) for r, s in _exact(pushes, windows)]
+    return [(r.seq, s.seq) for r, s in exact_records(pushes, windows)]
 
 
 def missing_pairs(log: Iterable[Record], pushes: Iterable[Sequence[Row]], windows: Windows) -> list[tuple[int, int]]:
     """What the shed log says is not in the output: those of the exact join that lost a row in time."""
     records = {(record.stream, record.seq): record for record in log}
-    return [(r.seq, s.seq) for r, s in _exact(pushes, windows) if _is_missing(records, r, s)]
+    return [(r.seq, s.seq) for r, s in exact_records(pushes, windows) if _is_missing(records, r, s)]
 
 
 def _is_missing(records: dict[tuple[int, int], Record], r: Placed, s: Placed) -> bool:

@@ -70,7 +70,7 @@ def exhaustive(spec: sj.JoinSpec, rows: list[Row], objective: str, warmup: int) 
     worth = (lambda x, y: 1) if objective == "matches" else WORTH[spec.importance]
     gains: dict[int, dict[tuple[int, int], float]] = {}
     total = 0.0
-    for r, s in naive._exact([rows], spec.windows):
+    for r, s in naive.exact_records([rows], spec.windows):
         older, newer = sorted((r, s), key=lambda x: x.arrival)
         if max(r.row.ts, s.row.ts) < warmup:
             continue
