@@ -9,6 +9,7 @@ import shedjoin as sj
 from naive import Row, Twin
 from shedjoin.engine import learn, neighbours
 from shedjoin.lab.workloads import Workload, flashing, rotating, zipf
+from shedjoin.policies import prospect
 from strategies import INTERPRETED, LONG_SHAPE, Case, batch, go_on, lay_out
 from test_twin import run_twin
 
@@ -116,3 +117,13 @@ def test_keys_that_are_long_gone_are_forgotten() -> None:
 def test_joins_of_more_streams_refuse_it() -> None:
     with pytest.raises(sj.SpecError, match="must not be Prospect"):
         sj.MultiJoinSpec(windows={"a": WINDOW, "b": WINDOW}, on="key", budget=sj.Budget(tuples=4), policy=sj.Prospect())
+
+
+def test_a_snapshot_of_an_earlier_revision_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = sj.JoinSpec(window=sj.TimeWindow(8), budget=sj.Budget(tuples=2), policy=sj.Prospect())
+    with monkeypatch.context() as before:
+        before.setattr(prospect, "REVISION", 1)
+        saved = spec.build().snapshot()
+    with pytest.raises(sj.SnapshotError, match="another estimator"):
+        spec.resume(saved)
+    spec.resume(spec.build().snapshot())

@@ -75,7 +75,7 @@ class LearnedWeights(Weights):
         return logs
 
     def features(self, stream: int, key: int | None) -> list[float]:
-        """Of a tuple of the stream: what is known of its key on the other stream, then on its own."""
+        """Of a tuple of the stream: what is known of its key on the other stream, then on its own, then of its neighbours."""
         near = self.neighbours.features(1 - stream, self.neighbours.place(key))
         return [1.0, *self.log_shares(1 - stream, key), *self.log_shares(stream, key), *near]
 

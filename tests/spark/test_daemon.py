@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shedjoin.spark.session import alone, lean
+from shedjoin.spark.session import ELSEWHERE, alone, lean
 
 LOADS = "from shedjoin.spark.daemon import load_kernels; print(load_kernels())"
 
@@ -39,16 +39,17 @@ def test_kernels_on_disk_are_loaded() -> None:
         ({"spark.driver.defaultJavaOptions": "-XX:+UseZGC"}, {}, False),
         ({}, {"JDK_JAVA_OPTIONS": "-XX:+UseZGC"}, False),
         ({}, {"SPARK_CONF_DIR": "/etc/spark"}, False),
+        ({}, {"PYSPARK_SUBMIT_ARGS": "--conf x=y pyspark-shell"}, False),
     ],
 )
 def test_a_collector_is_chosen_only_where_nobody_else_may_have(
     settings: dict[str, str], environment: dict[str, str], chosen: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "SPARK_CONF_DIR"):
+    for name in ELSEWHERE:
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert (lean(settings).get("spark.driver.extraJavaOptions") == "-XX:+UseSerialGC") == chosen
+    assert (lean(settings).get("spark.driver.defaultJavaOptions") == "-XX:+UseSerialGC") == chosen
     assert settings.items() <= alone(settings).items()
 
 

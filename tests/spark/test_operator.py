@@ -402,3 +402,15 @@ def shards_messages(spec: Job, left: pa.RecordBatch, right: pa.RecordBatch) -> l
 
     fields = operator.Message._fields
     return [operator.Message(*(row[name] for name in fields)) for row in messages(([left], [right]), spec.labels)]
+
+
+def test_what_an_earlier_revision_of_a_policy_began_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows would be pushed again, and others kept than were."""
+    spec = replace(SHEDDING, policy=sj.Prospect())
+    begun = Shards(job(spec))
+    with monkeypatch.context() as before:
+        before.setattr(sj.Prospect, "revision", 1)
+        for left, right in cut(rows(5), 3)[:1]:
+            begun.batch(left, right)
+    with pytest.raises(sj.SnapshotError, match="another revision of its policy"):
+        begun.batch(*cut(rows(5), 3)[1])

@@ -268,11 +268,12 @@ def test_an_idle_stream_stops_nothing(spark: Any, tmp_path: Path, cache: str) ->
     streams = (read(spark, tmp_path / name) for name in ("l", "r"))
     options: dict[str, Any] = {"on": "k", "time": "ts", "window": "3 seconds", "select": ["k", "a", "b"]}
     given = {"output": tmp_path / "out", "trigger": {"availableNow": True}, "budget": "300 tuples", "cache": cache}
-    start(*streams, **given, **options).awaitTermination()
+    start(*streams, recall=False, **given, **options).awaitTermination()
     told = [by for _, by in sorted(rows_by_batch(spark, tmp_path / "out").items())]
     assert [sum(row["rows_right"] for row in by) for by in told] == [200, 0, 0, 200]
     assert all(sum(row["peak_tuples"] for row in by) <= 300 for by in told)
     results = [sum(row["results"] for row in by) for by in told]
+    assert {row["recall"] for by in told for row in by} == {None}
     assert results[1] > 0  # of what was there when it stopped
     assert results[3] > 0  # of what was kept until it came back
     found = pairs(spark, tmp_path / "out" / "results")

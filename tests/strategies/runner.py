@@ -19,10 +19,10 @@ def for_all(strategy: st.SearchStrategy[T], check: Callable[[T], None], *, label
 
     Hypothesis' own `derandomize` seeds by the source of the test: all parameters of a test would get the same inputs.
     """
+    # The first is always the simplest.
+    count = max(min(2, examples), examples // 2) if INTERPRETED else examples
     profile = settings(
-        max_examples=max(min(2, examples), examples // 2)
-        if INTERPRETED
-        else examples,  # the first is always the simplest
+        max_examples=count,
         derandomize=True,
         database=None,
         deadline=None,

@@ -8,7 +8,7 @@ from shedjoin.cpu.adapt import adapt
 from shedjoin.cpu.memory import evict, lowest
 from shedjoin.cpu.process import is_own
 from shedjoin.cpu.queue import NO_ROW
-from shedjoin.cpu.shed_log import log
+from shedjoin.cpu.shed_log import record
 from shedjoin.cpu.state import LOWEST, NO_ONE
 from shedjoin.engine.codes import DROPPED
 from shedjoin.engine.handle import STREAMS
@@ -44,7 +44,7 @@ def statistics(how, st, io, row):
 
 @kernel
 def _drop(how, st, io, row):
-    log(st, io, cs.stream_of(io)[row], cs.row_number_in_stream_of(io)[row], cs.row_ts_of(io)[row], DROPPED)
+    record(st, io, cs.stream_of(io)[row], cs.row_number_in_stream_of(io)[row], cs.row_ts_of(io)[row], DROPPED)
     queue.leave(how, st, io, row)
     st["dropped"] += 1
 

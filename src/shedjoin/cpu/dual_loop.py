@@ -11,7 +11,7 @@ import numpy as np
 from shedjoin.cpu import dual_state as ds
 from shedjoin.cpu import needs
 from shedjoin.cpu.select import draw, worth
-from shedjoin.cpu.shed_log import is_full
+from shedjoin.cpu.shed_log import has_no_room
 from shedjoin.cpu.state import FOREVER
 from shedjoin.engine.codes import DROPPED, UNPROBED
 from shedjoin.engine.handle import STREAMS
@@ -228,7 +228,7 @@ def _is_over(how, st, ts):
 @kernel
 def _room(st, io):
     """What must be there before a row can be looked at."""
-    if is_full(io):
+    if has_no_room(io):
         return needs.SHED
     if 2 * (st["hist_used"] + 4) > ds.hist_key_of(st).size:  # looking a value up makes a counter
         return needs.TABLE
@@ -253,7 +253,7 @@ def _process(how, st, io, row):
         io["inside"] = 1
         st["processed"] += 1
     while _is_over(how, st, ds.ts_of(io)[row]):
-        if is_full(io):
+        if has_no_room(io):
             return needs.SHED
         need = _leave_aux(how, st, io)
         if need != needs.DONE:
@@ -331,7 +331,7 @@ def advance(settings, state, traffic):
                 st["work"] = 0.0
         if not arrives:
             break
-        if is_full(io):
+        if has_no_room(io):
             return needs.SHED
         if how["drop"] == ds.DROP_COUNTED and 2 * (st["hist_used"] + how["queue_cap"] + 4) > ds.hist_key_of(st).size:
             io["wanted"] = how["queue_cap"]
@@ -342,7 +342,7 @@ def advance(settings, state, traffic):
         _arrive(how, st, io, io["at"])
         io["at"] += 1
     while io["flush"] and st["aux_from"] < st["aux_to"]:
-        if is_full(io):
+        if has_no_room(io):
             return needs.SHED
         need = _leave_aux(how, st, io)
         if need != needs.DONE:

@@ -12,7 +12,7 @@ from shedjoin.cpu.arrive import arrive
 from shedjoin.cpu.memory import compete, expire
 from shedjoin.cpu.process import process
 from shedjoin.cpu.queue import NO_ROW
-from shedjoin.cpu.shed_log import is_full
+from shedjoin.cpu.shed_log import has_no_room
 from shedjoin.cpu.state import FOREVER
 from shedjoin.engine.jit import entry
 
@@ -45,7 +45,7 @@ def advance(settings, state, traffic):
                     return needs.PAUSE
         if not arrives:
             break
-        if is_full(io):
+        if has_no_room(io):
             return needs.SHED
         arrive(how, st, io, io["at"])
         io["at"] += 1

@@ -6,7 +6,7 @@ import numpy as np
 
 from shedjoin.cpu import heap
 from shedjoin.cpu.select import draw
-from shedjoin.cpu.shed_log import log
+from shedjoin.cpu.shed_log import record
 from shedjoin.cpu.state import LOWEST, NEVER
 from shedjoin.engine.codes import EVICTED
 from shedjoin.engine.handle import STREAMS
@@ -101,7 +101,7 @@ def evict(how, st, io, stream, slot):
     """Let a tuple go before its time, and say so in the log."""
     if how["victim"] == LOWEST:
         _leave_heap(how, st, stream, slot)
-    log(st, io, stream, mem.row_of(st)[slot], mem.ts_of(st)[slot], EVICTED)
+    record(st, io, stream, mem.row_of(st)[slot], mem.ts_of(st)[slot], EVICTED)
     store.evict(st, rule_of(how), stream, slot)
     st["evicted"] += 1
 

@@ -6,7 +6,7 @@ from shedjoin.cpu import needs
 from shedjoin.cpu import state as cs
 from shedjoin.cpu.memory import compete, effective, enter_heap, expire
 from shedjoin.cpu.select import probe, worth
-from shedjoin.cpu.shed_log import is_full, log
+from shedjoin.cpu.shed_log import has_no_room, record
 from shedjoin.cpu.state import BY_IMPORTANCE, BY_MATCHES, LOWEST, NEVER
 from shedjoin.engine.codes import LATE, PARTIAL
 from shedjoin.engine.jit import inlined, kernel
@@ -25,14 +25,14 @@ def is_own(how, number_in_stream):
 @inlined
 def _begin(how, st, io, ts):
     """At the border of an instant, those of the last one compete for memory. Returns DONE or what is needed."""
-    if is_full(io):
+    if has_no_room(io):
         return needs.SHED
     if ts != st["last_ts"]:
         if not compete(how, st, io):
             return needs.SHED
         st["last_ts"] = ts
         st["processed"] += 1
-        if is_full(io):
+        if has_no_room(io):
             return needs.SHED
     return needs.DONE
 
@@ -81,7 +81,7 @@ def _meet(how, st, io, stream, card, value):
     partial = st["partial"]
     hits = probe(how, st, stream, card, value, effort)
     if st["partial"] != partial:
-        log(st, io, stream, card.row, card.ts, PARTIAL)
+        record(st, io, stream, card.row, card.ts, PARTIAL)
     st["compared"] += effort[0]
     st["looked_up"] += effort[1]
     st["worked"] += how["probe_cost"] + how["compare_cost"] * effort[0] + how["lookup_cost"] * effort[1]
@@ -118,7 +118,7 @@ def process(how, st, io, row):
     if clock != NEVER and ts < clock - how["lateness"]:
         if own:
             st["late"] += 1
-            log(st, io, stream, number, ts, LATE)
+            record(st, io, stream, number, ts, LATE)
         return needs.DONE
     at, null = cs.offsets_of(io)[row], cs.null_of(io)[row]
     size = cs.offsets_of(io)[row + 1] - at

@@ -8,7 +8,7 @@ from shedjoin.cpu.arrive import come, statistics
 from shedjoin.cpu.memory import compete
 from shedjoin.cpu.process import process
 from shedjoin.cpu.queue import NO_ROW
-from shedjoin.cpu.shed_log import is_full, log
+from shedjoin.cpu.shed_log import has_no_room, record
 from shedjoin.cpu.state import FOREVER, LOWEST, NO_ONE
 from shedjoin.engine.codes import DROPPED
 from shedjoin.engine.jit import entry, kernel
@@ -33,7 +33,7 @@ def _arrive(settings, states, traffics, joins, row):
     for k in range(joins):
         one = traffics[k]
         ts, number = cs.row_ts_of(one)[gone], cs.row_number_in_stream_of(one)[gone]
-        log(states[k], one, stream, number, ts, DROPPED)
+        record(states[k], one, stream, number, ts, DROPPED)
         states[k]["dropped"] += 1
 
 
@@ -66,7 +66,7 @@ def advance(settings, states, traffics, joins):
         if not arrives:
             break
         for k in range(joins):
-            if is_full(traffics[k]):
+            if has_no_room(traffics[k]):
                 io["who"] = k
                 return needs.SHED
         _arrive(settings, states, traffics, joins, io["at"])

@@ -40,9 +40,7 @@ TIMES = 4  # how often they did
 TOTAL = 5  # all rows of the stream, decayed
 COUNT = TOTAL + LEVELS  # those of each place
 RATIO = COUNT + PLACES * LEVELS  # of each place, its features
-SCORE = (
-    RATIO + PLACES * RATIOS
-)  # of each place, what its features and its neighbours' are worth to a tuple of the stream
+SCORE = RATIO + PLACES * RATIOS  # of each place, what it and its neighbours are worth to a tuple of the stream
 NUMBERS = SCORE + PLACES
 
 

@@ -16,10 +16,12 @@ from shedjoin.estimators import Estimator
 class Policy:
     """Decides who stays in memory. The engine owns the loop; a policy only says how tuples are ordered.
 
-    `estimator` is where the expected matches come from, or None for policies that do not look at them.
+    `estimator` is where the expected matches come from, or None for policies that do not look at them. `revision` is raised
+    when a policy changes what it keeps of the same rows: a query on Spark that an earlier one began is not gone on with.
     """
 
     name: ClassVar[str]
+    revision: ClassVar[int] = 1
     estimator: Estimator | None = None
 
     def order(self) -> Order:

@@ -9,6 +9,9 @@ from shedjoin.engine.codes import KEY, LEARNED, PRODUCT, Order, Weigher
 from shedjoin.estimators import Estimator
 from shedjoin.policies.base import Policy
 
+#: Raised when the same rows would be weighed otherwise: what was begun by another one cannot be gone on with.
+REVISION = 2
+
 
 class Learned(Estimator):
     """Prospect's model. It weighs keys for Prospect alone: its weights are chances of a row, not counts."""
@@ -17,7 +20,7 @@ class Learned(Estimator):
     streams: ClassVar[int] = 2
 
     def weigher(self) -> Weigher:
-        return Weigher(LEARNED)
+        return Weigher(LEARNED, width=REVISION)  # a number of sketches, which mean nothing here; part of every snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +29,16 @@ class Prospect(Policy):
 
     PROB asks how often a key came, by a count of which somebody has to choose the memory. Prospect counts each key at four
     speeds and on both streams, and learns as rows come what each of these counts is worth: that of all time where
-    nothing changes, the last few rows where keys come in bursts, the own stream's where one stream foretells the other.
+    nothing changes, the last few rows where keys come in bursts, the own stream's where one stream foretells the other. It
+    also counts keys that are near each other as numbers, for where popularity moves through their order (hashed keys, as on
+    Spark, have none).
 
     All tuples of one stream and key share one priority, as in PROB, so that a row moves a few keys of a heap and nothing
     is scanned. There is nothing to set. docs/prospect.md has the formulas, and where it wins and loses.
     """
 
     name: ClassVar[str] = "prospect"
+    revision: ClassVar[int] = REVISION
 
     @property
     def estimator(self) -> Estimator:  # type: ignore[override]

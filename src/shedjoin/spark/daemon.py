@@ -1,6 +1,6 @@
 """Spark's daemon for Python workers, with all that a shard imports and runs in it: `spark.python.daemon.module`.
 
-Spark forks its Python workers off a daemon that has imported nothing, so that each spends about two seconds on imports and
+Spark forks its Python workers off a daemon that has imported nothing, so that each spends about three seconds on imports and
 kernels; and a worker is lost with every task that fails. Forked off this one they are there at once, and share its memory.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import warnings
 from contextlib import suppress
 from typing import Any
@@ -44,16 +45,21 @@ class _Refusal(event.Listener):  # type: ignore[misc]
 
 
 def load_kernels() -> bool:
-    """Load the kernels of all kinds of joins; whether all were on disk.
+    """Load the kernels of all kinds of joins, as far as most queries use them; whether they were on disk.
 
     Those that are not are left to the workers: compiling takes a minute, and Spark would wait for its daemon that long.
     """
-    with event.install_listener("numba:compile", _Refusal()), suppress(Uncached):
-        _two_streams()
-        _many_streams()
-        _predicates()
-        return True
-    return False
+    try:
+        with event.install_listener("numba:compile", _Refusal()):
+            _two_streams()
+            _many_streams()
+            _predicates()
+    except Uncached:
+        return False
+    except Exception as reason:  # workers will meet it again, where Spark hands on what they say
+        sys.stderr.write(f"shedjoin.spark.daemon: kernels were not loaded: {reason!r}\n")
+        return False
+    return True
 
 
 def _two_streams() -> None:

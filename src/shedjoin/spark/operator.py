@@ -267,6 +267,8 @@ class Shard(Keeping):
 
     def _signature(self) -> dict[str, Any]:
         spec = {name: value for name, value in self.spec.to_dict().items() if name not in ("budget", "policy")}
+        if self.spec.policy is not None and self.spec.policy.revision > 1:  # rows are pushed again after a failure
+            spec["revision of its policy"] = self.spec.policy.revision
         # Its own number is part of it: no shard ever takes up the state of another.
         return {
             **spec,

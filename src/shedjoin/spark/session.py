@@ -33,7 +33,12 @@ LEAN = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 #: The collector for a JVM that mostly passes bytes on: with Java's own choice the heap grows to twice what it has to be.
-COLLECTOR = ("spark.driver.extraJavaOptions", "-XX:+UseSerialGC")
+COLLECTOR = ("spark.driver.defaultJavaOptions", "-XX:+UseSerialGC")
+#: Where somebody may have chosen one: Java does not start with two.
+ELSEWHERE = (
+    "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME",
+    "SPARK_SUBMIT_OPTS",
+)  # fmt: skip
 #: For a process that is there for one job, on this machine: reached by nobody, and it says nothing but what is wrong.
 ALONE = {
     "spark.master": "local[*]",
@@ -77,7 +82,7 @@ def own_session(settings: Mapping[str, str], *, check: bool = True) -> Iterator[
     from pyspark.sql import SparkSession
 
     before = SparkSession.getActiveSession()
-    spark = session(settings=alone(settings), check=check)
+    spark = session(settings=alone(settings) if before is None else settings, check=check)
     try:
         yield spark
     finally:
@@ -102,15 +107,12 @@ def lean(settings: Mapping[str, str] | None = None) -> dict[str, str]:
 
     Examples
     --------
-    >>> sorted(lean({"spark.driver.extraJavaOptions": "-XX:+UseZGC"}))
-    ['spark.python.daemon.module', 'spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled']
+    >>> "spark.driver.defaultJavaOptions" in lean({"spark.driver.extraJavaOptions": "-XX:+UseZGC"})
+    False
     """
     # A Python of another kind may not have shedjoin, and must live to say so.
     same = os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
-    # Java does not start with two collectors: whoever has set an option of it may have chosen one.
-    chosen = any("JavaOptions" in name for name in settings or ()) or any(
-        name in os.environ for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "SPARK_CONF_DIR")
-    )
+    chosen = any("JavaOptions" in name for name in settings or ()) or any(name in os.environ for name in ELSEWHERE)
     return {**(LEAN if same else {}), **({} if chosen else dict([COLLECTOR]))}
 
 

@@ -87,6 +87,8 @@ def start(
     join
         The arguments of `shed_join`. Without `shards`, a query that goes on keeps the number it had.
     """
+    if not isinstance(recall, bool):
+        raise SpecError(f"recall must be True or False, not {recall!r}")
     _check_arguments(join, trigger)
     folder = str(output)
     before = read_job(folder)

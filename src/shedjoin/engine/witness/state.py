@@ -100,6 +100,5 @@ class Push(NamedTuple):
     skip: NDArray[np.bool_]  # rows with a null key and late rows
     ts: NDArray[np.int64]
     importance: NDArray[np.float64]
-    instants: NDArray[
-        np.int64
-    ]  # for row windows only: what had arrived of each stream by the end of each row's instant
+    # For row windows only: what had arrived of each stream by the end of each row's instant.
+    instants: NDArray[np.int64]
