@@ -220,7 +220,7 @@ def _heap_arrays(how: NDArray[Any], tuples: int, keys: int) -> Arrays:
     return {"heap": _heaps(shape["heap"]), "place": np.full(shape["place"], NONE, np.int32)}
 
 
-def _exchange(st: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
+def exchange(st: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
     """Put larger arrays behind the handle, the old contents at their beginning; returns the old arrays."""
     old = {name: st.arrays[name] for name in new}
     for name, array in new.items():
@@ -237,8 +237,8 @@ def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
     size = power_of_two(max(2 * before, before - int(st["free_count"]) + room))
     strays = st.arrays["stray_place"].size > 1
     new = _pool_arrays(how, size, strays) | _heap_arrays(how, size, st.arrays["keys"].size)
-    old = _exchange(st, new, but=("free", "match"))
-    _stack_more(st, "free", "free_count", old["free"])
+    old = exchange(st, new, but=("free", "match"))
+    stack_more(st, "free", "free_count", old["free"])
     if how[0]["organisation"] == LIFE:
         st.arrays["match"][:, size : size + before] = old["match"][:, before:]
         replay_tournaments(st)
@@ -249,12 +249,12 @@ def grow_keys(how: NDArray[Any], st: Handle, room: int) -> None:
     before = st.arrays["keys"].size
     size = power_of_two(max(2 * before, before - int(st["free_key_count"]) + room))
     new = _key_arrays(how, size) | _heap_arrays(how, st.arrays["pool"].size, size)
-    old = _exchange(st, new, but=("free_keys", "buckets"))
-    _stack_more(st, "free_keys", "free_key_count", old["free_keys"])
+    old = exchange(st, new, but=("free_keys", "buckets"))
+    stack_more(st, "free_keys", "free_key_count", old["free_keys"])
     _rehash(st.arrays["keys"], old["buckets"], st.arrays["buckets"])
 
 
-def _stack_more(st: Handle, stack: str, count: str, old: NDArray[np.int32]) -> None:
+def stack_more(st: Handle, stack: str, count: str, old: NDArray[np.int32]) -> None:
     """New places go below the old ones: low places are used first."""
     free = st.arrays[stack]
     held, added = int(st[count]), free.size - old.size

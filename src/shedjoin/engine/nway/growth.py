@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from shedjoin.engine.codes import LIFE
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import entry
-from shedjoin.engine.memory import measure, power_of_two
+from shedjoin.engine.memory import exchange, measure, power_of_two, stack_more
 from shedjoin.engine.nway import cells, mem, order, rings, weigh
 from shedjoin.engine.nway.arrays import (
     FEW,
-    Arrays,
     arena,
     cell_arrays,
     heap_arrays,
@@ -28,26 +27,6 @@ from shedjoin.engine.nway.state import STATE_RECORD
 from shedjoin.engine.state import EXPIRY_RECORD, NONE
 
 
-def _exchange(st: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
-    """Put larger arrays behind the handle, the old contents at their beginning; returns the old arrays."""
-    old = {name: st.arrays[name] for name in new}
-    for name, array in new.items():
-        if name not in but:
-            array[tuple(slice(0, length) for length in old[name].shape)] = old[name]
-    st.hold(**new)
-    measure(st)
-    return old
-
-
-def _stack_more(st: Handle, stack: str, count: str, old: NDArray[np.int32]) -> None:
-    """New places go below the old ones: low places are used first."""
-    free = st.arrays[stack]
-    held, added = int(st[count]), free.size - old.size
-    free[:added] = np.arange(free.size - 1, old.size - 1, -1, dtype=np.int32)
-    free[added : added + held] = old[:held]
-    st[count] = held + added
-
-
 def grow_pool(plan: NPlan, how: NDArray[Any], st: Handle, room: int) -> None:
     """Room for at least `room` more tuples, and as many cells."""
     before = st.arrays["pool"].size
@@ -55,11 +34,11 @@ def grow_pool(plan: NPlan, how: NDArray[Any], st: Handle, room: int) -> None:
     new = pool_arrays(plan, how, size)
     all_cells = max(st.arrays["cells"].size, size) if how[0]["weighed"] else 1
     grown_cells = cell_arrays(how, all_cells)
-    old = _exchange(st, new | grown_cells, but=("free", "match", "free_cells", "cell_buckets"))
-    _exchange(st, heap_arrays(how, size, all_cells))
-    _stack_more(st, "free", "free_count", old["free"])
+    old = exchange(st, new | grown_cells, but=("free", "match", "free_cells", "cell_buckets"))
+    exchange(st, heap_arrays(how, size, all_cells))
+    stack_more(st, "free", "free_count", old["free"])
     if how[0]["weighed"]:
-        _stack_more(st, "free_cells", "free_cell_count", old["free_cells"])
+        stack_more(st, "free_cells", "free_cell_count", old["free_cells"])
         _rehash_cells(how, st.for_kernel(), old["cell_buckets"])
     if how[0]["organisation"] == LIFE:
         st.arrays["match"][:, size : size + before] = old["match"][:, before:]
@@ -74,8 +53,8 @@ def make_room_for_slots(how: NDArray[Any], st: Handle, room: int) -> None:
     if st["free_slot_count"] >= max(room, before // 4):
         return
     size = power_of_two(max(2 * before, before - int(st["free_slot_count"]) + room))
-    old = _exchange(st, slot_arrays(how, size), but=("free_slots", "slot_buckets"))
-    _stack_more(st, "free_slots", "free_slot_count", old["free_slots"])
+    old = exchange(st, slot_arrays(how, size), but=("free_slots", "slot_buckets"))
+    stack_more(st, "free_slots", "free_slot_count", old["free_slots"])
     _rehash_slots(st.for_kernel(), old["slot_buckets"])
 
 
@@ -103,7 +82,7 @@ def grow_expiry(st: Handle, room: int) -> None:
 def grow_marks(st: Handle) -> None:
     """Room for more instants that wait for their evaluation."""
     old = st.arrays["marks"]
-    _exchange(st, {"marks": np.zeros(2 * old.size, np.int64)})
+    exchange(st, {"marks": np.zeros(2 * old.size, np.int64)})
 
 
 def _shadow(st: Handle, *names: str) -> Handle:
