@@ -154,13 +154,14 @@ class LearnedWeights(Weights):
 
     def step(self, stream: int) -> None:
         coefficients, gradient, curvature = self.coefficients[stream], self.gradient[stream], self.curvature[stream]
-        pull = 4.0 + 3.0 * (self.partners[stream] / 64)
+        partners = self.partners[stream] / 64
+        pull = 4.0 + 3.0 * partners
         self.partners[stream] = 0
         for d in self.FEATURES:
             gradient[d] -= pull * (coefficients[d] - self.FIRST_GUESS[d])
         matrix = [[curvature[max(d, e)][min(d, e)] for e in self.FEATURES] for d in self.FEATURES]
         for d in self.FEATURES:
-            matrix[d][d] += 100.0
+            matrix[d][d] += 100.0 + 10.0 * partners
         for d, step in enumerate(solved(matrix, gradient)):
             coefficients[d] += min(max(step, -0.1), 0.1)
             gradient[d] = 0.0

@@ -39,7 +39,9 @@ TRIES = 2
 #: Lessons from one step of the model to the next, and what earlier ones weigh after it.
 PACE = 64.0
 FADE = 2.0 ** (-1.0 / 64)
-RIDGE = 100.0
+#: How sure the model is from the start, and by how much more for each partner a row has: otherwise a key with many of them
+#: would turn it around in a few rows.
+RIDGE, RIDGE_BY_PARTNER = 100.0, 10.0
 #: How strongly coefficients are drawn to where they start: by so much, and by so much more for each partner a row has. (All
 #: partners of a row come at once: they teach little more than one.)
 PULL, PULL_BY_PARTNER = 4.0, 3.0
@@ -285,11 +287,12 @@ def _learn(how, st, stream, slot):
 def _step(st, stream):
     """Newton's step with all that was learned; what is old fades."""
     model = mem.model(st)
-    pull = PULL + PULL_BY_PARTNER * (model[stream, PARTNERS] / PACE)
+    partners = model[stream, PARTNERS] / PACE
     model[stream, PARTNERS] = 0.0
+    pull = PULL + PULL_BY_PARTNER * partners
     for d in range(FEATURES):
         model[stream, GRADIENT + d] -= pull * (model[stream, COEFFICIENT + d] - _guess(d))
-    _solve(st, stream)
+    _solve(st, stream, RIDGE + RIDGE_BY_PARTNER * partners)
     for d in range(FEATURES):
         step = model[stream, STEP + d]
         if step == step:  # what is not a number is no step
@@ -305,13 +308,13 @@ def _cell(row, column):
 
 
 @kernel
-def _solve(st, stream):
+def _solve(st, stream, ridge):
     """(curvature + ridge) x step = gradient, by elimination: the matrix is positive definite."""
     m = mem.model(st)[stream]
     for i in range(FEATURES):
         for j in range(FEATURES):
             m[_cell(i, j)] = m[CURVATURE + FEATURES * max(i, j) + min(i, j)]
-        m[_cell(i, i)] += RIDGE
+        m[_cell(i, i)] += ridge
         m[_cell(i, FEATURES)] = m[GRADIENT + i]
     for i in range(FEATURES):
         for row in range(i + 1, FEATURES):

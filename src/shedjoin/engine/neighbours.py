@@ -109,7 +109,7 @@ def go_on(how, st, first, coefficient, passed):
     fade_score = math.exp2(-since / (SCORES * how["span"]))
     for ring in range(RINGS):
         model[0, first + SCORE + ring] *= fade_score
-        shift = int(math.floor((ring - FASTEST) / FRACTION * middle + 0.5))
+        shift = math.floor((ring - FASTEST) / FRACTION * middle + 0.5)
         for stream in range(2):
             model[0, first + SCORE + ring] += _turn(model, first, stream, ring, shift, fade)
     _choose(model, first)
@@ -132,7 +132,7 @@ def go_on(how, st, first, coefficient, passed):
 
 @inlined
 def _turn(model, first, stream, ring, shift, fade):
-    """Count new rows on a ring that has turned so far. Returns how well it foretold them: Brier's score, the higher the better."""
+    """Count new rows on a ring that has turned so far. Returns how well it had foretold them: Brier's score."""
     at = first + COUNT + PLACES * ring
     hit, square = 0.0, 0.0
     for place in range(PLACES):
@@ -177,8 +177,8 @@ def _work_out_ratios(model, first, stream):
     """Of each place: its share as the ring will stand in the middle of the step to come, to its share of long."""
     speed = model[0, first + SPEED]
     turned = speed / FRACTION * (model[0, first + STEPPED] + 0.5)
-    shift = int(math.floor(turned))
-    part = turned - math.floor(turned)
+    shift = math.floor(turned)
+    part = turned - shift
     at = first + COUNT + PLACES * (int(speed) + FASTEST)
     whole = model[stream, first + TOTAL] + PRIOR * PLACES
     slow_whole = model[stream, first + SLOW_TOTAL] + PRIOR * PLACES
