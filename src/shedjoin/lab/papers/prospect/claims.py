@@ -57,9 +57,9 @@ def _keeps_up(rows: list[Row]) -> Finding:
     means = {setting: Mean.of(values) for setting, values in by_setting.items()}
     worst = max(means, key=lambda setting: means[setting].value)
     texts = []
-    for size in sorted({setting[0] for setting in means}, key=str):
+    for size in sorted({int(str(setting[0])) for setting in means}):
         some = [one.value for setting, one in means.items() if setting[0] == size]
-        texts.append(f"{size} rows: {sum(some) / len(some):.2f}% lost on average, at most {max(some):.2f}%")
+        texts.append(f"{size:,} rows: {sum(some) / len(some):.2f}% lost on average, at most {max(some):.2f}%")
     return Finding("; ".join(texts), means[worst].value <= MOST)
 
 
