@@ -61,7 +61,7 @@ checks: $(READY) ## lint, types, import layers
 .PHONY: interpreted
 interpreted: checks ## the tests that are quick enough with the JIT off
 	$(call say,tests - with the JIT off)
-	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m small
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m small
 
 .PHONY: bench
 bench: $(READY) ## tuples/s of every policy; joins on sets; the join on Spark beside Spark's own
