@@ -7,7 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
-INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
+# Python compiles what is imported; to compile all that is installed takes longer than to install it.
+INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 # Tests wait for Spark now and then: three processes keep two cores busy.
 WORKERS ?= 3
 
