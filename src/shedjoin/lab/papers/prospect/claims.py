@@ -17,13 +17,13 @@ MOST = 1.0
 
 _HARD = (
     "the rival is the best of 22 to 24 policies, chosen afterwards for each workload, memory and seed. Of policies that stay the "
-    "same on all workloads Prospect is the best, and closes 26% of what the next leaves to OPT. Told the true rates of the next instant, an oracle closes 31% on generated "
-    "streams; docs/prospect.md"
+    "same on all workloads Prospect is the best, and closes 26% of what the next leaves to OPT. Told the true rates of the next "
+    "instant, an oracle closes 31% on generated streams; docs/prospect.md"
 )
 _SHORT = (
     "in few rows, or of 1,000 keys, the table cannot be learned in time: PROB with History loses about as much, and with fixed "
-    "shares and unrelated ranks no order should lose much less. It holds with 50 keys from 20,000 rows on, and with 1,000 keys in a "
-    "million rows up to Zipf 1; docs/prospect.md"
+    "shares and unrelated ranks no order should lose much less. It holds with 50 keys from 20,000 rows on, and with 1,000 keys "
+    "in a million rows up to Zipf 1; docs/prospect.md"
 )
 
 
