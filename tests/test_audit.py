@@ -19,7 +19,7 @@ import pytest
 import shedjoin as sj
 from forging import FORGED, case_of, encoded, stopped
 from naive import Row
-from shedjoin.engine import audit, learn
+from shedjoin.engine import audit, learn, neighbours
 from shedjoin.engine.handle import Handle
 from strategies import INTERPRETED, WINDOWS, Case, Chooser, Combination, cases, for_all, go_on, run_engine
 
@@ -306,7 +306,9 @@ WRONG: list[tuple[Chooser, Callable[[Handle], None], str]] = [
     (LEARNS, put("trail", slice(None), 3, "recent"), "counted wrongly"),
     (LEARNS, put("keys", slice(None), 0, "held"), "is not held"),
     (LEARNS, put("model", 0, np.nan), "what was learned is not finite"),
-    (LEARNS, put("model", (0, learn.NEAR), 63.0), "keys are neighbours by"),
+    (LEARNS, put("model", (0, learn.NEAR), 0.5), "keys lie on a ring that is 2.0 long"),
+    (LEARNS, put("model", (0, learn.NEAR + neighbours.SPEED), 0.5), "keys move at a speed of 0.5"),
+    (LEARNS, put("trail", slice(None), -1.0, "before"), "more rows came before a key than came"),
     (KEEP, number("observed", 1), "nobody asks for"),
     (KEEP, number("heap_size", 5), "keeps all"),
     (KEEP, number("started", 1), "never begun"),

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 class LearnedWeights(Weights):
     """Prospect, as docs/prospect.md writes it."""
 
-    HALF_LIVES = (16.0, 1 / 2, 1 / 8, 1 / 32)  # in windows
-    AGAIN = (1 / 32, 1 / 8, 1 / 2)
-    FEATURES = range(15)
-    FIRST_GUESS = (-math.log(1024), 1.0, *[0.0] * 13)
+    AGAIN = (1 / 32, 1 / 8, 1 / 2)  # in windows
+    FEATURES = range(12)
+    FIRST_GUESS = (-math.log(1024), 1.0, *[0.0] * 7, *[0.25] * 3)
 
     def __init__(self, twin: Twin) -> None:
         super().__init__(twin)
@@ -31,13 +30,16 @@ class LearnedWeights(Weights):
         self.counted = [0, 0]
         self.until: int | None = None
         self.totals = [[0.0] * 4, [0.0] * 4]
+        self.long_totals = [0.0, 0.0]
         self.counts: dict[tuple[int, int | None], list[float]] = {}
         self.last: dict[tuple[int, int | None], int] = {}
+        #: Rows that came before there was anything to know of a key.
+        self.before: dict[tuple[int, int | None], float] = {}
         #: (key, when, how often looked at again)
         self.late: list[list[list[Any]]] = [[], []]
         self.coefficients = [list(self.FIRST_GUESS), list(self.FIRST_GUESS)]
-        self.gradient = [[0.0] * 15, [0.0] * 15]
-        self.curvature = [[[0.0] * 15 for _ in self.FEATURES] for _ in STREAMS]
+        self.gradient = [[0.0] * 12, [0.0] * 12]
+        self.curvature = [[[0.0] * 12 for _ in self.FEATURES] for _ in STREAMS]
         self.neighbours = Neighbours(self.span)
         self.looked: dict[int | None, int] = {}
         self.lessons = [0, 0]
@@ -48,25 +50,23 @@ class LearnedWeights(Weights):
         return sum(self.counted) if self.by_rows else self.twin.now
 
     def left_after(self, time: int) -> list[float]:
-        """What is left of each count: 2^(-time / half-life), from the slowest on by squaring."""
-        slow = math.exp2(-time / (16.0 * self.span))
-        left = [slow, squared(slow, 5)]
-        left.append(squared(left[-1], 2))
-        left.append(squared(left[-1], 2))
+        """What is left of each count: all, then 2^(-time / half-life), from the slowest on by squaring."""
+        left = [1.0, math.exp2(-time / (2.0 * self.span))]
+        left.append(squared(left[-1], 3))
+        left.append(squared(left[-1], 3))
         return left
 
     def faded(self, stream: int, key: int | None) -> list[float]:
-        """A key's counts on a stream as they are now; next to nothing is nothing."""
+        """A key's counts on a stream as they are now."""
         if (stream, key) not in self.counts:
             return [0.0] * 4
         left = self.left_after(self.now() - self.last[stream, key])
-        counts = [count * part for count, part in zip(self.counts[stream, key], left, strict=True)]
-        return counts if counts[0] >= 2.0**-20 else [0.0] * 4
+        return [count * part for count, part in zip(self.counts[stream, key], left, strict=True)]
 
     def log_shares(self, stream: int, key: int | None) -> list[float]:
         """Of s_0 x 1024 and of s_l / s_(l-1), each share being a fraction `above / below`."""
         counts, totals = self.faded(stream, key), self.totals[stream]
-        above, below = counts[0] + 0.5, totals[0] + 1.0
+        above, below = counts[0] + 0.5, totals[0] - self.before.get((stream, key), 0.0) + 1.0
         logs = [math.log(above * 1024 / below)]
         for count, total in zip(counts[1:], totals[1:], strict=True):
             whole = total * above + 0.5 * below
@@ -83,11 +83,11 @@ class LearnedWeights(Weights):
         self.looked[key] = self.neighbours.times
         for stream in STREAMS:
             log_chance = dot(self.coefficients[stream][:9], self.features(stream, key)[:9])
-            log_chance += self.neighbours.scores[stream][self.neighbours.place(key)]
+            log_chance += self.neighbours.worth[stream][self.neighbours.place(key)]
             self.read[1 - stream, key] = math.floor(8 * max(min(log_chance, 0.0), -30.0) + 0.5) + 241.0
 
     def is_stale(self, key: int | None) -> bool:
-        return self.looked[key] != self.neighbours.times
+        return self.looked.get(key) != self.neighbours.times
 
     def observe(self, rows: list[Stored]) -> None:
         for x in rows:
@@ -95,8 +95,17 @@ class LearnedWeights(Weights):
             if self.counted[x.stream] < 8192 or self.counted[x.stream] % 64 == 0:
                 self.learn(1 - x.stream, x.key)
             self.count(x.stream, x.key)
+            if self.neighbours.speed:
+                self.look_around()
         for x in rows:
             self.look(x.key)
+
+    def look_around(self) -> None:
+        for late in self.late:
+            if late:
+                key = late[sum(self.counted) * 7919 % len(late)][0]
+                if any(x.key == key for stream in STREAMS for x in self.twin.stored[stream]) and self.is_stale(key):
+                    self.look(key)
 
     def go_on(self) -> None:
         now = self.now()
@@ -104,6 +113,8 @@ class LearnedWeights(Weights):
             left = self.left_after(now - self.until)
             for totals in self.totals:
                 totals[:] = [total * part for total, part in zip(totals, left, strict=True)]
+            left_of_long = math.exp2(-(now - self.until) / (16.0 * self.span))
+            self.long_totals = [total * left_of_long for total in self.long_totals]
             self.neighbours.go_on(now - self.until, self.coefficients)
         self.until = now if self.until is None else max(self.until, now)
         for late in self.late:
@@ -143,13 +154,14 @@ class LearnedWeights(Weights):
 
     def step(self, stream: int) -> None:
         coefficients, gradient, curvature = self.coefficients[stream], self.gradient[stream], self.curvature[stream]
-        pull = 4.0 + 3.0 * (self.partners[stream] / 64)
+        partners = self.partners[stream] / 64
+        pull = 4.0 + 3.0 * partners
         self.partners[stream] = 0
         for d in self.FEATURES:
             gradient[d] -= pull * (coefficients[d] - self.FIRST_GUESS[d])
         matrix = [[curvature[max(d, e)][min(d, e)] for e in self.FEATURES] for d in self.FEATURES]
         for d in self.FEATURES:
-            matrix[d][d] += 100.0
+            matrix[d][d] += 100.0 + 10.0 * partners
         for d, step in enumerate(solved(matrix, gradient)):
             coefficients[d] += min(max(step, -0.1), 0.1)
             gradient[d] = 0.0
@@ -157,6 +169,11 @@ class LearnedWeights(Weights):
 
     def count(self, stream: int, key: int | None) -> None:
         self.counted[stream] += 1
+        if all(self.now() - self.last.get((i, key), -(2**62)) >= 320 * self.span for i in STREAMS):
+            for i in STREAMS:
+                self.counts.pop((i, key), None)
+                self.before[i, key] = self.totals[i][0] - self.long_totals[i]
+        self.long_totals[stream] += 1.0
         self.counts[stream, key] = [count + 1.0 for count in self.faded(stream, key)]
         self.totals[stream] = [total + 1.0 for total in self.totals[stream]]
         self.neighbours.count(stream, key)
@@ -172,57 +189,103 @@ class LearnedWeights(Weights):
 
 
 class Neighbours:
-    """Counts of keys that lie near each other, on a ring of places."""
+    """Counts of keys that lie near each other, on rings that turn."""
 
     def __init__(self, span: float) -> None:
         self.span = span
-        self.width = 0
+        self.turns = 1 / 64
         self.apart: list[int] = []
+        self.low, self.high = math.inf, -math.inf
         self.since = 0
         self.times = 0
         self.begin()
 
     def begin(self) -> None:
-        self.totals = [[0.0] * 3, [0.0] * 3]
-        self.counts = [[[0.0] * 3 for _ in range(64)] for _ in STREAMS]
-        self.ratios = [[[0.0] * 2 for _ in range(64)] for _ in STREAMS]
-        self.scores = [[0.0] * 64, [0.0] * 64]
+        self.speed = 0
+        self.stepped = 0.0
+        self.new: list[list[int]] = [[0] * 64, [0] * 64]
+        self.totals = [0.0, 0.0]
+        self.slow_totals = [0.0, 0.0]
+        self.slow = [[0.0] * 64, [0.0] * 64]
+        self.ratios = [[0.0] * 64, [0.0] * 64]
+        self.worth = [[0.0] * 64, [0.0] * 64]
+        #: By speed, in sixteenths of a place a step.
+        self.rings = {speed: [[0.0] * 64, [0.0] * 64] for speed in range(-32, 33)}
+        self.scores = dict.fromkeys(self.rings, 0.0)
 
     def place(self, key: int | None) -> int:
         assert key is not None
-        return (key >> self.width) % 64
+        turns = float(key) * self.turns
+        return int((turns - math.floor(turns)) * 64) % 64
 
     def features(self, stream: int, place: int) -> list[float]:
         """What a stream has at the place before, at this one, and at the next."""
-        return [ratio for beside in (-1, 0, 1) for ratio in self.ratios[stream][(place + beside) % 64]]
+        return [self.ratios[stream][(place + beside) % 64] for beside in (-1, 0, 1)]
 
     def count(self, stream: int, key: int | None) -> None:
-        for counts in (self.counts[stream][self.place(key)], self.totals[stream]):
-            counts[:] = [count + 1.0 for count in counts]
+        assert key is not None
+        self.low, self.high = min(self.low, float(key)), max(self.high, float(key))
+        self.new[stream][self.place(key)] += 1
 
     def go_on(self, passed: int, coefficients: list[list[float]]) -> None:
         self.since += passed
-        if self.since < self.span / 32:
+        if self.since < self.span / 32 or sum(map(sum, self.new)) < 32:
             return
-        left = [math.exp2(-self.since / (0.5 * self.span))]
-        left.append(squared(left[-1], 2))
-        left.append(squared(left[-1], 2))
+        steps = self.since / (self.span / 32)
+        for speed in self.rings:
+            self.scores[speed] *= math.exp2(-self.since / (2.0 * self.span))
+            for stream in STREAMS:
+                self.scores[speed] += self.turn(stream, speed, steps)
+        self.choose()
+        self.stepped += steps
+        left_of_slow = math.exp2(-self.since / (16.0 * self.span))
+        for stream in STREAMS:
+            new = self.new[stream]
+            self.totals[stream] = (self.totals[stream] + sum(new)) * self.left()
+            self.slow_totals[stream] = (self.slow_totals[stream] + sum(new)) * left_of_slow
+            self.slow[stream] = [some((c + n) * left_of_slow) for c, n in zip(self.slow[stream], new, strict=True)]
+            self.ratios[stream] = [self.ratio(stream, place) for place in range(64)]
+        self.new = [[0] * 64, [0] * 64]
         self.since = 0
         self.times += 1
         for stream in STREAMS:
-            for counts in (self.totals[stream], *self.counts[stream]):
-                counts[:] = [count * part for count, part in zip(counts, left, strict=True)]
-            self.ratios[stream] = [self.ratios_of(stream, counts) for counts in self.counts[stream]]
-        for stream in STREAMS:
-            for place in range(64):
-                self.scores[stream][place] = dot(coefficients[stream][9:], self.features(1 - stream, place))
+            of_place = (self.features(1 - stream, place) for place in range(64))
+            self.worth[stream] = [dot(coefficients[stream][9:], features) for features in of_place]
 
-    def ratios_of(self, stream: int, counts: list[float]) -> list[float]:
-        totals = self.totals[stream]
-        slow = (counts[0] + 0.5) / (totals[0] + 0.5 * 64)
-        fast = (counts[1] + 0.5) / (totals[1] + 0.5 / slow)
-        fastest = (counts[2] + 0.5) / (totals[2] + 0.5 / fast)
-        return [math.log(fast / slow), math.log(fastest / fast)]
+    def left(self) -> float:
+        return math.exp2(-self.since / (0.5 * self.span))
+
+    def turn(self, stream: int, speed: int, steps: float) -> float:
+        """Count new rows on a ring, and say how well it foretold them."""
+        ring, new = self.rings[speed][stream], self.new[stream]
+        shift = math.floor(speed / 16 * (self.stepped + 0.5 * steps) + 0.5)
+        hit = square = 0.0
+        for place in range(64):
+            here = (place - shift) % 64
+            hit += new[place] * (ring[here] + 0.5)
+            square += (ring[here] + 0.5) * (ring[here] + 0.5)
+            ring[here] = some((ring[here] + new[place]) * self.left())
+        whole = self.totals[stream] + 0.5 * 64
+        return (2.0 * hit - sum(new) * (square / whole)) / whole
+
+    def choose(self) -> None:
+        best = self.speed
+        for speed, score in self.scores.items():
+            if score > self.scores[best]:
+                best = speed
+        better = self.scores[best] > 0.0 and self.scores[best] >= 1.1 * self.scores[0]
+        self.speed = best if better else 0
+
+    def ratio(self, stream: int, place: int) -> float:
+        """The share of a place as the ring will stand, to its share of long."""
+        if self.speed == 0:
+            return 0.0
+        turned = self.speed / 16 * (self.stepped + 0.5)
+        shift, part = math.floor(turned), turned - math.floor(turned)
+        ring = self.rings[self.speed][stream]
+        count = (1.0 - part) * ring[(place - shift) % 64] + part * ring[(place - shift - 1) % 64]
+        share = (count + 0.5) / (self.totals[stream] + 0.5 * 64)
+        return math.log(share * (self.slow_totals[stream] + 0.5 * 64) / (self.slow[stream][place] + 0.5))
 
     def think_over(self, one: int | None, other: int | None) -> None:
         assert one is not None
@@ -230,11 +293,21 @@ class Neighbours:
         self.apart.append(math.frexp(abs(float(one) - float(other)))[1])
         if len(self.apart) < 256:
             return
-        width = min(max(sum(self.apart) / len(self.apart) - 3.0, 0.0), 62.0)
+        doublings = min(sum(self.apart) / len(self.apart) + 3.0, 68.0)
         self.apart = []
-        if abs(width - self.width) > 0.75:
-            self.width = math.floor(width + 0.5)
+        most, keys, now = max(math.exp2(doublings), 64.0), max(self.high - self.low + 1.0, 64.0), 1.0 / self.turns
+        if keys <= most:
+            if keys > 1.02 * now or now > 1.1 * keys:
+                self.turns = 1.0 / keys
+                self.begin()
+        elif most > 2.0**0.75 * now or now > 2.0**0.75 * most:
+            self.turns = 1.0 / max(math.exp2(math.floor(doublings + 0.5)), 64.0)
             self.begin()
+
+
+def some(count: float) -> float:
+    """Next to nothing is nothing."""
+    return count if count >= 2.0**-20 else 0.0
 
 
 def dot(coefficients: Sequence[float], features: Sequence[float]) -> float:

@@ -76,12 +76,17 @@ def _check_learned(how: Any, st: Handle, known: NDArray[np.bool_], seen: NDArray
     require(st["observed"].sum() == 0 or abs(int(st["faded"])) <= max(now, LATEST), "totals have faded too far")
     trail = st.arrays["trail"][:, known]
     require(np.isfinite(trail["mass"]) & (trail["mass"] >= 0), "a decayed count is not finite and at least 0")
+    before = trail["before"]
+    require((before >= 0) & (before <= st["observed"][:, None]), "more rows came before a key than came")
     require((trail["last"] == NEVER) | (abs(trail["last"]) <= max(now, LATEST)), "a key came after now")
     require(seen[known] == trail["recent"].T, "late rows of a key are counted wrongly")
     model = st.arrays["model"]
     require(np.isfinite(model[:, : learn.LOG_SHARE]), "what was learned is not finite")
-    width = model[0, learn.NEAR + neighbours.WIDTH]
-    require(width in range(int(neighbours.WIDEST) + 1), f"keys are neighbours by 2 to the power of {width}")
+    ring = model[0, learn.NEAR : learn.NEAR + neighbours.NUMBERS]
+    length = 1.0 / ring[neighbours.TURNS]
+    require(neighbours.PLACES <= length <= 2.0**neighbours.MOST_DOUBLINGS, f"keys lie on a ring that is {length} long")
+    speed = ring[neighbours.SPEED]
+    require(speed in range(-neighbours.FASTEST, neighbours.FASTEST + 1), f"keys move at a speed of {speed}")
 
 
 def _check_decayed(how: Any, st: Handle, known: NDArray[np.bool_], weight: NDArray[np.float64]) -> None:

@@ -66,6 +66,7 @@ def find_or_add(st, key):
             trail["last"] = NEVER
             trail["recent"] = 0
             trail["looked"] = 0
+            trail["before"] = 0.0
     return slot
 
 

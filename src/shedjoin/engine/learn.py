@@ -1,6 +1,6 @@
 """Prospect's model as kernels: how likely is the next row of the other stream to be of a tuple's key?
 
-Each key has decayed counts on each stream, from slow to fast, and each is a share of all rows counted alike. A faster
+Each key has counts on each stream, of all time and of late, and each is a share of all rows counted alike. A faster
 share is drawn towards the slower one, so that it says something only where it contradicts it. The logs of these shares, of
 both streams, are the features of a Poisson regression that is learned as rows come. See docs/prospect.md.
 """
@@ -12,19 +12,23 @@ import math
 from shedjoin.engine import heap, mem, neighbours, order
 from shedjoin.engine.jit import inlined, kernel
 
-#: Decayed counts a key and stream: they halve in 16, 1/2, 1/8 and 1/32 of a window.
+#: Counts a key and stream: one of all time, then some that halve in 2, 1/4 and 1/32 of a window.
 LEVELS = 4
-SLOWEST = 16.0
+SLOWEST = 2.0
+#: A new key is taken to have been watched for before it came, as long as counts with such a half-life remember.
+WATCHED = 16.0
 #: What a count of nothing is taken for, in rows.
 PRIOR = 0.5
-#: A count below this is forgotten.
-FORGOTTEN = 2.0**-20
+#: A key is forgotten when none of it has come for so many windows.
+FORGOTTEN = 320.0
 #: A key of which nothing has come since is looked at again after these parts of a window.
 SOON, LATER, LAST = 1.0 / 32, 1.0 / 8, 1.0 / 2
 
 #: Features of a key itself; then those of its neighbours.
 OWN = 1 + 2 * LEVELS
 FEATURES = OWN + neighbours.FEATURES
+#: What a neighbour is taken to be worth before anything is learned: three quarters for all three.
+NEIGHBOUR = 0.25
 #: So many rows are lessons one and all; then one of `SELDOM` is.
 EARLY, SELDOM = 8192, 64
 #: Rows that are drawn to stand for all that could have been met.
@@ -35,7 +39,9 @@ TRIES = 2
 #: Lessons from one step of the model to the next, and what earlier ones weigh after it.
 PACE = 64.0
 FADE = 2.0 ** (-1.0 / 64)
-RIDGE = 100.0
+#: How sure the model is from the start, and by how much more for each partner a row has: otherwise a key with many of them
+#: would turn it around in a few rows.
+RIDGE, RIDGE_BY_PARTNER = 100.0, 10.0
 #: How strongly coefficients are drawn to where they start: by so much, and by so much more for each partner a row has. (All
 #: partners of a row come at once: they teach little more than one.)
 PULL, PULL_BY_PARTNER = 4.0, 3.0
@@ -47,7 +53,8 @@ LEAST = -30.0
 
 # The places of a stream's numbers in `model`.
 TOTAL = order.LATELY - 2  # all rows of the stream, decayed like the counts of a key
-COEFFICIENT = TOTAL + LEVELS
+LONG_TOTAL = TOTAL + LEVELS  # and with a half-life of `WATCHED`
+COEFFICIENT = LONG_TOTAL + 1
 GRADIENT = COEFFICIENT + FEATURES
 LESSONS = GRADIENT + FEATURES
 PARTNERS = LESSONS + 1  # of the rows that were lessons since the last step
@@ -61,8 +68,8 @@ NUMBERS = MATRIX + FEATURES * (FEATURES + 1)
 
 
 def first_guess(feature: int) -> float:
-    """Where the coefficients start, and are drawn to: the slow share of the other stream, which is PROB by history."""
-    return {0: -math.log(SCALE), 1: 1.0}.get(feature, 0.0)
+    """Where the coefficients start, and are drawn to: the share of the other stream, which is PROB by history, and neighbours."""
+    return {0: -math.log(SCALE), 1: 1.0}.get(feature, 0.0 if feature < OWN else NEIGHBOUR)
 
 
 _NO_KEY = first_guess(0)
@@ -70,6 +77,8 @@ _NO_KEY = first_guess(0)
 
 @inlined
 def _guess(feature):
+    if feature >= OWN:
+        return NEIGHBOUR
     return _NO_KEY if feature == 0 else (1.0 if feature == 1 else 0.0)
 
 
@@ -87,42 +96,34 @@ def _trail(st, stream, slot):
 
 
 @inlined
-def _slowest(how, since):
-    """What is left of the slowest counts after so long."""
+def _left(how, since):
+    """What is left after so long of the slowest counts that fade."""
     return math.exp2(-since / (SLOWEST * how["span"]))
 
 
 @inlined
-def _faster(j, fade):
-    """From what is left of a level to what is left of the next: 32 times as fast, then 4 times each."""
+def _faster(fade):
+    """From what is left of a count to what is left of the next, which fades 8 times as fast."""
     fade = fade * fade
     fade = fade * fade
-    if j == 0:
-        fade = fade * fade
-        fade = fade * fade
-        fade = fade * fade
-    return fade
+    return fade * fade
 
 
 @kernel
 def _work_out_shares(how, st, stream, slot):
     """The log share of a key on a stream by its slowest count, and how far each faster one differs from the one before."""
     trail, model = _trail(st, stream, slot), mem.model(st)
-    fade = _slowest(how, _now(how, st) - trail["last"])
-    gone = trail["mass"][0] * fade < FORGOTTEN
     # Each share as a fraction: to divide once a level, and not one after the other, is what makes this fast.
-    above, below = 1.0, 1.0
-    for j in range(LEVELS):
-        count = (0.0 if gone else trail["mass"][j] * fade) + PRIOR
-        fade = _faster(j, fade)
-        total = model[stream, TOTAL + j]
-        if j == 0:
-            above, whole = count, total + 1.0
-            model[stream, LOG_SHARE] = math.log(count * SCALE / whole)
-        else:
-            whole = total * above + PRIOR * below
-            model[stream, LOG_SHARE + j] = math.log(count * below / whole)
-            above = count * above
+    above = trail["mass"][0] + PRIOR
+    below = model[stream, TOTAL] - trail["before"] + 1.0
+    model[stream, LOG_SHARE] = math.log(above * SCALE / below)
+    fade = _left(how, _now(how, st) - trail["last"])
+    for j in range(1, LEVELS):
+        count = trail["mass"][j] * fade + PRIOR
+        fade = _faster(fade)
+        whole = model[stream, TOTAL + j] * above + PRIOR * below
+        model[stream, LOG_SHARE + j] = math.log(count * below / whole)
+        above = count * above
         below = whole
 
 
@@ -161,7 +162,7 @@ def look(how, st, slot):
         log_chance = 0.0
         for d in range(OWN):
             log_chance += model[stream, COEFFICIENT + d] * _own_feature(model, stream, d)
-        log_chance += model[stream, NEAR + neighbours.SCORE + place]
+        log_chance += model[stream, NEAR + neighbours.WORTH + place]
         # In whole steps, the lowest possible chance being 1: what differs by less than can be learned is equal.
         steps = math.floor(order.STEPS * max(min(log_chance, 0.0), LEAST) + 0.5)
         weight = steps + (1.0 - order.STEPS * LEAST)
@@ -210,11 +211,14 @@ def _go_on(how, st):
     if st["observed"][0] + st["observed"][1] == 0:
         st["faded"] = now
     if now > st["faded"]:
-        fade = _slowest(how, now - st["faded"])
-        for j in range(LEVELS):
+        fade = math.exp2(-(now - st["faded"]) / (WATCHED * how["span"]))
+        for stream in range(2):
+            mem.model(st)[stream, LONG_TOTAL] *= fade
+        fade = _left(how, now - st["faded"])
+        for j in range(1, LEVELS):
             for stream in range(2):
                 mem.model(st)[stream, TOTAL + j] *= fade
-            fade = _faster(j, fade)
+            fade = _faster(fade)
         neighbours.go_on(how, st, NEAR, COEFFICIENT + OWN, now - st["faded"])
         st["faded"] = now
     for stream in range(2):
@@ -283,11 +287,12 @@ def _learn(how, st, stream, slot):
 def _step(st, stream):
     """Newton's step with all that was learned; what is old fades."""
     model = mem.model(st)
-    pull = PULL + PULL_BY_PARTNER * (model[stream, PARTNERS] / PACE)
+    partners = model[stream, PARTNERS] / PACE
     model[stream, PARTNERS] = 0.0
+    pull = PULL + PULL_BY_PARTNER * partners
     for d in range(FEATURES):
         model[stream, GRADIENT + d] -= pull * (model[stream, COEFFICIENT + d] - _guess(d))
-    _solve(st, stream)
+    _solve(st, stream, RIDGE + RIDGE_BY_PARTNER * partners)
     for d in range(FEATURES):
         step = model[stream, STEP + d]
         if step == step:  # what is not a number is no step
@@ -303,13 +308,13 @@ def _cell(row, column):
 
 
 @kernel
-def _solve(st, stream):
+def _solve(st, stream, ridge):
     """(curvature + ridge) x step = gradient, by elimination: the matrix is positive definite."""
     m = mem.model(st)[stream]
     for i in range(FEATURES):
         for j in range(FEATURES):
             m[_cell(i, j)] = m[CURVATURE + FEATURES * max(i, j) + min(i, j)]
-        m[_cell(i, i)] += RIDGE
+        m[_cell(i, i)] += ridge
         m[_cell(i, FEATURES)] = m[GRADIENT + i]
     for i in range(FEATURES):
         for row in range(i + 1, FEATURES):
@@ -323,17 +328,37 @@ def _solve(st, stream):
         m[STEP + i] = value / m[_cell(i, i)]
 
 
+@inlined
+def _is_forgotten(how, st, slot):
+    """Whether a key has not come for so long that it is a new one."""
+    last = max(_trail(st, 0, slot)["last"], _trail(st, 1, slot)["last"])
+    return _now(how, st) - last >= FORGOTTEN * how["span"]
+
+
+@kernel
+def _begin(st, slot):
+    """A new key: all that is known of it is that it did not come while it would have been remembered."""
+    model = mem.model(st)
+    for stream in range(2):
+        trail = _trail(st, stream, slot)
+        trail["mass"][:] = 0.0
+        trail["before"] = model[stream, TOTAL] - model[stream, LONG_TOTAL]
+
+
 @kernel
 def _count(how, st, stream, slot):
     """The row joins the counts, and the late rows of its stream."""
-    model, trail = mem.model(st), _trail(st, stream, slot)
     st["observed"][stream] += 1
-    now = _now(how, st)
-    fade = _slowest(how, now - trail["last"])
-    gone = trail["mass"][0] * fade < FORGOTTEN
-    for j in range(LEVELS):
-        trail["mass"][j] = 1.0 if gone else trail["mass"][j] * fade + 1.0
-        fade = _faster(j, fade)
+    if _is_forgotten(how, st, slot):
+        _begin(st, slot)
+    model, trail, now = mem.model(st), _trail(st, stream, slot), _now(how, st)
+    trail["mass"][0] += 1.0
+    model[stream, TOTAL] += 1.0
+    model[stream, LONG_TOTAL] += 1.0
+    fade = _left(how, now - trail["last"])
+    for j in range(1, LEVELS):
+        trail["mass"][j] = trail["mass"][j] * fade + 1.0
+        fade = _faster(fade)
         model[stream, TOTAL + j] += 1.0
     neighbours.count(st, NEAR, stream, slot)
     trail["last"] = now
@@ -345,20 +370,30 @@ def _count(how, st, stream, slot):
 
 
 @kernel
+def _look_around(how, st):
+    """Keys move: weigh one of each stream's late rows anew, before its turn is over."""
+    for stream in range(2):
+        size = st["seen_size"][stream]
+        if size > 0:
+            slot = _arrival(st, stream, (st["observed"][0] + st["observed"][1]) * STRIDE % size)["slot"]
+            count = mem.sides(st, slot)["count"]
+            if count[0] + count[1] > 0 and _is_stale(st, slot):
+                look(how, st, slot)
+
+
+@kernel
 def observe(how, st, stream, slot):
     """A row: time goes on up to it, it is a lesson, and it is counted."""
     _go_on(how, st)
     if st["observed"][stream] < EARLY or st["observed"][stream] % SELDOM == 0:
         _learn(how, st, 1 - stream, slot)
     _count(how, st, stream, slot)
+    if neighbours.move(st, NEAR):
+        _look_around(how, st)
 
 
 @kernel
 def is_negligible(how, st, slot):
-    """Whether next to nothing is remembered of a key."""
-    for stream in range(2):
-        trail = _trail(st, stream, slot)
-        fade = _slowest(how, _now(how, st) - trail["last"])
-        if trail["recent"] > 0 or trail["mass"][0] * fade >= FORGOTTEN:
-            return False
-    return True
+    """Whether a key is as good as new."""
+    recent = _trail(st, 0, slot)["recent"] + _trail(st, 1, slot)["recent"]
+    return recent == 0 and _is_forgotten(how, st, slot)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import heap, keytable, kinetic, learn, mem, shelf, weigh
+from shedjoin.engine import heap, keytable, kinetic, learn, mem, neighbours, shelf, weigh
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_WINDOW, KEY, LEARNED, LIFE, RANDOM, SCHEDULE, TUPLE
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.jit import entry
@@ -162,6 +162,7 @@ def _first_model(shape: tuple[int, ...]) -> NDArray[np.float64]:
     if shape[1] > 1:
         for feature in range(learn.FEATURES):
             model[:, learn.COEFFICIENT + feature] = learn.first_guess(feature)
+        model[0, learn.NEAR + neighbours.TURNS] = 1.0 / neighbours.PLACES
     return model
 
 

@@ -36,11 +36,11 @@ MORE_RECORD = np.dtype(
 # What Prospect remembers of a key on a stream: one cache line.
 TRAIL_RECORD = np.dtype(
     [
-        ("mass", "f8", (4,)),  # decayed counts, from slow to fast
+        ("mass", "f8", (4,)),  # counts: of all time, then decayed ones from slow to fast
         ("last", "i8"),  # when its last row came
         ("recent", "i8"),  # its rows among the late ones of the stream, which are in `seen`
         ("looked", "i8"),  # how often places had been weighed when it was last looked at (with the first stream)
-        ("unused", "i8"),
+        ("before", "f8"),  # rows of the stream that came before there was anything to know of it
     ]
 )
 KEY_RECORD = np.dtype(

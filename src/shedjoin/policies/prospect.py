@@ -10,7 +10,7 @@ from shedjoin.estimators import Estimator
 from shedjoin.policies.base import Policy
 
 #: Raised when the same rows would be weighed otherwise: what was begun by another one cannot be gone on with.
-REVISION = 2
+REVISION = 3
 
 
 class Learned(Estimator):
@@ -29,9 +29,9 @@ class Prospect(Policy):
 
     PROB asks how often a key came, by a count of which somebody has to choose the memory. Prospect counts each key at four
     speeds and on both streams, and learns as rows come what each of these counts is worth: that of all time where
-    nothing changes, the last few rows where keys come in bursts, the own stream's where one stream foretells the other. It
-    also counts keys that are near each other as numbers, for where popularity moves through their order (hashed keys, as on
-    Spark, have none).
+    nothing changes, the last few rows where keys come in bursts, the own stream's where one stream foretells the other. Where
+    popularity moves through the order of keys, it sees how fast, and which keys are next (hashed keys, as on Spark, have no
+    order).
 
     All tuples of one stream and key share one priority, as in PROB, so that a row moves a few keys of a heap and nothing
     is scanned. There is nothing to set. docs/prospect.md has the formulas, and where it wins and loses.
