@@ -49,7 +49,7 @@ def test_a_collector_is_chosen_only_where_nobody_else_may_have(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert (lean(settings).get("spark.driver.defaultJavaOptions") == "-XX:+UseSerialGC") == chosen
+    assert ("-XX:+UseSerialGC" in lean(settings).get("spark.driver.defaultJavaOptions", "")) == chosen
     assert settings.items() <= alone(settings).items()
 
 

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import sys
 import warnings
+import zipimport
 from contextlib import suppress
 from typing import Any
 
@@ -28,8 +29,14 @@ with warnings.catch_warnings():
     import shedjoin.spark.predicate_shard
     import shedjoin.spark.processor
 
+    with suppress(ImportError):  # the stateful operator imports them when it is first used
+        import pandas  # noqa: F401
+        import pyspark.sql.streaming.proto.StateMessage_pb2  # noqa: F401
+
 #: For a tiny push of every kind.
 ROWS = {"key": [1, 2], "ts": [0, 1]}
+#: So many keys, and rows of one, that tables of keys and rows have to grow.
+KEYS = 600
 
 
 class Uncached(Exception):
@@ -63,11 +70,13 @@ def load_kernels() -> bool:
 
 
 def _two_streams() -> None:
-    rows = sj.Batch.of(ROWS, ROWS)
-    for budget in (None, sj.Budget(tuples=2)):
+    keys = [*range(KEYS), *[0] * KEYS]
+    many = {"key": keys, "ts": [0] * len(keys)}
+    rows = sj.Batch.of(many, many)
+    for budget in (None, sj.Budget(tuples=KEYS)):
         spec = sj.JoinSpec(window=sj.TimeWindow(2), budget=budget)
         engine = spec.build()
-        out = engine.push(rows)
+        out = engine.push(rows, clocks=(1, 1))
         spec.resume(engine.snapshot())
     _tell(LiveRecall(spec), rows, out)
 
@@ -90,6 +99,17 @@ def _predicates() -> None:
     sj.PredicateJoin(sj.TimeWindow(2), sj.Equal("key")).build().push(left=ROWS, right=ROWS)
 
 
+def forget_archives() -> None:
+    """Drop what finders know of zipped packages: they find it again if they are asked.
+
+    Spark adds a folder to a worker's path and has all finders look anew; one for each package inside `pyspark.zip` would then
+    read the list of the whole archive, and keep it for itself: 22 MB a worker.
+    """
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimport.zipimporter):
+            del sys.path_importer_cache[path]
+
+
 def give_back() -> None:
     """Return freed memory to the system: Spark keeps workers, and those of one stage wait while others work."""
     gc.collect()
@@ -110,7 +130,8 @@ task = daemon.worker
 
 if __name__ == "__main__":
     load_kernels()
-    gc.collect()
+    forget_archives()
+    give_back()
     gc.freeze()  # what is here is here to stay: workers that looked through it would copy it
     daemon.worker = worker
     daemon.manager()
