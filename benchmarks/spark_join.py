@@ -143,8 +143,8 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
         joined = left.join(right, (fn.col("k") == fn.col("k2")) & near).drop("k2")
     out = folder / f"out-{system}"
     told, seconds = write_out(joined, out, folder / f"checkpoint-{system}")
-    pairs = pq.read_table(out, columns=["left", "right"])
     spark.stop()
+    pairs = pq.read_table(out, columns=["left", "right"])
     found = pairs_hash(pairs["left"].to_numpy(), pairs["right"].to_numpy())
     return {"system": system, "seconds": seconds, "results": pairs.num_rows, "hash": found, "batches": times_of(told)}
 
