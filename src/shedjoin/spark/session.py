@@ -35,11 +35,13 @@ LEAN = {
 #: Each task that sorts begins with a page as large as this, 64 MB if nobody says otherwise, and writes all over it: for the
 #: few rows that shards are sent. A row that is larger gets a page of its own size.
 PAGES = {"spark.buffer.pageSize": "2m"}
-#: The collector for a JVM that mostly passes bytes on: with Java's own choice the heap grows to twice what it has to be. And
-#: the heap begins small, has little room to spare, and shrinks at once: 64 MB are live when a query has begun.
+#: The collector for a JVM that mostly passes bytes on: with Java's own choice the heap grows to twice what it has to be. The
+#: heap begins small, has little room to spare and shrinks at once; memory that is freed outside of it goes back to the system
+#: every five seconds (by versions of Java that can do that).
 COLLECTOR = (
     "spark.driver.defaultJavaOptions",
-    "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:-ShrinkHeapInSteps",
+    "-XX:+UseSerialGC -Xms64m -XX:NewRatio=3 -XX:MinHeapFreeRatio=15 -XX:MaxHeapFreeRatio=30 -XX:-ShrinkHeapInSteps "
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:TrimNativeHeapInterval=5000",
 )
 #: Where somebody may have chosen one: Java does not start with two.
 ELSEWHERE = (
