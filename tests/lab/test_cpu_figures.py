@@ -49,7 +49,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.small
 def test_a_queue_that_keeps_popular_keys_finds_more_than_the_exact_join_and_less_of_it() -> None:
     """What the rivals of dual2006 differ in: whether results count that the exact join does not have."""
     params: dict[str, Any] = {"window": 40, "warmup": 80, "speed": 250, "seed": 1}

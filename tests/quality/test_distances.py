@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from shedjoin.errors import EnvironmentProblem, InputError, SpecError
 from shedjoin.quality import distances, emd, mac
 
-pytestmark = pytest.mark.small
-
 POINTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=4)
 
 

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from shedjoin import quality
 from shedjoin.errors import InputError, SpecError
 
-pytestmark = pytest.mark.small
-
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20)
 
 

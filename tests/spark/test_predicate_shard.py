@@ -121,7 +121,6 @@ def flat(parts: list[list[tuple[int, Any]]]) -> list[tuple[int, Any]]:
     return [row for part in parts for row in part]
 
 
-@pytest.mark.small
 @pytest.mark.parametrize("kind", CASES)
 def test_shards_together_give_the_exact_join(kind: str) -> None:
     sides = [[rows(kind, 25, seed + 10 * batch, 30 * batch) for batch in range(3)] for seed in (1, 2)]
@@ -171,7 +170,6 @@ def burst(run: Run, batches: int = 14) -> None:
         run.push(*(rows("number", count, 2 * batch + side, 20 * batch, 20) for side in (0, 1)))
 
 
-@pytest.mark.small
 def test_a_burst_is_over_in_time_and_all_is_compared_again() -> None:
     deadline = 0.5
     run = Run(made(with_deadline(), deadline=deadline), laps)
@@ -192,7 +190,6 @@ def test_a_burst_is_over_in_time_and_all_is_compared_again() -> None:
     assert {row["why"] for row in run.rows[SHED]} == {"partial"}
 
 
-@pytest.mark.small
 def test_the_start_of_a_process_is_not_paid_for_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A micro-batch that began long ago leaves rows little time; not so the first one of a process."""
     monkeypatch.setattr(predicate_shard, "_LOADED", set())
@@ -224,7 +221,6 @@ def test_what_the_clock_decided_is_remembered(tmp_path: Path) -> None:
     assert [row["fraction"] for row in runs[0].rows[METRIC]] == [row["fraction"] for row in runs[1].rows[METRIC]]
 
 
-@pytest.mark.small
 def test_a_budget_holds_in_every_shard_and_may_change() -> None:
     join = sj.PredicateJoin(sj.TimeWindow(60), sj.Overlap("x", at_least=1), budget=sj.Budget(tuples=24))
     run = Run(made(join))
@@ -247,7 +243,6 @@ def test_a_budget_holds_in_every_shard_and_may_change() -> None:
     assert sum(row["evicted"] for row in told) == len(run.rows[SHED])
 
 
-@pytest.mark.small
 def test_a_checkpoint_goes_on_with_its_own_join_only() -> None:
     run = Run(made(with_deadline(), deadline=1.0))
     run.push(rows("number", 5, 1), rows("number", 5, 2))
@@ -265,7 +260,6 @@ def test_a_checkpoint_goes_on_with_its_own_join_only() -> None:
     list(PredicateShard(replace(run.job, deadline=3.0), 0, run.stores[0].copy()).run([]))
 
 
-@pytest.mark.small
 def test_what_is_in_the_store_is_checked() -> None:
     run = Run(made(with_deadline(), deadline=1.0))
     run.push(rows("number", 5, 1), rows("number", 5, 2))
@@ -278,7 +272,6 @@ def test_what_is_in_the_store_is_checked() -> None:
         list(PredicateShard(run.job, 0, store).run([]))
 
 
-@pytest.mark.small
 def test_a_long_log_becomes_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shedjoin.spark.state.MOST_REDO", 2)
     run = Run(made(sj.PredicateJoin(sj.TimeWindow(20), sj.Overlap("x", at_least=2)), 1))
@@ -289,7 +282,6 @@ def test_a_long_log_becomes_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len([name for name, _ in run.stores[0].values if name.startswith(("base", "redo"))]) <= 2
 
 
-@pytest.mark.small
 def test_of_a_batch_that_is_mostly_gone_again_the_engine_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shedjoin.spark.state.LEAST_ROWS", 16)
     join = sj.PredicateJoin(sj.TimeWindow(10), sj.Overlap("x", at_least=2), budget=sj.Budget(tuples=4))
@@ -307,7 +299,6 @@ def test_of_a_batch_that_is_mostly_gone_again_the_engine_is_kept(monkeypatch: py
     assert not any(name == "redo-0" for name, _ in run.stores[0].values)
 
 
-@pytest.mark.small
 def test_a_head_that_counts_the_pieces_of_every_batch_is_read() -> None:
     """As it was written before both logs were one."""
     base = {"base": None, "budget": None, "base_bytes": 0, "first": 3, "next": 6, "bytes": 9, "chain": "c"}
@@ -317,7 +308,6 @@ def test_a_head_that_counts_the_pieces_of_every_batch_is_read() -> None:
     assert PredicateLog({**base, "pieces": [1, 1, 1]}).entry == base
 
 
-@pytest.mark.small
 def test_what_spark_needs_around_the_join_is_not_the_joins() -> None:
     """Of 10 s: nine tenths, less what has passed, what saving took and the shortest of the last gaps between two batches."""
     shard = PredicateShard(made(with_deadline(), deadline=10.0), 0)
@@ -339,7 +329,6 @@ def test_what_spark_needs_around_the_join_is_not_the_joins() -> None:
     assert shard.gaps == [8.0, 9.0, 11.0]
 
 
-@pytest.mark.small
 def test_values_are_checked_by_the_packing_task() -> None:
     with pytest.raises(sj.InputError, match=r"left\.words must have no null among the items"):
         in_order("left.words", pa.array([[1, None]]), "set")

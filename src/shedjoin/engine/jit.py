@@ -14,6 +14,8 @@ from typing import TypeVar
 
 import numba
 
+from shedjoin.engine import linked
+
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
@@ -35,14 +37,23 @@ def stamp_of(package: str) -> str:
 OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
+def _part(function: Function, **options: bool) -> Function:
+    """Compile a function as a part of kernels."""
+    if numba.config.DISABLE_JIT or not linked.known():
+        return numba.njit(**OPTIONS, **options)(function)  # type: ignore[no-any-return]
+    compiled = numba.njit(**OPTIONS, **options, **linked.OPTIONS)(function)
+    linked.compile_once(compiled)
+    return compiled  # type: ignore[no-any-return]
+
+
 def kernel(function: Function) -> Function:
     """Compile a function that only other kernels call."""
-    return numba.njit(**OPTIONS)(function)  # type: ignore[no-any-return]
+    return _part(function)
 
 
 def inlined(function: Function) -> Function:
     """Compile a small function of the hot path into each of its callers: a call of its own costs more than its work."""
-    return numba.njit(forceinline=True, **OPTIONS)(function)  # type: ignore[no-any-return]
+    return _part(function, forceinline=True)
 
 
 def entry(function: Function) -> Function:

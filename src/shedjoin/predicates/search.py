@@ -217,7 +217,8 @@ def _overlap(st, rule, stream, span, value, n, effort):
     """Count along lists, or by bitmaps where lists are long and the whole of them is wanted."""
     items, at, size = value.items, value.at, value.size
     words = mem.planes_of(st).size // bitmaps.PLANES
-    rows, taken, frequent = (0, 0, 0, 0, 0, 0, 0), 0, np.uint64(0)
+    none = np.int64(0)  # a constant would be a type of its own in each place of the tuple
+    rows, taken, frequent = (none, none, none, none, none, none, none), 0, np.uint64(0)
     by_bits = by_lists = 0
     for k in range(at, at + size):
         which = lists.find(st, stream, items[k])
