@@ -36,12 +36,10 @@ LEAN = {
 #: few rows that shards are sent. A row that is larger gets a page of its own size.
 PAGES = {"spark.buffer.pageSize": "2m"}
 #: The collector for a JVM that mostly passes bytes on: with Java's own choice the heap grows to twice what it has to be. The
-#: heap begins small, has little room to spare and shrinks at once; memory that is freed outside of it goes back to the system
-#: every five seconds (by versions of Java that can do that).
+#: heap begins small, has little room to spare and shrinks at once. (With less room yet, micro-batches took longer.)
 COLLECTOR = (
     "spark.driver.defaultJavaOptions",
-    "-XX:+UseSerialGC -Xms64m -XX:NewRatio=3 -XX:MinHeapFreeRatio=15 -XX:MaxHeapFreeRatio=30 -XX:-ShrinkHeapInSteps "
-    "-XX:+IgnoreUnrecognizedVMOptions -XX:TrimNativeHeapInterval=5000",
+    "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:-ShrinkHeapInSteps",
 )
 #: Where somebody may have chosen one: Java does not start with two.
 ELSEWHERE = (
