@@ -7,7 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
-INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
+# Python compiles what is imported; to compile all that is installed takes longer than to install it.
+INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 # Tests wait for Spark now and then: three processes keep two cores busy.
 WORKERS ?= 3
 
@@ -61,7 +62,7 @@ checks: $(READY) ## lint, types, import layers
 .PHONY: interpreted
 interpreted: checks ## the tests that are quick enough with the JIT off
 	$(call say,tests - with the JIT off)
-	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m small
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m small
 
 .PHONY: bench
 bench: $(READY) ## tuples/s of every policy; joins on sets; the join on Spark beside Spark's own
