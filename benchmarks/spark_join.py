@@ -1,7 +1,8 @@
 """shed_join against Spark's own stream-stream join: the same files, the same output, rows/s and peak memory.
 
 Each system runs in a process of its own (with its JVM and Python workers); ours keeps its state in RocksDB, Spark's own
-join runs once with the in-memory state store and once with RocksDB.
+join runs once with the in-memory state store and once with RocksDB. shed_join has the settings of its commands (`lean()`);
+Spark's join runs as Spark comes, in a process that does not even import shedjoin, or with the same settings (`--lean`).
 
     python benchmarks/spark_join.py --cases large --rows 1000000 --batches 2
 """
@@ -29,7 +30,10 @@ from process_tree import memory, tree
 MILLISECOND = 1000
 MEMORY, ROCKSDB = "spark-memory", "spark-rocksdb"
 SYSTEMS = ("shedjoin", MEMORY, ROCKSDB)
+#: Spark's join with the settings that shed_join has.
+LEANLY = "-lean"
 HEAP = "6g"
+STORES = "spark.sql.streaming.stateStore"
 #: How often Flink saves its state; the micro-batches of the others, which save theirs each, take about as long.
 CHECKPOINTS = "3 s"
 FLINK = Path(__file__).with_name("flink_join.py")
@@ -85,13 +89,11 @@ def write_files(folder: Path, rows: pa.Table, edges: list[int]) -> None:
 
 
 def spark_session(system: str) -> Any:
-    """All systems have the same, but for their state stores."""
+    """All systems have the same settings but for their state stores, and for those of `lean()`."""
     import warnings
 
     warnings.simplefilter("ignore")
     from pyspark.sql import SparkSession
-
-    from shedjoin.spark import lean, session
 
     cores = os.cpu_count() or 1
     builder = (
@@ -104,12 +106,17 @@ def spark_session(system: str) -> Any:
         .config("spark.sql.shuffle.partitions", str(cores))
         .config("spark.sql.session.timeZone", "UTC")
     )
-    if system == MEMORY:
-        hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-        builder = builder.config("spark.sql.streaming.stateStore.providerClass", hdfs)
-    if system == "shedjoin":  # as its commands do
+    if system == "shedjoin" or system.endswith(LEANLY):
+        from shedjoin.spark import lean
+
         builder = builder.config(map=lean())
-    return session(builder)
+    if system == "shedjoin":
+        from shedjoin.spark import session
+
+        return session(builder)
+    store = "HDFSBackedStateStoreProvider" if system.startswith(MEMORY) else "RocksDBStateStoreProvider"
+    builder = builder.config(f"{STORES}.providerClass", f"org.apache.spark.sql.execution.streaming.state.{store}")
+    return builder.config(f"{STORES}.rocksdb.changelogCheckpointing.enabled", "true").getOrCreate()
 
 
 def stream_of(spark: Any, folder: Path) -> Any:
@@ -122,11 +129,11 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
     """One system, in this process."""
     from pyspark.sql import functions as fn
 
-    from shedjoin.spark import shed_join
-
     spark = spark_session(system)
     sides = [stream_of(spark, folder / name) for name in ("left", "right")]
     if system == "shedjoin":
+        from shedjoin.spark import shed_join
+
         joined = shed_join(*sides, on="k", time=("ts_left", "ts_right"), window=window, cache=None)
     else:
         left = sides[0].withWatermark("ts_left", "0 seconds")
@@ -136,8 +143,8 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
         joined = left.join(right, (fn.col("k") == fn.col("k2")) & near).drop("k2")
     out = folder / f"out-{system}"
     told, seconds = write_out(joined, out, folder / f"checkpoint-{system}")
-    pairs = pq.read_table(out, columns=["left", "right"])
     spark.stop()
+    pairs = pq.read_table(out, columns=["left", "right"])
     found = pairs_hash(pairs["left"].to_numpy(), pairs["right"].to_numpy())
     return {"system": system, "seconds": seconds, "results": pairs.num_rows, "hash": found, "batches": times_of(told)}
 
@@ -280,7 +287,9 @@ def table(case: Case, rows: list[dict[str, Any]]) -> str:
             "shedjoin": "shed_join",
             "flink": f"Flink's interval join (CSV in and out, a checkpoint every {CHECKPOINTS})",
         }
-        name = named.get(row["system"], f"Spark's join, {row['system'].partition('-')[2]} state")
+        state = row["system"].removesuffix(LEANLY).partition("-")[2]
+        settings = ", settings as shed_join" if row["system"].endswith(LEANLY) else ""
+        name = named.get(row["system"], f"Spark's join, {state} state{settings}")
         lines.append(f"| {name} | {row['steady']:,.0f} | {row['speed']:,.0f} | {times} | {row['peak'] / 1e9:.2f} GB |")
     return "\n".join(lines) + "\n"
 
@@ -351,6 +360,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="rows a stream, in place of those of the case")
     parser.add_argument("--batches", type=int, help="micro-batches, in place of those of the case")
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
+    parser.add_argument("--lean", action="store_true", help="Spark's join with the settings of shed_join as well")
     parser.add_argument("--flink", type=Path, metavar="PYTHON", help="also Flink's join, by a Python that has PyFlink")
     parser.add_argument("--page", type=Path, help="where the page of results goes (default: it is only printed)")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -374,6 +384,8 @@ def main() -> None:
             else:
                 case = case_of(CASES, name, given)
                 systems = [system for system in case.systems if system in given.systems]
+                if given.lean:
+                    systems += [system + LEANLY for system in systems if system != "shedjoin"]
                 parts.append(table(case, measured(folder, case, systems, given.flink)))
         print("\n" + parts[-1], flush=True)
     if given.page is not None:

@@ -9,6 +9,7 @@ from shards import Shards, job, table
 
 import shedjoin as sj
 from shedjoin.cli.stream_job import read_stream_job
+from shedjoin.spark.many import one_log
 
 SPEC = sj.JoinSpec(window=sj.TimeWindow(100), budget=sj.Budget(tuples=4))
 
@@ -31,6 +32,16 @@ def test_recall_that_was_left_out_does_not_come_back() -> None:
     first = Shards(job(SPEC, recall=False))
     told(first, 0)
     assert told(Shards(replace(first.job, recall=True), first.stores), 20) == [None]
+
+
+def test_the_log_of_a_push_is_read_where_it_is() -> None:
+    """A copy of it costs more than all that the estimate does."""
+    rows = {"key": list(range(9)), "ts": list(range(9))}
+    logs = [SPEC.build().push(left=rows, right=rows).shed for _ in range(2)]
+    assert len(logs[0])
+    assert one_log(SPEC, logs[:1]) is logs[0]
+    assert one_log(SPEC, logs).seq.tolist() == logs[0].seq.tolist() * 2
+    assert len(one_log(SPEC, [])) == 0
 
 
 def test_a_job_file_can_leave_it_out(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import sys
 import warnings
+import zipimport
 from contextlib import suppress
 from typing import Any
 
@@ -17,19 +18,23 @@ import pyarrow as pa
 from numba.core import event
 
 import shedjoin as sj
-from shedjoin.quality import LiveRecall, MultiRecall
+from shedjoin.quality import LiveRecall
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Spark 4 warns of pandas 3 whatever it is asked to do
-    import pyspark.worker  # noqa: F401
+    import pyspark.worker
     from pyspark import daemon
 
     import shedjoin.spark.operator
     import shedjoin.spark.predicate_shard
     import shedjoin.spark.processor
 
-#: For a tiny push of every kind.
-ROWS = {"key": [1, 2], "ts": [0, 1]}
+    with suppress(ImportError):  # the stateful operator imports them when it is first used
+        import pandas  # noqa: F401
+        import pyspark.sql.streaming.proto.StateMessage_pb2  # noqa: F401
+
+#: So many keys, and rows of one, that tables of keys and rows have to grow.
+KEYS = 600
 
 
 class Uncached(Exception):
@@ -45,15 +50,14 @@ class _Refusal(event.Listener):  # type: ignore[misc]
 
 
 def load_kernels() -> bool:
-    """Load the kernels of all kinds of joins, as far as most queries use them; whether they were on disk.
+    """Load the kernels of joins of two streams on keys, as far as most queries use them; whether they were on disk.
 
-    Those that are not are left to the workers: compiling takes a minute, and Spark would wait for its daemon that long.
+    Those that are not are left to the workers: compiling takes a minute, and Spark would wait for its daemon that long. Those
+    of other kinds of joins are theirs too, a tenth of a second each: here they would take 22 MB of every query.
     """
     try:
         with event.install_listener("numba:compile", _Refusal()):
             _two_streams()
-            _many_streams()
-            _predicates()
     except Uncached:
         return False
     except Exception as reason:  # workers will meet it again, where Spark hands on what they say
@@ -63,31 +67,29 @@ def load_kernels() -> bool:
 
 
 def _two_streams() -> None:
-    rows = sj.Batch.of(ROWS, ROWS)
-    for budget in (None, sj.Budget(tuples=2)):
+    keys = [*range(KEYS), *[0] * KEYS]
+    many = {"key": keys, "ts": [0] * len(keys)}
+    rows = sj.Batch.of(many, many)
+    for budget in (None, sj.Budget(tuples=KEYS)):
         spec = sj.JoinSpec(window=sj.TimeWindow(2), budget=budget)
         engine = spec.build()
-        out = engine.push(rows)
+        out = engine.push(rows, clocks=(1, 1))
         spec.resume(engine.snapshot())
-    _tell(LiveRecall(spec), rows, out)
-
-
-def _many_streams() -> None:
-    spec = sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(2)), on="key", budget=sj.Budget(tuples=3))
-    engine = spec.build()
-    rows = engine.batch(dict.fromkeys("abc", ROWS))
-    out = engine.push(rows)
-    spec.resume(engine.snapshot())
-    _tell(MultiRecall(spec), rows, out)
-
-
-def _tell(live: Any, rows: Any, out: Any) -> None:
+    live = LiveRecall(spec)
     live.follow(rows, out)
     live.estimate()
+    LiveRecall.from_bytes(spec, live.to_bytes())
 
 
-def _predicates() -> None:
-    sj.PredicateJoin(sj.TimeWindow(2), sj.Equal("key")).build().push(left=ROWS, right=ROWS)
+def forget_archives() -> None:
+    """Drop what finders know of zipped packages: they find it again if they are asked.
+
+    Spark adds a folder to a worker's path and has all finders look anew; one for each package inside `pyspark.zip` would then
+    read the list of the whole archive, and keep it for itself: 22 MB a worker.
+    """
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimport.zipimporter):
+            del sys.path_importer_cache[path]
 
 
 def give_back() -> None:
@@ -110,7 +112,8 @@ task = daemon.worker
 
 if __name__ == "__main__":
     load_kernels()
-    gc.collect()
+    forget_archives()
+    give_back()
     gc.freeze()  # what is here is here to stay: workers that looked through it would copy it
     daemon.worker = worker
     daemon.manager()

@@ -118,7 +118,7 @@ def shard_labels(shards: int, partitions: int) -> tuple[int, ...]:
 def _periodic_labels(shards: int) -> tuple[int, ...]:
     """For each shard i the smallest label whose hash is i modulo the period."""
     found: dict[int, int] = {}
-    start, step = 0, 1 << 21
+    start, step = 0, 1 << 16
     while len(found) < shards:
         labels = np.arange(start, start + step, dtype=np.int32)
         residues = partition_hash(labels).astype(np.int64) % _PERIOD

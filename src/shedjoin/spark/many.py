@@ -197,18 +197,20 @@ def watched(
     if isinstance(live, MultiRecall):
         assert isinstance(batch, MultiBatch)
         live.begin(batch)
-    logs, late = [], 0
+    logs: list[Log] = []
+    late = 0
     for out in pieces:
         if isinstance(live, MultiRecall):
             live.take(out)
         elif isinstance(live, LiveRecall):
             live.deliver(out.importance)
-        logs.append(out.shed.records())
+        if len(out.shed):
+            logs.append(out.shed)
         late += out.stats["late"]
         yield out
     if isinstance(live, MultiRecall):
         live.tell(clocks)
-    live.watch(batch, log_of(join, logs), late)
+    live.watch(batch, one_log(join, logs), late)
 
 
 def join_of(data: Mapping[str, Any]) -> Join:
@@ -252,6 +254,11 @@ def keys_of(batch: Rows) -> Integers:
 def log_of(join: Join, records: Iterable[NDArray[np.void]] = ()) -> Log:
     """Shed records as one log."""
     return ShedLog(records) if isinstance(join, JoinSpec) else MultiShedLog(join.names, records)
+
+
+def one_log(join: Join, logs: Sequence[Log]) -> Log:
+    """Logs of the pieces of a push as one. Most pushes have one, which is not copied: that costs more than to read it."""
+    return logs[0] if len(logs) == 1 else log_of(join, (log._records for log in logs))
 
 
 def numbers_of(out: Out) -> tuple[Integers, ...]:

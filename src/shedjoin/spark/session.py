@@ -32,8 +32,15 @@ LEAN = {
     # Spark's stateful operator does not know this setting: with it on, its workers would come of a second daemon.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
-#: The collector for a JVM that mostly passes bytes on: with Java's own choice the heap grows to twice what it has to be.
-COLLECTOR = ("spark.driver.defaultJavaOptions", "-XX:+UseSerialGC")
+#: Each task that sorts begins with a page as large as this, 64 MB if nobody says otherwise, and writes all over it: for the
+#: few rows that shards are sent. A row that is larger gets a page of its own size.
+PAGES = {"spark.buffer.pageSize": "2m"}
+#: The collector for a JVM that mostly passes bytes on: with Java's own choice the heap grows to twice what it has to be. The
+#: heap begins small, has little room to spare and shrinks at once. (With 15 to 30% small micro-batches took longer, in one run.)
+COLLECTOR = (
+    "spark.driver.defaultJavaOptions",
+    "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:-ShrinkHeapInSteps",
+)
 #: Where somebody may have chosen one: Java does not start with two.
 ELSEWHERE = (
     "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME",
@@ -102,7 +109,7 @@ def alone(settings: Mapping[str, str]) -> dict[str, str]:
 def lean(settings: Mapping[str, str] | None = None) -> dict[str, str]:
     """Settings with which a query in local mode needs little memory, and its workers are there at once.
 
-    They are to be set before the session is made. Java's collector is left alone where options of Java are among
+    They are to be set before the session is made. Java's collector and heap are left alone where options of Java are among
     `settings`, your own, or in the environment.
 
     Examples
@@ -113,7 +120,7 @@ def lean(settings: Mapping[str, str] | None = None) -> dict[str, str]:
     # A Python of another kind may not have shedjoin, and must live to say so.
     same = os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
     chosen = any("JavaOptions" in name for name in settings or ()) or any(name in os.environ for name in ELSEWHERE)
-    return {**(LEAN if same else {}), **({} if chosen else dict([COLLECTOR]))}
+    return {**(LEAN if same else {}), **PAGES, **({} if chosen else dict([COLLECTOR]))}
 
 
 def prepare(spark: SparkSession, *, check: bool = True) -> SparkSession:
