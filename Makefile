@@ -7,8 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
-# Python compiles what is imported; to compile all that is installed takes longer than to install it.
-INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 # Tests wait for Spark now and then: three processes keep two cores busy.
 WORKERS ?= 3
 
@@ -44,7 +43,7 @@ test: $(CORE) ## lint, types, import layers, doctests, tests; twice: compiled an
 .PHONY: kernels
 kernels: $(CORE) ## compile all kernels, once: they are kept on disk
 	$(call say,kernels (compiled beside what comes next))
-	@PYTHONPATH=src $(BIN)/python tests/kernels.py
+	@PYTHONPATH=src nice $(BIN)/python tests/kernels.py
 
 .PHONY: checks
 checks: $(READY) ## lint, types, import layers
@@ -62,7 +61,7 @@ checks: $(READY) ## lint, types, import layers
 .PHONY: interpreted
 interpreted: checks ## the tests that are quick enough with the JIT off
 	$(call say,tests - with the JIT off)
-	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m small
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m small
 
 .PHONY: bench
 bench: $(READY) ## tuples/s of every policy; joins on sets; the join on Spark beside Spark's own
