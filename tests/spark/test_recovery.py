@@ -93,7 +93,7 @@ def test_what_may_change_does_and_the_rest_is_refused(spark: Any, tmp_path: Path
 
 #: A driver that is killed: it runs some joins at once, file after file, and waits for more.
 DRIVER = """
-import json, sys, warnings
+import json, sys, time, warnings
 warnings.simplefilter("ignore")
 from pathlib import Path
 from pyspark.sql import SparkSession
@@ -112,7 +112,10 @@ builder = (
 )
 spark = session(builder, check=False)
 spark.sparkContext.setLogLevel("OFF")
-begin(spark, folder, folder / "out", joins)
+for name, join in joins.items():
+    (query,) = begin(spark, folder, folder / "out", {name: join})
+    while query.isActive and not query.recentProgress:  # Spark waits ten seconds for a Python that starts, and no longer
+        time.sleep(0.05)
 spark.streams.awaitAnyTermination()
 """
 
@@ -123,7 +126,7 @@ def driver(folder: Path, joins: dict[str, dict[str, Any]]) -> subprocess.Popen[b
         cwd=HERE,
         start_new_session=True,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=(folder / "driver.log").open("wb"),
     )
 
 
@@ -154,7 +157,7 @@ def test_a_killed_driver_loses_nothing(spark: Any, tmp_path: Path, cache: str) -
     try:
         while process.poll() is None and min(len(list((out / name / "results").glob("*"))) for name in joins) < 2:
             time.sleep(0.05)
-        assert process.poll() is None, "the driver ended before it could be killed"
+        assert process.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
     finally:
         kill_all_of(process)
     shutil.rmtree(gone)
