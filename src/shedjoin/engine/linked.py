@@ -41,12 +41,14 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True  # and no machine code
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _Open(AnalysisPass):  # type: ignore[misc]
-    _name = "shedjoin_open_library"
-
-    def __init__(self) -> None:
+class _Pass(AnalysisPass):  # type: ignore[misc]
+    def __init__(self) -> None:  # abstract in numba's
         AnalysisPass.__init__(self)
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _Open(_Pass):
+    _name = "shedjoin_open_library"
 
     def run_pass(self, state: Any) -> bool:
         state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -55,13 +57,10 @@ class _Open(AnalysisPass):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
-class _Offer(AnalysisPass):  # type: ignore[misc]
+class _Offer(_Pass):
     """Let kernels find the function, as numba does with one that it has compiled; and Python find out that it cannot call it."""
 
     _name = "shedjoin_offer_to_kernels"
-
-    def __init__(self) -> None:
-        AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         name = state.func_id.func_qualname

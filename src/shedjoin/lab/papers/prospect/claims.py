@@ -17,7 +17,7 @@ MOST = 1.0
 
 _HARD = (
     "the rival is the best of 22 to 24 policies, chosen afterwards for each workload, memory and seed. Of policies that stay the "
-    "same on all workloads Prospect is the best, and closes 26% of what the next leaves to OPT. Told the true rates of the next "
+    "same on all workloads Prospect is the best. Told the true rates of the next "
     "instant, an oracle closes 31% on generated streams; docs/prospect.md"
 )
 _SHORT = (
