@@ -73,7 +73,7 @@ class Weigher(NamedTuple):
     depth: int = 1
 
 
-_NUMBERS = ("importance", "matches", "life", "gain", "loss", "log_loss", "half_life", "span")
+_NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life", "span")
 _CODES = (
     "organisation",
     "combine",

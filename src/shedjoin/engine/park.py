@@ -20,7 +20,7 @@ from shedjoin.engine.plan import Plan
 from shedjoin.engine.snapshot import numbers
 from shedjoin.errors import SnapshotError
 
-FORMAT = 2
+FORMAT = 3
 META = "engine.json"
 #: Arrays below this are written with every parking, all in one file: a mapping of its own would cost more.
 SMALL = 1 << 16

@@ -228,7 +228,7 @@ def _touch(st, x):
     t = tuples.pool(st, x)
     if t["met"] == 0:
         t["met"] = 1
-        tuples.touched(st)[st["touched_count"]]["item"] = x
+        tuples.touched(st)[st["touched_count"]] = x
         st["touched_count"] += 1
 
 
