@@ -23,6 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 
 #: Arrays with a place for each stream have this many.
 STREAMS = 2
+_BYTES = ir.IntType(8).as_pointer()
 Accessor = Callable[[Any], Any]
 
 
@@ -134,6 +135,14 @@ def writer(name: str, dtype: DTypeLike) -> Callable[..., Any]:
     return write  # type: ignore[no-any-return]
 
 
+def _ask_for(builder: Any, address: Any) -> None:
+    """Ask for memory to be brought into the cache: for reading, to be kept, data."""
+    word = ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [address.type, word, word, word])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(prefetch, [address, word(0), word(3), word(1)])
+
+
 def fetcher(name: str, dtype: DTypeLike) -> Callable[..., Any]:
     """A function that asks for one element of an array to be brought into the cache, and does not wait for it."""
     if numba.config.DISABLE_JIT:
@@ -143,17 +152,31 @@ def fetcher(name: str, dtype: DTypeLike) -> Callable[..., Any]:
     @intrinsic
     def fetch(typing_context: Any, handle: Any, place: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            byte, word = ir.IntType(8), ir.IntType(32)
             address = _address(context, builder, name, size, handle, place, args)
-            kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), word, word, word])
-            prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            # For reading, to be kept, data.
-            builder.call(prefetch, [builder.inttoptr(address, byte.as_pointer()), word(0), word(3), word(1)])
+            _ask_for(builder, builder.inttoptr(address, _BYTES))
             return context.get_dummy_value()
 
         return types.void(handle, place), generate
 
     return fetch  # type: ignore[no-any-return]
+
+
+@intrinsic
+def _fetch_of(typing_context: Any, array: Any, place: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        _ask_for(builder, builder.bitcast(builder.gep(data, [args[1]]), _BYTES))
+        return context.get_dummy_value()
+
+    return types.void(array, place), generate
+
+
+def fetch_of(array: Any, place: int) -> None:
+    """The same for an element of an array that a kernel has already."""
+
+
+if not numba.config.DISABLE_JIT:
+    fetch_of = _fetch_of
 
 
 def flat(name: str, dtype: DTypeLike) -> Accessor:

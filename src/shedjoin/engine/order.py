@@ -273,7 +273,7 @@ def touch(st, stream, slot):
 def _settle_met(how, st, stream, slot, ts, new):
     """The tuples of a key that were met, those of this instant (from row `new` on) apart, gain.
 
-    A gain raises a priority, so the heap may lag behind: `_raise_to_date` mends it where it matters, at the top. (One that
+    A gain raises a priority, so the heap may lag behind: `raise_to_date` mends it where it matters, at the top. (One that
     falls has been rounded on the way: it is moved at once.)
     """
     back, ahead = reach(how, stream), reach(how, 1 - stream)
@@ -335,7 +335,7 @@ def _multiply_heaps(st, factor):
 
 
 @kernel
-def _raise_to_date(st, stream):
+def raise_to_date(st, stream):
     """Give the top its true priority until one stays on top with it."""
     while True:
         top = mem.heap(st)[stream, heap.TOP]
@@ -376,7 +376,7 @@ def lowest(how, st, stream):
         x = lowest_of_key(how, st, stream, leaf["slot"])
         return x, final["weight"] * (final["end"] - st["base"][stream]), leaf["arrival"]
     if how["organisation"] == CUMULATIVE:
-        _raise_to_date(st, stream)
+        raise_to_date(st, stream)
     top = mem.heap(st)[stream, heap.TOP]
     if how["organisation"] == KEY:
         x = lowest_of_key(how, st, stream, top["item"])
