@@ -48,12 +48,12 @@ ts = "at"
 
 STREAMED = """
 [left]
-path = "left"
+format = "rate"
 [right]
-path = "right"
+format = "rate"
 [join]
-on = "ad"
-time = "at"
+on = "value"
+time = "timestamp"
 window = "3 seconds"
 [output]
 path = "out"
