@@ -42,6 +42,9 @@ frames = [spark.read.parquet(str(folder / name)) for name in ("l", "r")]
 batch = shed_join(*frames, **options).toArrow()
 three = shed_join(*frames, frames[1].withColumnRenamed("b", "c"), **{**options, "select": ["k", "a", "b", "c"]})
 three = three.where("b = c").toArrow()  # each pair with the right row itself: the pairs again
+near = {"name": "band", "column": "k", "within": 1}
+planned = shed_join(*frames, predicate=near, **{**options, "on": None, "select": ["a", "b"]})
+assert planned.columns == ["a", "b"]
 query = start(
     *(read(spark, folder / name) for name in ("l", "r")), output=folder / "out", trigger={"availableNow": True}, archive=True,
     budget="40 tuples", **options
