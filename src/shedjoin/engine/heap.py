@@ -6,8 +6,8 @@ at index TOP, so that the four entries below one fill two whole cache lines.
 
 from __future__ import annotations
 
-from shedjoin.engine.handle import fetch_of
 from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.views import fetch_of
 
 TOP = 3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.handle import by_stream, fetcher, flat, reader, records, wide, writer
+from shedjoin.engine.codes import SETTINGS_RECORD
 from shedjoin.engine.state import (
     EXPIRY_RECORD,
     HEAP_RECORD,
@@ -19,6 +19,9 @@ from shedjoin.engine.state import (
     TRAIL_RECORD,
     TUPLE_RECORD,
 )
+from shedjoin.engine.views import by_stream, constants, fetcher, flat, reader, records, wide, writer
+
+constants(SETTINGS_RECORD)
 
 pool = records("pool", TUPLE_RECORD)  # stored tuples
 more = records("more", MORE_RECORD)  # beside the pool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.handle import constants, pointers
+from shedjoin.engine.handle import pointers
 from shedjoin.engine.state import SHELF_LISTS
 
 #: The most streams that a join can have.
@@ -178,7 +178,6 @@ SETTINGS_RECORD = np.dtype(
     [(name, "f8") for name in ("importance", "matches", "life", "gain", "log_loss", "half_life", "fold_at")]
     + [(name, "i8") for name in _SETTINGS]
 )
-constants(SETTINGS_RECORD)
 
 ROW_ARRAYS = ("stream", "ts", "null", "importance", "bytes", "attr", "seq", "slot")
 IO_RECORD = np.dtype(
