@@ -251,6 +251,11 @@ BAD = [
     (GOOD.replace('path = "b"', 'path = "b"\noptions = {x = [1]}'), "right.options.x must be a text, a number"),
     (GOOD.replace('path = "b"', 'path = "b"\nselect = "k"'), "right.select must be a list of texts"),
     (GOOD.replace('path = "out"', ""), "output.path is missing"),
+    (GOOD.replace('"out"', '"job.toml"'), "output.path must be a directory, there or still to be made, but "),
+    (
+        GOOD.replace('"out"', '"s3://bucket/out"'),
+        "output.path must be the path of a directory, not an address: 's3://b",
+    ),
     (GOOD.replace('path = "out"', 'path = "out"\narchive = "yes"'), "output.archive must be true or false, not 'yes'"),
     (GOOD + "[sink]\nformat = 'csv'\n", "sink.path is missing"),
     (GOOD + "[sink]\npath = 'x'\nmode = 'append'\n", "sink.mode: parquet files are written one directory"),

@@ -6,8 +6,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+import shedjoin as sj
 import shedjoin.spark
+from shedjoin.spark import start
 
 #: Modules that run engines, on workers. All others are the driver's, or are used by both.
 WORKERS = {
@@ -43,3 +48,22 @@ def test_a_driver_imports_no_engine() -> None:
 
 def test_a_worker_does() -> None:
     assert "numba" in imported("operator", "predicate_shard")
+
+
+@pytest.mark.parametrize("output", [None, "", " ", 3, b"out"])
+def test_start_writes_only_where_it_is_told(output: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        sj.SpecError, match=rf"output must be the path of a directory, as text or a Path, not {output!r}"
+    ):
+        start(None, None, output=output, on="k", time="ts", window="1 second")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_start_writes_into_no_file_and_to_no_address(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    file.write_text("mine")
+    for output, match in ((file, f"but {file} is a file"), ("s3://bucket/out", "not an address: 's3://bucket/out'")):
+        with pytest.raises(sj.SpecError, match=f"output must be .*{match}"):
+            start(None, None, output=output, on="k", time="ts", window="1 second")  # type: ignore[arg-type]
+    assert file.read_text() == "mine"

@@ -61,6 +61,7 @@ from shedjoin.spark.many import Join
 from shedjoin.spark.predicate_join import check_shares, condition, predicate_join, read_deadline
 from shedjoin.spark.shares import SHARES
 from shedjoin.spark.sources import FILES, TYPED, Sink, Source
+from shedjoin.spark.start import output_folder
 from shedjoin.window import RowWindow
 from shedjoin.words import parse_duration, parse_policy
 
@@ -126,7 +127,7 @@ def read_stream_job(path: Path) -> StreamJob:
     join, spec = _join(Table(job.get("join"), "join", JOIN), names)
     output = Table(job.get("output"), "output", OUTPUT)
     output.need("path", 'path = "out"')
-    place = folder / str(output.text("path"))
+    place = Path(output_folder(_place(output, folder), argument="output.path"))
     if output.flag("archive") and isinstance(spec, PredicateJoin):
         raise SpecError(
             "output.archive is for joins on keys without a deadline: refine could not tell what others have missed"

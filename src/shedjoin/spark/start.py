@@ -89,8 +89,8 @@ def start(
     """
     if not isinstance(recall, bool):
         raise SpecError(f"recall must be True or False, not {recall!r}")
+    folder = output_folder(output)
     _check_arguments(join, trigger)
-    folder = str(output)
     before = read_job(folder)
     if before is not None and join.get("shards") is None:
         join["shards"] = before["shards"]
@@ -147,6 +147,20 @@ def _check_arguments(join: dict[str, Any], trigger: object) -> None:
             'trigger must be a dict with one setting of Spark, such as {"processingTime": "10 seconds"} or '
             f'{{"availableNow": True}}, not {trigger!r}'
         )
+
+
+def output_folder(output: object, *, argument: str = "output") -> str:
+    """The output directory, as text; a clear word if it cannot be one."""
+    path = os.fspath(output) if isinstance(output, str | os.PathLike) else None
+    if not isinstance(path, str) or not path.strip():
+        raise SpecError(f"{argument} must be the path of a directory, as text or a Path, not {output!r}")
+    if "://" in path:
+        raise SpecError(
+            f"{argument} must be the path of a directory, not an address: {path!r} (results can go to one by a sink)"
+        )
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise SpecError(f"{argument} must be a directory, there or still to be made, but {path} is a file")
+    return path
 
 
 def checkpoint_of(folder: str, given: str | os.PathLike[str] | None) -> str:
