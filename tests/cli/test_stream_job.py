@@ -263,6 +263,13 @@ BAD = [
     (GOOD + "[run]\ntrigger = 'often'\n", "run.trigger must be 'available now' or a duration"),
     (GOOD + "[run]\nmetrics_port = 70000\n", "run.metrics_port must be a whole number from 0 to 65535"),
     (GOOD + "[run]\nspeed = 1\n", "run.speed: there is no such setting"),
+    (
+        GOOD + "[spark]\nmaster = 'nonsense'\n",
+        "spark.master must be a master of Spark: local, local[N], local[*], spark",
+    ),
+    (GOOD + "[spark]\nmaster = 'local[0]'\n", "spark.master must be a master of Spark: "),
+    (GOOD + "[spark]\nmaster = 4\n", "spark.master must be a master of Spark: "),
+    (GOOD + "[spark]\nremote = 'host:15002'\n", "spark.remote must be a server of Spark Connect: sc://HOST:PORT, not "),
     (GOOD + "[spark]\nsql.x = [1]\n", "spark.sql.x must be a text, a number"),
 ]
 

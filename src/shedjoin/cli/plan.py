@@ -16,6 +16,7 @@ from shedjoin.cli.job import Job
 from shedjoin.errors import SpecError
 from shedjoin.offline.worth import OBJECTIVES
 from shedjoin.planner import Plan, plan
+from shedjoin.spark.master import check_master
 from shedjoin.spec import JoinSpec
 from shedjoin.words import parse_window
 
@@ -70,6 +71,8 @@ def handle(args: argparse.Namespace) -> int:
             )
     if args.time_limit is not None and not args.time_limit >= 0:
         raise SpecError(f"--time-limit must be a number of seconds, 0 or more, not {args.time_limit:g}")
+    if args.spark is not None:
+        check_master(args.spark, argument="--spark")
     job = _job(args)
     made = _plan(args, job)
     Console(soft_wrap=True, highlight=False, markup=False).print(str(made))

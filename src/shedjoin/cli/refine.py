@@ -11,6 +11,7 @@ from rich.table import Table
 
 from shedjoin.cli.run import LOG, open_session
 from shedjoin.lab.java import check_java
+from shedjoin.spark.master import check_master
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,7 @@ def handle(args: argparse.Namespace) -> int:
     from shedjoin.spark import refine
     from shedjoin.spark.output import check_archive
 
+    check_master(args.master, argument="--master")
     check_archive(args.dir)
     check_java()
     console = Console()

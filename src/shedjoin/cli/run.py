@@ -18,7 +18,7 @@ from rich.console import Console
 
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cli.top import share
-from shedjoin.errors import InputError, SpecError
+from shedjoin.errors import EnvironmentProblem, InputError, SpecError
 from shedjoin.lab.java import check_java
 from shedjoin.spark.metrics import Summary, fractions_of, summarise
 from shedjoin.spark.prometheus import Board, Endpoint
@@ -74,8 +74,11 @@ def open_session(settings: Mapping[str, str], log: Path, *, check: bool = True) 
 
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     with ExitStack() as stack:
-        with errors_to(log):
-            spark = stack.enter_context(own_session(settings, check=check))
+        try:
+            with errors_to(log):
+                spark = stack.enter_context(own_session(settings, check=check))
+        except EnvironmentProblem as problem:
+            raise EnvironmentProblem(f"{problem} (what it said is in {log})") from problem
         yield spark
 
 

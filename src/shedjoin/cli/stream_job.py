@@ -58,6 +58,7 @@ from shedjoin.errors import SpecError
 from shedjoin.spark.arguments import MOST_SHARDS, stream_names
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import Join
+from shedjoin.spark.master import check_places
 from shedjoin.spark.predicate_join import check_shares, condition, predicate_join, read_deadline
 from shedjoin.spark.shares import SHARES
 from shedjoin.spark.sources import FILES, TYPED, Sink, Source
@@ -134,6 +135,8 @@ def read_stream_job(path: Path) -> StreamJob:
         )
     run = Table(job.data.get("run", {}), "run", RUN)
     checkpoint = output.text("checkpoint")
+    settings = dict(_flat("spark", Table(job.data.get("spark", {}), "spark", None).data))
+    check_places(settings)
     return StreamJob(
         sources=sources,
         join=join,
@@ -147,7 +150,7 @@ def read_stream_job(path: Path) -> StreamJob:
         name=run.text("name"),
         metrics_port=run.whole("metrics_port", 0, 65535),
         metrics_host=run.text("metrics_host") or "127.0.0.1",
-        settings=dict(_flat("spark", Table(job.data.get("spark", {}), "spark", None).data)),
+        settings=settings,
     )
 
 

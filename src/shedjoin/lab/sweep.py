@@ -21,6 +21,7 @@ from shedjoin.lab.experiment import Figure, Params
 from shedjoin.lab.java import check_java
 from shedjoin.lab.progress import progress_bar
 from shedjoin.lab.run import Outcome
+from shedjoin.spark.master import check_master, get_session
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,6 +95,7 @@ class SparkSweep:
 
 def session(master: str) -> tuple[SparkSession, bool]:
     """The session in use, or a new quiet one; and whether it is ours to stop."""
+    check_master(master)
     check_java()
     try:
         with _without_pandas_warning():
@@ -119,7 +121,7 @@ def session(master: str) -> tuple[SparkSession, bool]:
         quiet = Path(folder, "log4j2.properties")
         quiet.write_text(_QUIET)
         builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet.as_uri()}")
-        return builder.getOrCreate(), True
+        return get_session(builder, master), True
 
 
 def cores(spark: SparkSession) -> int:

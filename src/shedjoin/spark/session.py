@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem
+from shedjoin.spark.master import check_places, get_session
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,11 +77,12 @@ def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, c
         from pyspark.sql import SparkSession
     except ImportError:
         raise EnvironmentProblem("shedjoin.spark needs pyspark: pip install 'shedjoin[spark]'") from None
+    settings = settings or {}
+    where = check_places(settings)
     builder = SparkSession.builder if builder is None else builder
-    for name, value in (settings or {}).items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
-    spark: SparkSession = builder.getOrCreate()
-    return prepare(spark, check=check)
+    return prepare(get_session(builder, where), check=check)
 
 
 @contextmanager
