@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from inspect import signature
 from pathlib import Path
 
@@ -414,3 +415,20 @@ def test_a_predicate_and_a_deadline(
     assert "none: without a cap" in said
     assert "exact" not in said
     assert "each has the keys that hash to it" in said
+
+
+def test_explain_says_what_may_not_change(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = sj.JoinSpec(sj.TimeWindow(600_000_000), sj.Budget(tuples=9), sj.Dgl())
+    job = {"format": 2, "spec": spec.to_dict(), "streams": ["left", "right"], "shards": 1}
+    (folder / "out" / "metrics" / "batch=0").mkdir(parents=True)
+    (folder / "out" / "job.json").write_text(json.dumps(job))
+    (folder / "job.toml").write_text(GOOD + 'budget = 9\npolicy = {name = "dgl", gain = 2.0}\n')
+    assert main(["explain", str(folder / "job.toml")]) == 0
+    capsys.readouterr()
+    for change, what in (
+        ('budget = 9\npolicy = "prob"\n', "policy: it has {'name': 'dgl', "),
+        ('deadline = "1 second"\n', "predicate: it has None, this query {'name': 'equal', "),
+    ):
+        (folder / "job.toml").write_text(GOOD + change)
+        assert main(["explain", str(folder / "job.toml")]) == 2
+        assert capsys.readouterr().err.startswith(f"shedjoin: this checkpoint belongs to a join with another {what}")

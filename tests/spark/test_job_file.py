@@ -10,6 +10,7 @@ import pytest
 
 import shedjoin as sj
 from shedjoin.errors import InputError
+from shedjoin.spark.lasting import kept_policy
 from shedjoin.spark.output import check_archive
 from shedjoin.spark.start import _check_checkpoint, _is_default, check_lasting, job_of, read_job, write_job
 
@@ -41,6 +42,61 @@ def test_another_join_is_refused(what: str, change: dict[str, Any]) -> None:
     first = job_of(plan(10), True, None)
     with pytest.raises(sj.SnapshotError, match=rf"a join with another {what}: it has .*the budget may change"):
         check_lasting(first, job_of(plan(**{"window": 10, **change}), True, None))
+
+
+W, B = sj.TimeWindow(10), sj.Budget(tuples=9)
+THREE = {"a": W, "b": W, "c": W}
+TAGS = sj.Overlap("tags", at_least=2)
+
+
+def by(policy: sj.Policy | None, budget: sj.Budget | None = B, kind: str = "two") -> dict[str, Any]:
+    """A job that differs in its policy, and in its budget."""
+    if kind == "many":
+        many = sj.MultiJoinSpec(THREE, on="key", budget=budget, policy=policy)
+        return job_of(plan(10, spec=many, names=tuple(THREE)), False, None)
+    if kind == "predicate":
+        return job_of(plan(10, spec=sj.PredicateJoin(W, TAGS, budget=budget, policy=policy)), False, None)
+    return job_of(plan(10, spec=sj.JoinSpec(W, budget, policy)), False, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "was", "now", "why"),
+    [
+        ("two", sj.Dgl(), sj.Prob(), "it is another policy.*the numbers of the policy"),
+        ("two", sj.Prob(sj.History()), sj.Prob(sj.InWindow()), "it has another estimator"),
+        ("two", sj.Prob(sj.CountMin(8, 2)), sj.Prob(sj.CountMin(8, 3)), "cannot be made wider"),
+        ("many", sj.Dgl(), sj.Prob(), "by the policy it began with"),
+        ("many", sj.Dgl(gain=1.0), sj.Dgl(gain=2.0), "by the policy it began with"),
+        ("predicate", sj.Rand(), sj.SimpProb(), "predicate, window, time, policy"),
+    ],
+)
+def test_another_policy_is_refused_rows_or_none(kind: str, was: sj.Policy, now: sj.Policy, why: str) -> None:
+    with pytest.raises(sj.SnapshotError, match=rf"a join with another policy: it has .*{was.name}.*{why}"):
+        check_lasting(by(was, kind=kind), by(now, kind=kind))
+    check_lasting(by(was, kind=kind), by(was, sj.Budget(tuples=5), kind=kind))
+
+
+def test_a_budget_comes_late_to_none_that_began_without() -> None:
+    with pytest.raises(sj.SnapshotError, match=r"another policy: it has \{'name': 'keep_all'\}"):
+        check_lasting(by(None, None), by(sj.Prob()))
+    check_lasting(by(None, None), by(None, None))
+
+
+def test_the_numbers_of_a_policy_may_change() -> None:
+    check_lasting(by(sj.Dgl(gain=1.0)), by(sj.Dgl(gain=2.0)))
+    check_lasting(by(sj.Prob(sj.Decayed(3.0))), by(sj.Prob(sj.Decayed(9.0))))
+
+
+@pytest.mark.parametrize("kind", ["two", "many"])
+def test_while_there_is_no_budget_the_policy_is_kept(kind: str) -> None:
+    """It may come back then, as the shards have it; another may not."""
+    first, without = by(sj.Dgl(), kind=kind), by(None, None, kind=kind)
+    check_lasting(first, without)
+    assert kept_policy(first["spec"], by(sj.Prob(), kind=kind)["spec"]) is None
+    without["spec"]["policy"] = kept_policy(first["spec"], without["spec"])
+    check_lasting(without, by(sj.Dgl(), kind=kind))
+    with pytest.raises(sj.SnapshotError, match="another policy"):
+        check_lasting(without, by(sj.Prob(), kind=kind))
 
 
 def test_what_may_change_is_written(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 from pathlib import Path
@@ -18,10 +19,11 @@ from shedjoin.cpu.join import PredicateJoin
 from shedjoin.errors import SpecError
 from shedjoin.predicates import Predicate
 from shedjoin.spark.keys import SIDES
+from shedjoin.spark.lasting import check_policy, check_same, may_change
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
-from shedjoin.spark.start import read_job
+from shedjoin.spark.start import has_batches, read_job
 from shedjoin.spec import plain
 from shedjoin.words import format_duration, format_window
 
@@ -43,6 +45,7 @@ def handle(args: argparse.Namespace) -> int:
     """Print the job and its memory."""
     job = read_stream_job(args.job)
     check_columns(job)
+    check_before(job)
     console = Console()
     console.print("What will run", what_runs(job), "Memory: " + split_words(job), memory(job), sep="\n")
     if job.spec.budget is not None and by_key(job) and None in [row_width(source) for source in job.sources]:
@@ -66,6 +69,20 @@ def check_columns(job: StreamJob) -> None:
             # A dot may lead to a field of a column.
             if column is not None and not {column.lower(), column.lower().partition(".")[0]} & there:
                 raise SpecError(f"{what}: {name} has no column {column!r}; it has {', '.join(known)}")
+
+
+def check_before(job: StreamJob) -> None:
+    """See that a query that goes on does so on its streams, on its predicate and by its policy."""
+    before = read_job(job.output)
+    if before is None or not has_batches(job.output):
+        return
+    was, now = before["spec"], job.spec.to_dict()
+    one, other = [
+        {"streams": list(streams), "predicate": spec.get("predicate")}
+        for streams, spec in ((before["streams"], was), (names_of(job), json.loads(json.dumps(now))))
+    ]
+    check_same(one, other, may_change(len(before["streams"]), predicate="predicate" in was))
+    check_policy(was, now, len(before["streams"]))
 
 
 def what_runs(job: StreamJob) -> Table:

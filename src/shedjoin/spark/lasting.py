@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from shedjoin.errors import SnapshotError
 from shedjoin.spark.keys import SIDES
+from shedjoin.spec import JoinSpec
 
 _TWO = (
     "While a checkpoint lives the budget may change, its shares, and the numbers of the policy (Decayed's half-life too); "
@@ -40,3 +42,28 @@ def check_same(was: dict[str, Any], now: dict[str, Any], may_change: str) -> Non
 def another(name: str, was: Any, now: Any) -> str:
     """What differs."""
     return f"this checkpoint belongs to a join with another {name}: it has {was!r}, this query {now!r}"
+
+
+def check_policy(was: dict[str, Any], now: dict[str, Any], streams: int) -> None:
+    """The policy of a spec, as plain data, is that of the spec before, or one that a running join may go on by.
+
+    Shards look at it too, but only when there are rows.
+    """
+    before, after = (json.loads(json.dumps(spec["policy"])) if "policy" in spec else None for spec in (was, now))
+    if before == after or kept_policy(was, now) is not None:
+        return
+    words = may_change(streams, predicate="predicate" in was)
+    if "predicate" in was:
+        raise SnapshotError(f"{another('policy', before, after)}. {words}")
+    if streams != len(SIDES):
+        reason = "A join of three and more streams goes on by the policy it began with, numbers included"
+        raise SnapshotError(f"{another('policy', before, after)}. {reason}. {words}")
+    try:
+        JoinSpec.from_dict(now).plan().check_change(JoinSpec.from_dict(was).plan())
+    except SnapshotError as reason:
+        raise SnapshotError(f"{another('policy', before, after)}. {reason}. {words}") from None
+
+
+def kept_policy(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] | None:
+    """The policy of a join on keys that goes on without a budget: without a cap nobody is chosen, and the order stays."""
+    return was["policy"] if now.get("budget") is None and "predicate" not in was else None

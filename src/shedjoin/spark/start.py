@@ -19,7 +19,7 @@ from shedjoin.spark.arguments import Told, is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import plan_join, shed_join
-from shedjoin.spark.lasting import check_same, may_change
+from shedjoin.spark.lasting import check_policy, check_same, kept_policy, may_change
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
 
 if TYPE_CHECKING:
@@ -106,8 +106,10 @@ def start(
     _check_names(plan, archive, sink)
     _check_checkpoint(folder, before, checkpoint)
     job = job_of(plan, archive, None if checkpoint is None or _is_default(folder, checkpoint) else str(checkpoint))
-    if before is not None and _has_batches(folder):
+    if before is not None and has_batches(folder):
         check_lasting(before, job)
+        if (kept := kept_policy(before["spec"], job["spec"])) is not None:
+            job["spec"]["policy"] = kept
     write_job(folder, job)
     kinds = (RESULT, SHED, METRIC, *(inputs_of(plan.names) if archive else ()))
     writer = (
@@ -189,7 +191,7 @@ def _check_checkpoint(folder: str, before: dict[str, Any] | None, given: str | o
         raise SpecError(
             f"checkpoint was {was} when {folder} was begun and is {now} now: start with another output directory, or put it back"
         )
-    if "://" not in now and not Path(now).exists() and _has_batches(folder):
+    if "://" not in now and not Path(now).exists() and has_batches(folder):
         raise SpecError(
             f"{folder} has results, but its checkpoint {now} is gone: a query that begins anew would mix its batches with the "
             "old ones, so start with another output directory"
@@ -323,9 +325,11 @@ def check_lasting(before: dict[str, Any], now: dict[str, Any]) -> None:
     words = may_change(len(before["streams"]), predicate="predicate" in before["spec"])
     for was, is_now in (specs, others):
         check_same(json.loads(json.dumps(was)), json.loads(json.dumps(is_now)), words)
+    check_policy(before["spec"], now["spec"], len(before["streams"]))
 
 
-def _has_batches(folder: str) -> bool:
+def has_batches(folder: str | os.PathLike[str]) -> bool:
+    """Whether a query has done some of its work there."""
     return any(Path(folder, "metrics").glob("batch=*"))
 
 
