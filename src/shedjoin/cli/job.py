@@ -110,6 +110,9 @@ def _read(folder: Path, name: str, data: Any) -> pa.Table:
             )
     if not isinstance(settings["path"], str | Path):
         raise SpecError(f"{name}.path must be a text, not {settings['path']!r}")
+    for column in COLUMNS:
+        if column in settings and not (isinstance(settings[column], str) and settings[column]):
+            raise SpecError(f"{name}.{column} must be the name of a column, not {settings[column]!r}")
     table = load_file(name, folder / settings["path"], key=settings["key"])
     wanted = {column: settings[column] for column in COLUMNS if column in settings}
     for column, source in wanted.items():
@@ -131,7 +134,7 @@ def load_file(name: str, path: Path, *, key: str) -> pa.Table:
         ".parquet": pyarrow.parquet.read_table,
     }
     if path.suffix not in readers:
-        raise InputError(f"{name}.path must end in {' or '.join(readers)}, not {path.name!r}")
+        raise InputError(f"{name}.path must end in {' or '.join(readers)}, not {str(path)!r}")
     try:
         return readers[path.suffix](path)
     except (OSError, pa.ArrowInvalid) as reason:
