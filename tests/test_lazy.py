@@ -69,6 +69,47 @@ def test_all_names_come_with_a_star() -> None:
     assert sorted(names) == sorted(shedjoin.__all__)
 
 
+MODULES = "cpu errors estimators offline ordering planner policies predicates quality spark window words"
+
+
+def test_modules_come_when_they_are_asked_for() -> None:
+    """Each as the first, in another process: here others have imported them."""
+    program = f"""
+import sys
+for name in "{MODULES}".split():
+    for known in [one for one in sys.modules if one.partition(".")[0] == "shedjoin"]:
+        del sys.modules[known]
+    import shedjoin as sj
+    there = f"shedjoin.{{name}}" in sys.modules
+    print(not there and name in dir(sj) and getattr(sj, name) is sys.modules[f"shedjoin.{{name}}"])
+"""
+    assert {*ran(program).split()} == {"True"}
+
+
+def test_a_module_below_a_package_comes_too() -> None:
+    program = "import shedjoin as sj\nprint(sj.quality.live.LiveRecall.__name__, sj.planner.words.__name__)"
+    assert ran(program) == "LiveRecall shedjoin.planner.words"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_dir_has_what_is_for_users(package: ModuleType) -> None:
+    assert not {"lazily", "lazy", "TYPE_CHECKING", "annotations"} & {*dir(package)}
+
+
+def test_what_a_module_lacks_it_says_itself() -> None:
+    """A module that cannot be imported is not one that is not there."""
+    program = """
+import sys
+sys.modules["numpy"] = None
+import shedjoin as sj
+try:
+    sj.words
+except ModuleNotFoundError as problem:
+    print(problem.name)
+"""
+    assert ran(program) == "numpy"
+
+
 def test_the_package_alone_imports_nothing_heavy() -> None:
     heavy = "{'numba', 'numpy', 'pandas', 'pyarrow', 'pyspark', 'rich', 'scipy'}"
     assert ran(f"import sys, shedjoin, shedjoin.quality\nprint({heavy} & {{*sys.modules}} or 'nothing')") == "nothing"
