@@ -7,11 +7,14 @@ however often a job dies. Everything is written by Spark, so that it works on ev
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import InputError
+from shedjoin.spark.arguments import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +34,10 @@ class Step:
     def name(self) -> str:
         first = 0 if self.after is None else self.after + 1
         return f"{first:012d}-{self.upto:012d}"
+
+
+#: Where somebody may have said that a path without a scheme is not of this machine.
+ELSEWHERE = ("HADOOP_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
 
 
 class Ledger:
@@ -96,6 +103,8 @@ def read_if_there(spark: SparkSession, form: str, path: str, *, flat: bool = Tru
     """What lies in a directory and below it; None if there is nothing yet. `flat`: names of directories make no columns."""
     from pyspark.errors import AnalysisException
 
+    if surely_absent(spark, path):
+        return None
     try:
         frame = spark.read.format(form).option("recursiveFileLookup", str(flat).lower()).load(path)
         frame.schema  # noqa: B018 - Spark Connect looks for the files only now
@@ -104,3 +113,23 @@ def read_if_there(spark: SparkSession, form: str, path: str, *, flat: bool = Tru
             raise
         return None
     return frame
+
+
+def surely_absent(spark: SparkSession, path: str) -> bool:
+    """Whether Python sees, and for sure, that there is nothing: Spark would log a stack trace of Java before it says so."""
+    if any(sign in path for sign in "*?[{") or is_connect(spark):
+        return False
+    if not str(spark.conf.get("spark.master", "")).startswith("local"):
+        return False
+    if path.startswith("file:"):
+        place = path.removeprefix("file:")
+        place = place[2:] if place.startswith("//") else place
+    else:
+        given = spark.conf.get("spark.hadoop.fs.defaultFS", "file:") or ""
+        if ":" in path or not given.startswith("file:") or any(name in os.environ for name in ELSEWHERE):
+            return False
+        place = path
+    try:
+        return not Path(place).exists()
+    except OSError:
+        return False
