@@ -205,7 +205,7 @@ def test_where_no_policy_saves_memory_exact_is_recommended() -> None:
     said = plan.recommendation
     assert (said.policy, said.name, said.tuples) == (None, "EXACT", plan.need.tuples)
     assert said.spec == sj.JoinSpec(sj.TimeWindow(WINDOW))
-    assert "run the exact join" in said.text
+    assert "run the exact join: no policy reaches it with less memory" in said.text
     assert "only 3.3 windows long" in said.text
 
 
@@ -231,6 +231,10 @@ def test_a_time_limit_ends_the_work() -> None:
     assert not plan.complete
     assert {point.share for point in plan.curve} == {1.0}
     assert plan.recommendation.name == "EXACT"
+    said = plan.recommendation.text
+    assert "nothing that needs less was found so far" in said
+    assert "ended early: which policy reaches it is not known yet" in said
+    assert "no policy reaches it" not in said
 
 
 def test_progress_is_told() -> None:

@@ -40,10 +40,8 @@ def in_words(
     counted = what(objective)
     exact = f"An exact join needs {need.tuples:,} tuples ({size(need.bytes)})"
     if best is None:
-        said = [
-            f"For {target:.4g} of the {counted}, run the exact join: no policy reaches it with less memory.",
-            f"{exact}.",
-        ]
+        why = "no policy reaches it with less memory" if complete else "nothing that needs less was found so far"
+        said = [f"For {target:.4g} of the {counted}, run the exact join: {why}.", f"{exact}."]
     else:
         shared = "a fixed half for each stream" if best.allocation == "fixed" else "one memory for both streams"
         assert best.bytes is not None
@@ -57,7 +55,8 @@ def in_words(
     if windows < ENOUGH:
         said.append(f"The stretch is only {windows:.2g} windows long: a longer one would say more.")
     if not complete:
-        said.append("The work was ended early: this is the best found until then.")
+        found = "which policy reaches it is not known yet" if best is None else "this is the best found until then"
+        said.append(f"The work was ended early: {found}.")
     return " ".join(said)
 
 
