@@ -93,6 +93,13 @@ def test_a_policy_with_other_numbers_needs_an_idle_engine() -> None:
         engine.set_policy(sj.Dgl(gain=2.0))
 
 
+@pytest.mark.parametrize("policy", ["prob", None, {"name": "prob"}, sj.Prob])
+def test_what_is_no_policy_is_refused(policy: Any) -> None:
+    engine = sj.JoinSpec(WINDOW, BUDGET, sj.Prob()).build()
+    with pytest.raises(sj.SpecError, match=r"policy must be a policy such as Prob\(\), not "):
+        engine.set_policy(policy)
+
+
 def test_peaks_can_be_forgotten() -> None:
     engine = sj.JoinSpec(sj.TimeWindow(3)).build()
     engine.push(left={"key": [1] * 9, "ts": [0] * 9}, right={"key": [1], "ts": [0]})

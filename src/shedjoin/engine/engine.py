@@ -160,6 +160,8 @@ class Engine(RunningPair):
         Estimates go on from what they are now. Priorities that were fixed on arrival are fixed anew, as if all arrived now;
         what cumulative policies have gathered is kept. Another policy or estimator is refused.
         """
+        if isinstance(policy, type) or not isinstance(policy, PolicyLike):
+            raise SpecError(f"policy must be a policy such as Prob(), not {policy!r}")
         self._check_idle()
         plan = self._plan.with_policy(policy)
         plan.check_change(self._plan)

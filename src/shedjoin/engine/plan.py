@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ class EstimatorLike(Protocol):
     def table(self, stream: int) -> Tables | None: ...
 
 
+@runtime_checkable
 class PolicyLike(Protocol):
     """What the engine asks of a policy."""
 
