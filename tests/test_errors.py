@@ -19,6 +19,7 @@ from shedjoin.policies import POLICIES
 pytestmark = pytest.mark.small
 
 TIME = sj.TimeWindow(3)
+HUGE = 10**400  # no float is as large
 ROWS = {"key": [1, 2, 1], "ts": [0, 1, 2]}
 
 
@@ -56,6 +57,13 @@ ROWS = {"key": [1, 2, 1], "ts": [0, 1, 2]}
         (lambda: sj.Additive(update="daily"), ["Additive.update", "arrival, always"]),
         (lambda: sj.Multiplicative(matches=math.nan), ["Multiplicative.matches", "nan"]),
         (lambda: sj.Decayed(0), ["Decayed.half_life", "1e-06"]),
+        (lambda: sj.Decayed(HUGE), ["Decayed.half_life", "1000"]),
+        (lambda: sj.Cumulative(importance=HUGE), ["Cumulative.importance", "finite number", "1000"]),
+        (lambda: sj.Band("x", within=HUGE), ["Band.within", "finite number", "1000"]),
+        (lambda: sj.VirtualCpu(HUGE), ["VirtualCpu.capacity", "1000"]),
+        (lambda: sj.Budget(tuples=4, shares=(HUGE, 1)), ["Budget.shares", "1000"]),
+        (lambda: quality.from_run(None), ["run", "what simulate returns", "None"]),  # type: ignore[arg-type]
+        (lambda: quality.distances_from_run(None), ["run", "what simulate returns"]),  # type: ignore[arg-type]
         (lambda: sj.CountMin(width=0), ["CountMin.width", "0"]),
         (lambda: sj.CountMin(depth=99), ["CountMin.depth", "99"]),
         (lambda: sj.Table({1: -0.5}, {}), ["Table.left", "from 0", "-0.5"]),

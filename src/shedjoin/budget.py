@@ -75,7 +75,7 @@ class Budget:
             )
         try:
             numbers = tuple(float(x) for x in shares)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise SpecError(f"Budget.shares must be numbers, one a stream, not {shares!r}") from None
         if not all(math.isfinite(x) and x > 0 for x in numbers):
             raise SpecError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ def check_whole(owner: str, name: str, value: Any, least: int) -> None:
 def _number(
     owner: str, name: str, value: Any, *, least: float = 0.0, most: float = math.inf, above: bool = False
 ) -> None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     if not fits or not least <= value <= most or (above and value == least):
         limit = f"above {least:g}" if above else f"of at least {least:g}"
         limit += f" and at most {most:g}" if math.isfinite(most) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ class Decayed(Estimator):
 
     def __post_init__(self) -> None:
         value = self.half_life
-        if isinstance(value, bool) or not isinstance(value, int | float) or not LEAST <= value < math.inf:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not LEAST <= value <= sys.float_info.max:
             raise SpecError(f"Decayed.half_life must be a number from {LEAST:g} on, in the unit of ts, not {value!r}")
         object.__setattr__(self, "half_life", float(value))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -45,7 +46,7 @@ class StreamStats:
     def __post_init__(self) -> None:
         for name, least in (("rate", 0.0), ("window", 0.0), ("values", 1.0), ("buckets", 1.0), ("cost", 0.0)):
             value = getattr(self, name)
-            fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
             if not fits or value < least:
                 raise SpecError(f"StreamStats.{name} must be a finite number of at least {least:g}, not {value!r}")
 

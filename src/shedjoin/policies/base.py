@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import ClassVar
 
 import numpy as np
@@ -43,7 +44,7 @@ def check_estimator(policy: Policy) -> None:
 def check_number(owner: Policy, field: str, *, above: float = -math.inf, below: float = math.inf) -> None:
     """Hold a numeric parameter to an open range."""
     value = getattr(owner, field)
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     if not (fits and above < value < below):
         bounds = [f"above {above:g}"] * math.isfinite(above) + [f"below {below:g}"] * math.isfinite(below)
         raise SpecError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -61,7 +62,7 @@ def check_column(predicate: Predicate) -> None:
 def check_bound(predicate: Predicate, field: str, *, least: float = -math.inf, above: float = -math.inf) -> None:
     """Hold a numeric parameter to what makes sense."""
     value = getattr(predicate, field)
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     if not fits or value < least or value <= above:
         limits = [f"of at least {least:g}"] * math.isfinite(least) + [f"above {above:g}"] * math.isfinite(above)
         raise SpecError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.errors import InputError
+from shedjoin.errors import InputError, SpecError
 from shedjoin.quality.archive_metric import marked
 from shedjoin.quality.distances import MATCHABLE, Distance, emd, mac
 from shedjoin.quality.measures import Comparison, Sizes, comparison
@@ -24,6 +24,7 @@ def from_run(run: Run) -> Comparison:
     >>> quality.exact, quality.approximate, quality.missing, quality.arm
     (7, 4, 3, 6)
     """
+    _check_run(run)
     arrivals = Arrivals.pushed([run.batch])
     found = losses(run.shed, arrivals, run.spec.windows, run.warmup)
     missing = sum(int(loss.counts().sum()) for loss in found)
@@ -45,6 +46,7 @@ def distances_from_run(run: Run, *, distance: Distance = "euclidean", penalty: f
     >>> distances_from_run(sj.simulate(spec, left, right))
     {'emd': 0.0, 'mac': 6.414...}
     """
+    _check_run(run)
     arrivals = Arrivals.pushed([run.batch])
     exact = exact_pairs(arrivals, run.spec.windows, run.warmup)
     missing = pairs_of(losses(run.shed, arrivals, run.spec.windows, run.warmup))
@@ -61,3 +63,8 @@ def distances_from_run(run: Run, *, distance: Distance = "euclidean", penalty: f
         "emd": emd(times[kept], times, distance=distance),
         "mac": mac(times[kept], times, distance=distance, penalty=penalty),
     }
+
+
+def _check_run(run: object) -> None:
+    if not isinstance(run, Run):
+        raise SpecError(f"run must be what simulate returns, not {run!r}")
