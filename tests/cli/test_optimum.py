@@ -72,8 +72,12 @@ def test_one_memory_for_both_and_importance(folder: Path, capsys: pytest.Capture
         (["right.csv", *FILES], "one job file or two data files"),
         (["left.parquet", "right.csv", "--key", "id", "--window", "3", "--budget", "2"], "left.key is 'id', but"),
         ([*FILES, "--window", "soon"], "--window must be"),
-        ([*FILES, "--within", "2"], "within must be a share"),
+        ([*FILES, "--within", "2"], "shedjoin: --within must be a share"),
         ([*FILES, "--policy", "luck"], "--policy"),
+        (
+            [*FILES, "--schedule", "nowhere/x.parquet"],
+            "--schedule must be a file in a directory that is there, not now",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_told(

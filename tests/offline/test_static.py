@@ -97,3 +97,13 @@ def test_static_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["static", *files, files[0], "--key", "id", "--keep", "1", "2", "2"]) == 0
     assert main(["static", files[0], "--key", "id", "--keep", "1"]) == 2
     assert "at least two files" in capsys.readouterr().err
+    for options, words in (
+        (["--keep", "-1"], "--keep must be a whole number of at least 0, not -1"),
+        (["--keep", "1", "2", "3"], "--keep must be "),
+        (["--keep", "3", "--out", f"{tmp_path}/nowhere/x"], "--out must be a file in a directory that is there, not "),
+        (["--keep", "3", "--out", str(tmp_path)], "--out must be a file in a directory that is there, not "),
+    ):
+        assert main(["static", *files, "--key", "id", *options]) == 2
+        said = capsys.readouterr()
+        assert said.err.startswith(f"shedjoin: {words}")
+        assert said.out == ""

@@ -13,6 +13,7 @@ from shedjoin.batch import STREAMS
 from shedjoin.budget import ALLOCATIONS
 from shedjoin.cli.files import INTERRUPTED, add_files, job_of, number, stages
 from shedjoin.cli.job import Job
+from shedjoin.cli.options import as_typed, check_file
 from shedjoin.offline import Optimum, optimum
 from shedjoin.offline.worth import OBJECTIVES
 from shedjoin.quality import Comparison, from_run
@@ -53,9 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Find the optimum, run the policy, show both."""
+    check_file(args.schedule, "--schedule")
     job = _job(args)
     warmup = job.options.get("warmup")
-    with stages() as progress:
+    with as_typed("within"), stages() as progress:
         best = optimum(
             job.spec,
             job.left,

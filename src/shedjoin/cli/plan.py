@@ -13,6 +13,7 @@ from rich.console import Console
 from shedjoin.budget import ALLOCATIONS
 from shedjoin.cli.files import INTERRUPTED, add_files, job_of, number, stages
 from shedjoin.cli.job import Job
+from shedjoin.cli.options import as_typed
 from shedjoin.errors import SpecError
 from shedjoin.offline.worth import OBJECTIVES
 from shedjoin.planner import Plan, plan
@@ -98,7 +99,8 @@ def _plan(args: argparse.Namespace, job: Job) -> Plan:
         options["allocations"] = (args.allocation,)
     if args.memory is not None:
         options["memory"] = [number(one.strip()) for one in args.memory.split(",")]
-    with stages(inner=SOLVING) as progress, _session(args.spark) as spark:
+    typed = as_typed("target", "within", "memory", "sample", "policies")
+    with typed, stages(inner=SOLVING) as progress, _session(args.spark) as spark:
         return plan(
             job.left,
             job.right,

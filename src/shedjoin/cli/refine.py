@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from shedjoin.cli.options import as_typed
 from shedjoin.cli.run import LOG, open_session
 from shedjoin.lab.java import check_java
 from shedjoin.spark.master import check_master
@@ -29,8 +30,11 @@ def handle(args: argparse.Namespace) -> int:
     """Refine, and say what came of it."""
     from shedjoin.spark import refine
     from shedjoin.spark.output import check_archive
+    from shedjoin.spark.refine import check_wishes
 
     check_master(args.master, argument="--master")
+    with as_typed("into", "upto"):
+        check_wishes(args.into, args.upto)
     check_archive(args.dir)
     check_java()
     console = Console()

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from shedjoin.cli.job import read_job
+from shedjoin.cli.options import check_file
 from shedjoin.engine.codes import WHY
-from shedjoin.errors import SpecError
 from shedjoin.quality import Comparison, from_run
 from shedjoin.simulation import Run, simulate
 
@@ -29,11 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run the job and show it."""
+    check_file(args.pairs, "--pairs")
+    check_file(args.shed, "--shed")
     job = read_job(args.job)
-    for name in ("pairs", "shed"):
-        path = getattr(args, name)
-        if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            raise SpecError(f"--{name} must be a file in a directory that is there, not {path}")
     run = simulate(job.spec, job.left, job.right, **job.options)
     Console().print(summary(run, from_run(run)))
     _write(run, args.pairs, args.shed)

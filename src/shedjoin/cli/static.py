@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from shedjoin.cli.job import keys_as_text, load_file
+from shedjoin.cli.options import as_typed, check_file
 from shedjoin.errors import SpecError
 from shedjoin.offline.static import Truncated, truncated_join, truncated_joins
 
@@ -36,17 +37,19 @@ def handle(args: argparse.Namespace) -> int:
     """Choose, and show."""
     if len(args.files) < 2:
         raise SpecError(f"static needs at least two files, not {len(args.files)}")
+    check_file(args.out, "--out")
     tables = [load_file(str(path), path, key=args.key) for path in args.files]
     for path, table in zip(args.files, tables, strict=True):
         if args.key not in table.schema.names:
             raise SpecError(f"--key is {args.key!r}, but {path} has the columns {', '.join(table.schema.names)}")
     if len({table.schema.field(args.key).type for table in tables}) > 1:
         tables = [pa.table({args.key: keys}) for keys in keys_as_text(tables, args.key)]
-    if len(tables) > 2:
-        found = truncated_joins(tables, keep=args.keep, key=args.key)
-    else:
-        keep = args.keep[0] if len(args.keep) == 1 else tuple(args.keep)
-        found = truncated_join(tables[0], tables[1], keep=keep, key=args.key)
+    with as_typed("keep"):
+        if len(tables) > 2:
+            found = truncated_joins(tables, keep=args.keep, key=args.key)
+        else:
+            keep = args.keep[0] if len(args.keep) == 1 else tuple(args.keep)
+            found = truncated_join(tables[0], tables[1], keep=keep, key=args.key)
     Console().print(summary(found, [path.name for path in args.files]))
     if args.out is not None:
         pq.write_table(found.to_arrow(), args.out)

@@ -7,6 +7,7 @@ the answer when there is time. A batch job; it may run again and again while the
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -20,6 +21,7 @@ from shedjoin.spark.lock import alone_in
 from shedjoin.spark.missing import Span, missing_pairs
 from shedjoin.spark.missing_many import missing_results
 from shedjoin.spark.output import open_archive
+from shedjoin.spark.start import check_directory
 from shedjoin.window import RowWindow, TimeWindow
 
 if TYPE_CHECKING:
@@ -86,9 +88,8 @@ def refine(
     -----
     One refinement of a directory at a time: a second one is refused while the first runs.
     """
+    check_wishes(into, upto)
     archive, target, last = _opened(source, into, spark)
-    if upto is not None and (isinstance(upto, bool) or not isinstance(upto, int) or upto < 0):
-        raise SpecError(f"upto must be the number of a batch, from 0 on, not {upto!r}")
     upto = last if upto is None else min(upto, last)
     if target is None:
         return _unstored(archive.upto(upto), upto)
@@ -98,6 +99,14 @@ def refine(
         while (step := _next_step(ledger, upto)) is not None:
             new += _refine_step(archive.upto(step.upto), step, ledger, target)
         return _so_far(archive, ledger.done(), target, new)
+
+
+def check_wishes(into: object, upto: object) -> None:
+    """What can be wrong with them, before any work."""
+    if into is not None:
+        check_directory(os.fspath(into) if isinstance(into, os.PathLike) else str(into), argument="into")
+    if upto is not None and (isinstance(upto, bool) or not isinstance(upto, int) or upto < 0):
+        raise SpecError(f"upto must be the number of a batch, from 0 on, not {upto!r}")
 
 
 def _opened(

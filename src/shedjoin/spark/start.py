@@ -160,9 +160,15 @@ def output_folder(output: object, *, argument: str = "output") -> str:
         raise SpecError(
             f"{argument} must be the path of a directory, not an address: {path!r} (results can go to one by a sink)"
         )
-    if os.path.exists(path) and not os.path.isdir(path):
-        raise SpecError(f"{argument} must be a directory, there or still to be made, but {path} is a file")
+    check_directory(path, argument=argument)
     return path
+
+
+def check_directory(path: str, *, argument: str) -> None:
+    """A clear word if a path of this machine is one of a file."""
+    place = path.removeprefix("file://")
+    if "://" not in place and os.path.exists(place) and not os.path.isdir(place):
+        raise SpecError(f"{argument} must be a directory, there or still to be made, but {path} is a file")
 
 
 def checkpoint_of(folder: str, given: str | os.PathLike[str] | None) -> str:
