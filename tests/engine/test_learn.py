@@ -122,7 +122,7 @@ def test_a_stream_that_foretells_the_other_is_listened_to() -> None:
     engine = sj.JoinSpec(WINDOW, sj.Budget(tuples=100), sj.Prospect()).build()
     engine.push(left={"key": left}, right={"key": np.roll(left, 20)})
     of_left, of_right = coefficients(engine)
-    own_fast = slice(1 + learn.LEVELS + 1, learn.OWN)
+    own_fast = slice(1 + learn.LEVELS, learn.OWN)
     assert of_left[own_fast].max() > 0.2
     assert of_right[own_fast].max() < of_left[own_fast].max()
 
