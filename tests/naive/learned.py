@@ -91,7 +91,7 @@ class LearnedWeights(Weights):
     def observe(self, rows: list[Stored]) -> None:
         for x in rows:
             self.go_on()
-            if self.counted[x.stream] < 8192 or self.counted[x.stream] % 64 == 0:
+            if self.counted[x.stream] < 8192 or self.counted[x.stream] % 32 == 0:
                 self.learn(1 - x.stream, x.key)
             self.count(x.stream, x.key)
             if self.neighbours.speed:
@@ -164,7 +164,7 @@ class LearnedWeights(Weights):
         for d, step in enumerate(solved(matrix, gradient)):
             coefficients[d] += min(max(step, -0.1), 0.1)
             gradient[d] = 0.0
-            curvature[d] = [value * 2.0 ** (-1.0 / 64) for value in curvature[d]]
+            curvature[d] = [value * 2.0 ** (-1.0 / 256) for value in curvature[d]]
 
     def count(self, stream: int, key: int | None) -> None:
         self.counted[stream] += 1

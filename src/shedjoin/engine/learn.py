@@ -30,7 +30,7 @@ FEATURES = OWN + neighbours.FEATURES
 #: What a neighbour is taken to be worth before anything is learned: three quarters for all three.
 NEIGHBOUR = 0.25
 #: So many rows are lessons one and all; then one of `SELDOM` is.
-EARLY, SELDOM = 8192, 64
+EARLY, SELDOM = 8192, 32
 #: Rows that are drawn to stand for all that could have been met.
 DRAWS = 2
 STRIDE = 7919
@@ -38,7 +38,7 @@ STRIDE = 7919
 TRIES = 2
 #: Lessons from one step of the model to the next, and what earlier ones weigh after it.
 PACE = 64.0
-FADE = 2.0 ** (-1.0 / 64)
+FADE = 2.0 ** (-1.0 / 256)
 #: How sure the model is from the start, and how strongly coefficients are drawn to where they start.
 RIDGE, PULL = 100.0, 4.0
 #: The longest step of a coefficient.
