@@ -10,6 +10,8 @@ READY := $(VENV)/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 # Tests wait for Spark now and then: three processes keep two cores busy.
 WORKERS ?= 3
+# Sources are compiled once, not anew in each of the many processes that tests and Spark start.
+unexport PYTHONDONTWRITEBYTECODE
 
 say = @printf '\n== %s\n' '$(1)'
 

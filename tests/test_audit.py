@@ -222,7 +222,7 @@ WRONG: list[tuple[Chooser, Callable[[Handle], None], str]] = [
     (RAND, number("importance", np.nan), "summed importance"),
     (RAND, number("clock", 2**60), "a clock shows"),
     (RAND, number("base", 2**62), "life on stream 0 is counted from"),
-    (GAINS, number("scale_tick", 2**40), "scaled from the instant"),
+    (GAINS, number("lift_tick", 2**40), "lifted from the instant"),
     (REPLAY, put("until0", 0, -7), "schedule of stream 0"),
     (RAND, number("free_count", 2000), "tuples are free"),
     (RAND, put("free", 0, 5000), "free place is none"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shedjoin as sj
-from shedjoin.cli import demo_simulated, job, main
+from shedjoin.cli import COMMANDS, demo_simulated, job, main
 
 LEFT = {"ad": ["a", "a", "a", "c", "b"], "at": [0, 1, 2, 3, 4], "bid": [1.0, 2.0, 1.0, 1.0, 1.0]}
 RIGHT = {"ad": ["b", "c", "a", "a", "c"], "at": [0, 1, 2, 3, 4]}
@@ -45,11 +46,66 @@ ts = "at"
 """
 
 
+STREAMED = """
+[left]
+format = "rate"
+[right]
+format = "rate"
+[join]
+on = "value"
+time = "timestamp"
+window = "3 seconds"
+[output]
+path = "out"
+"""
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
     assert stop.value.code == 0
     assert capsys.readouterr().out == f"shedjoin {sj.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_what_it_takes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--help"], [command, "--help"]):
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert stop.value.code == 0
+    listed, own = capsys.readouterr().out.split("usage: ")[1:]
+    assert f"\n    {command} " in listed
+    assert own.startswith(f"shedjoin {command} [-h]")
+    assert len(own.split("\n\n")) > 2  # what it is for, and its options
+
+
+def test_a_command_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["simulated"])
+    assert stop.value.code == 2
+    assert "invalid choice: 'simulated'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "brings"),
+    [(["--help"], set()), (["explain", "job.toml"], {"rich"}), (["simulate", "job.toml"], {"rich", "numba"})],
+)
+def test_a_command_imports_what_it_needs_and_no_more(folder: Path, words: list[str], brings: set[str]) -> None:
+    program = """
+import sys
+from shedjoin.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    assert end.code == 0
+print(*({"numba", "pyspark", "rich", "shedjoin.lab.catalogue"} & {*sys.modules}), file=sys.stderr)
+"""
+    write(folder, STREAMED if "explain" in words else "[join]\nwindow = {time = 3}\n" + FILES)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert {*done.stderr.split()} == brings
 
 
 def test_simulate_files_with_text_keys(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,57 +1,118 @@
 """shedjoin: sliding-window joins over streams under a budget."""
 
-from shedjoin.batch import ROW_BYTES, Batch
-from shedjoin.budget import Budget
-from shedjoin.cpu.dual import DualJoin
-from shedjoin.cpu.dual_engine import DualEngine
-from shedjoin.cpu.engine import PredicateEngine
-from shedjoin.cpu.join import PredicateJoin
-from shedjoin.cpu.rows import Rows
-from shedjoin.cpu.settings import Deadline, Queue, Selective, VirtualCpu
-from shedjoin.cpu.shared import SharedQueue
-from shedjoin.engine.codes import WHY
-from shedjoin.engine.engine import Engine
-from shedjoin.engine.nway.batch import MultiBatch
-from shedjoin.engine.nway.engine import MultiEngine
-from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
-from shedjoin.engine.nway.statistics import Reordering
-from shedjoin.engine.output import Output, ShedLog
-from shedjoin.errors import DataError, EnvironmentProblem, InputError, ShedjoinError, SnapshotError, SpecError
-from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
-from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
-from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
-from shedjoin.planner import Plan, plan
-from shedjoin.policies import (
-    Additive,
-    Cumulative,
-    Dgl,
-    DimpProb,
-    KeepAll,
-    Life,
-    Multiplicative,
-    Policy,
-    Prob,
-    Prospect,
-    Rand,
-    Replay,
-    Simp,
-    SimpProb,
-)
-from shedjoin.predicates import (
-    Band,
-    Equal,
-    InnerProduct,
-    Overlap,
-    Predicate,
-    SameSet,
-    Sets,
-    Subset,
-    Superset,
-    Theta,
-)
-from shedjoin.simulate import Run, simulate
-from shedjoin.spec import JoinSpec
-from shedjoin.window import RowWindow, TimeWindow
+from typing import TYPE_CHECKING
+
+from shedjoin.lazy import lazily
+
+if TYPE_CHECKING:
+    from shedjoin.batch import ROW_BYTES, Batch
+    from shedjoin.budget import Budget
+    from shedjoin.cpu.dual import DualJoin
+    from shedjoin.cpu.dual_engine import DualEngine
+    from shedjoin.cpu.engine import PredicateEngine
+    from shedjoin.cpu.join import PredicateJoin
+    from shedjoin.cpu.rows import Rows
+    from shedjoin.cpu.settings import Deadline, Queue, Selective, VirtualCpu
+    from shedjoin.cpu.shared import SharedQueue
+    from shedjoin.engine.codes import WHY
+    from shedjoin.engine.engine import Engine
+    from shedjoin.engine.nway.batch import MultiBatch
+    from shedjoin.engine.nway.engine import MultiEngine
+    from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
+    from shedjoin.engine.nway.statistics import Reordering
+    from shedjoin.engine.output import Output, ShedLog
+    from shedjoin.errors import DataError, EnvironmentProblem, InputError, ShedjoinError, SnapshotError, SpecError
+    from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
+    from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
+    from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
+    from shedjoin.planner import Plan, plan
+    from shedjoin.policies import (
+        Additive,
+        Cumulative,
+        Dgl,
+        DimpProb,
+        KeepAll,
+        Life,
+        Multiplicative,
+        Policy,
+        Prob,
+        Prospect,
+        Rand,
+        Replay,
+        Simp,
+        SimpProb,
+    )
+    from shedjoin.predicates import (
+        Band,
+        Equal,
+        InnerProduct,
+        Overlap,
+        Predicate,
+        SameSet,
+        Sets,
+        Subset,
+        Superset,
+        Theta,
+    )
+    from shedjoin.simulation import Run, simulate
+    from shedjoin.spec import JoinSpec
+    from shedjoin.window import RowWindow, TimeWindow
+else:  # the same for Python: a name is imported when it is first asked for
+    _NAMES = {
+        "batch": ["ROW_BYTES", "Batch"],
+        "budget": ["Budget"],
+        "cpu.dual": ["DualJoin"],
+        "cpu.dual_engine": ["DualEngine"],
+        "cpu.engine": ["PredicateEngine"],
+        "cpu.join": ["PredicateJoin"],
+        "cpu.rows": ["Rows"],
+        "cpu.settings": ["Deadline", "Queue", "Selective", "VirtualCpu"],
+        "cpu.shared": ["SharedQueue"],
+        "engine.codes": ["WHY"],
+        "engine.engine": ["Engine"],
+        "engine.nway.batch": ["MultiBatch"],
+        "engine.nway.engine": ["MultiEngine"],
+        "engine.nway.output": ["MultiOutput", "MultiShedLog"],
+        "engine.nway.statistics": ["Reordering"],
+        "engine.output": ["Output", "ShedLog"],
+        "errors": ["DataError", "EnvironmentProblem", "InputError", "ShedjoinError", "SnapshotError", "SpecError"],
+        "estimators": ["CountMin", "Decayed", "Estimator", "History", "InMemory", "InWindow", "Table"],
+        "multi": ["MultiJoinSpec", "MultiRun", "simulate_multi"],
+        "offline": ["Optimum", "Truncated", "odja", "optimum", "truncated_join", "truncated_joins"],
+        "planner": ["Plan", "plan"],
+        "policies": [
+            "Additive",
+            "Cumulative",
+            "Dgl",
+            "DimpProb",
+            "KeepAll",
+            "Life",
+            "Multiplicative",
+            "Policy",
+            "Prob",
+            "Prospect",
+            "Rand",
+            "Replay",
+            "Simp",
+            "SimpProb",
+        ],
+        "predicates": [
+            "Band",
+            "Equal",
+            "InnerProduct",
+            "Overlap",
+            "Predicate",
+            "SameSet",
+            "Sets",
+            "Subset",
+            "Superset",
+            "Theta",
+        ],
+        "simulation": ["Run", "simulate"],
+        "spec": ["JoinSpec"],
+        "window": ["RowWindow", "TimeWindow"],
+    }
+    __getattr__, __dir__ = lazily(__name__, _NAMES)
 
 __version__ = "0.1.0"
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shedjoin.errors import InputError
@@ -234,7 +233,7 @@ def integers(name: str, values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool
         raise InputError(f"{name} must be a column of whole numbers, not {array.type}{other}")
     null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
     try:
-        filled = pc.fill_null(array, 0).cast(pa.int64())
+        filled = array.fill_null(0).cast(pa.int64())
     except pa.ArrowInvalid as reason:
         raise InputError(f"{name} must fit into 64 bits: {reason}") from None
     return np.array(filled.to_numpy(zero_copy_only=False), dtype=np.int64), null

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shedjoin.batch import ROW_BYTES, Table
 from shedjoin.budget import Budget
 from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE
-from shedjoin.engine.nway.engine import MultiEngine
 from shedjoin.engine.nway.graph import Graph, parse
 from shedjoin.engine.nway.orders import orders_of
 from shedjoin.engine.nway.output import MultiShedLog
@@ -22,6 +21,9 @@ from shedjoin.errors import SpecError
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect
 from shedjoin.spec import check_seed, check_warmup, make_budget, make_policy, make_window, only, plain
 from shedjoin.window import RowWindow, TimeWindow, Window
+
+if TYPE_CHECKING:
+    from shedjoin.engine.nway.engine import MultiEngine
 
 #: How a window is looked into: an index that grows, no index, or so many hash buckets.
 IndexChoice = str | int
@@ -217,11 +219,15 @@ class MultiJoinSpec:
 
     def build(self, seed: int = 0) -> MultiEngine:
         """A new engine. The same spec, seed and input give the same output."""
+        from shedjoin.engine.nway.engine import MultiEngine
+
         check_seed(seed)
         return MultiEngine(self.plan(), seed, reordering=self._reordering())
 
     def resume(self, snapshot: bytes) -> MultiEngine:
         """Go on from `engine.snapshot()`. The budget and the order may be others; everything else must be as it was."""
+        from shedjoin.engine.nway.engine import MultiEngine
+
         return MultiEngine.resume(self.plan(), snapshot, reordering=self._reordering())
 
     def with_budget(self, budget: Budget | None) -> MultiJoinSpec:
@@ -303,6 +309,8 @@ def simulate_multi(
     >>> simulate_multi(spec, dict.fromkeys("abc", {"key": [1, 2, 1, 1]})).matches
     16
     """
+    from shedjoin.engine.nway.engine import MultiEngine
+
     if not isinstance(spec, MultiJoinSpec):
         raise SpecError(f"spec must be a MultiJoinSpec, not {type(spec).__name__}")
     check_seed(seed)

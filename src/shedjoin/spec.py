@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from shedjoin.batch import LATEST, ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.engine.codes import IMPORTANCE
-from shedjoin.engine.engine import Engine
 from shedjoin.engine.plan import Plan
 from shedjoin.errors import SpecError
 from shedjoin.estimators import ESTIMATORS, Estimator
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob
 from shedjoin.window import RowWindow, TimeWindow, Window
+
+if TYPE_CHECKING:
+    from shedjoin.engine.engine import Engine
 
 STREAMS = 2
 Made = TypeVar("Made")
@@ -92,11 +94,17 @@ class JoinSpec:
 
     def build(self, seed: int = 0) -> Engine:
         """A new engine. The same spec, seed and input give the same output."""
+        from shedjoin.engine.engine import (
+            Engine,  # and with it numba, which takes half a second: a spec alone needs none
+        )
+
         check_seed(seed)
         return Engine(self.plan(), int(seed))
 
     def resume(self, snapshot: bytes) -> Engine:
         """Go on from `engine.snapshot()`. Budget and the numbers of the policy may be others; all else must be as it was."""
+        from shedjoin.engine.engine import Engine
+
         return Engine.resume(self.plan(), snapshot)
 
     def plan(self) -> Plan:

@@ -9,12 +9,12 @@ import pytest
 
 from shedjoin.errors import DataError, EnvironmentProblem, SpecError
 from shedjoin.lab.catalogue import PAPERS
-from shedjoin.lab.commands import add_parser
+from shedjoin.lab.commands import add_arguments
 
 
 def lab(*words: str) -> int:
     parser = argparse.ArgumentParser(prog="shedjoin")
-    add_parser(parser.add_subparsers(required=True))
+    add_arguments(parser.add_subparsers(required=True).add_parser("lab"))
     args = parser.parse_args(["lab", *words])
     return int(args.handler(args))
 

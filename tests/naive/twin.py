@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from naive.arithmetic import Generator, divide, log, power
+from naive.arithmetic import Generator, exp, log, power
 from naive.estimators import weights_of
 from naive.learned import LearnedWeights
 from naive.rows import EVICTED, LATE, SCHEDULE, STREAMS, Border, Output, Record, Row, Stored, Windows, in_time, instants
@@ -43,7 +43,7 @@ class Twin:
         self.clocks: list[int | None] = [None, None]
         self.arrived = [0, 0]
         self.tick = -1
-        self.scale, self.scale_tick = 1.0, 0
+        self.lift, self.lift_tick = 0.0, 0
         self.stored: tuple[list[Stored], list[Stored]] = ([], [])
         self.weights = weights_of(self, self.policy.estimator)
         self.generator = Generator(seed)
@@ -82,8 +82,8 @@ class Twin:
         if isinstance(policy, Cumulative | Dgl):
             if self.tick >= 0:
                 for x in (*self.stored[0], *self.stored[1]):
-                    x.priority = divide(x.priority, self.scale)
-                self.scale, self.scale_tick = 1.0, self.tick
+                    x.priority -= self.lift
+                self.lift, self.lift_tick = 0.0, self.tick
             return
         if isinstance(policy, Simp | SimpProb) or getattr(policy, "update", None) == "arrival":
             self.weights.read_all()
@@ -144,7 +144,7 @@ class Twin:
         time = rows[0].ts
         self.tick += 1
         if isinstance(self.policy, Cumulative | Dgl):
-            self.set_scale()
+            self.set_lift()
         effective = [self.effective_clock(stream) for stream in STREAMS]
         numbered = [self.number(row) for row in rows]
         late = [x for x in numbered if self.is_late(x, effective[x.stream])]  # 1
@@ -308,19 +308,14 @@ class Twin:
 
     def accumulate(self, x: Stored, *, is_new: bool, gains: bool) -> float:
         """The new v of a tuple that arrived or took part in an output in this instant."""
-        value = x.importance if is_new else divide(x.priority, self.scale * self.loss)
+        before = x.priority - (self.lift + math.log(self.loss))
+        value = x.importance if is_new else exp(before)
         if gains:
             value = value + self.gain_of(x)
-        return value * self.scale
+        return (log(value) if value > 0 else before) + self.lift
 
-    def set_scale(self) -> None:
-        exponent = (self.scale_tick - self.tick) * math.log(self.loss)
-        if exponent > 300:
-            for side in self.stored:
-                for x in side:
-                    x.priority *= math.exp(-exponent)
-            self.scale_tick, exponent = self.tick, 0.0
-        self.scale = math.exp(exponent)
+    def set_lift(self) -> None:
+        self.lift = (self.lift_tick - self.tick) * math.log(self.loss)
 
     @property
     def loss(self) -> float:

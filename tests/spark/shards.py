@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 import shedjoin as sj
-from shedjoin.spark.exchange import METRIC, RESULT, SHED, Packing, from_blob, pack, shard_labels
-from shedjoin.spark.operator import Job, Message, Shard
+from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, Packing, from_blob, pack, shard_labels
+from shedjoin.spark.job import Job
+from shedjoin.spark.operator import Shard
 
 #: What travels in these tests: a number that names the row, and some text.
 TRAVELS = pa.schema([("row", pa.int64()), ("text", pa.string())])

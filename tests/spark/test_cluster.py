@@ -46,6 +46,7 @@ query = start(
 )
 query.awaitTermination()
 spark.stop()
+assert "numba" not in sys.modules, "kernels run on workers: a driver has no use for them"
 """
 
 

@@ -42,6 +42,9 @@ frames = [spark.read.parquet(str(folder / name)) for name in ("l", "r")]
 batch = shed_join(*frames, **options).toArrow()
 three = shed_join(*frames, frames[1].withColumnRenamed("b", "c"), **{**options, "select": ["k", "a", "b", "c"]})
 three = three.where("b = c").toArrow()  # each pair with the right row itself: the pairs again
+near = {"name": "band", "column": "k", "within": 1}
+planned = shed_join(*frames, predicate=near, **{**options, "on": None, "select": ["a", "b"]})
+assert planned.columns == ["a", "b"]
 query = start(
     *(read(spark, folder / name) for name in ("l", "r")), output=folder / "out", trigger={"availableNow": True}, archive=True,
     budget="40 tuples", **options
@@ -54,6 +57,7 @@ found = {
     "three": sorted(zip(three["a"].to_pylist(), three["b"].to_pylist())),
     "start": sorted([*pairs(spark, folder / "out" / "results"), *missed]),
     "missed": refined.count,
+    "numba": "numba" in sys.modules,  # kernels run on workers: a driver has no use for them
 }
 (folder / "found.json").write_text(json.dumps(found))
 spark.stop()
@@ -101,4 +105,4 @@ def test_the_same_call_works_over_connect(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "found.json").read_text())
     wanted = [list(pair) for pair in exact(left, right, 2 * SECOND)]
     assert 0 < found.pop("missed") < len(wanted)
-    assert found == {"batch": wanted, "three": wanted, "start": wanted}
+    assert found == {"batch": wanted, "three": wanted, "start": wanted, "numba": False}

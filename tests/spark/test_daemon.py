@@ -28,6 +28,23 @@ for budget in (None, sj.Budget(tuples=300)):
         rows = table([place % 700 for place in range(3000)], range(start, start + 3000))
         shards.batch([rows], [rows])
 """
+#: Shards of every kind, and what comes with them that the daemon did not have.
+IMPORTS = f"""{LOADS}
+import sys
+there = {{*sys.modules}}
+import shedjoin as sj
+from shards import Shards, job, table
+from shedjoin.spark.job import PredicateJob
+window, memory = sj.TimeWindow(5), sj.Budget(tuples=6)
+rows = table([1, 2, 1], [0, 1, 2])
+for spec in (sj.JoinSpec(window, memory), sj.MultiJoinSpec(dict.fromkeys("abc", window), on="key", budget=memory)):
+    one = job(spec, kinds=("result", "shed", "metric"))
+    Shards(one).batch(*[[rows] for _ in one.names])
+join = sj.PredicateJoin(window, sj.Overlap("tags", at_least=1), budget=memory).to_dict()
+list(PredicateJob(join, (0,), 0, ((), ()), {{}}, ("metric",), False, True).shard(0).run(()))
+late = {{*sys.modules}} - there
+print(*(name for name in late if name.startswith(("shedjoin", "numba", "pyarrow", "pandas"))))
+"""
 
 
 def told(program: str, **environment: str) -> str:
@@ -51,6 +68,11 @@ def test_kernels_that_are_not_on_disk_are_not_compiled_by_the_daemon(tmp_path: P
 def test_a_shard_finds_all_its_kernels_loaded() -> None:
     """What a worker has to load itself it does not share: that was 28 MB of each."""
     assert told(WORKS) == "True"
+
+
+def test_a_shard_imports_nothing_that_the_daemon_has_not() -> None:
+    """Nor would it share that."""
+    assert told(IMPORTS) == "True"
 
 
 def test_finders_of_archives_are_dropped_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

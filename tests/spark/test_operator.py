@@ -17,7 +17,7 @@ from shards import DictStore, Shards, job, pairs, table
 import shedjoin as sj
 from shedjoin.spark import keeping, operator, payload, state
 from shedjoin.spark.cache import OWNER, forget
-from shedjoin.spark.operator import Job
+from shedjoin.spark.job import Job
 from shedjoin.spark.state import read_head
 
 SPEC = sj.JoinSpec(sj.TimeWindow(300), lateness=40)

@@ -16,10 +16,10 @@ import shedjoin as sj
 from naive_predicates import exact
 from shedjoin.cpu.rows import Rows as RowsOfEngine
 from shedjoin.spark import predicate_shard
-from shedjoin.spark.exchange import METRIC, RESULT, SHED, from_blob, pack_by, shard_labels
-from shedjoin.spark.operator import Message
+from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, from_blob, pack_by, shard_labels
+from shedjoin.spark.job import PredicateJob
 from shedjoin.spark.predicate_exchange import Arrived, PredicatePacker, PredicatePacking
-from shedjoin.spark.predicate_shard import PredicateJob, PredicateShard
+from shedjoin.spark.predicate_shard import PredicateShard
 from shedjoin.spark.predicate_state import PredicateLog
 from shedjoin.spark.predicate_values import TYPES, as_column, in_order, values_of
 

@@ -6,20 +6,41 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from shedjoin import __version__
-from shedjoin.cli import check, demo, explain, optimum, plan, refine, run, simulate, static, top
 from shedjoin.errors import ShedjoinError
 
 #: Packages that come with an extra, and which.
 EXTRAS = {"pyspark": "spark", "pandas": "spark", "matplotlib": "lab", "scipy": "quality", "pylmcf": "offline"}
+#: The commands: where each is, and what it does.
+COMMANDS = {
+    "demo": ("shedjoin.cli.demo", "a streaming join of two made-up streams with a quarter of the memory it needs"),
+    "run": ("shedjoin.cli.run", "run a streaming join on Spark from a TOML job file"),
+    "explain": ("shedjoin.cli.explain", "what a job file would run, its memory and its shards; starts nothing"),
+    "top": ("shedjoin.cli.top", "watch a running query: rates, what is shed and why, recall, memory"),
+    "refine": ("shedjoin.cli.refine", "complete a query's results from its archive"),
+    "simulate": ("shedjoin.cli.simulate", "run a join over files, or over made-up streams, from a TOML job file"),
+    "optimum": (
+        "shedjoin.cli.optimum",
+        "the most that any policy could have got out of two streams, and how near the chosen one comes",
+    ),
+    "plan": (
+        "shedjoin.cli.plan",
+        "recall against memory for every policy and for the optimum, and what to run for a target",
+    ),
+    "static": ("shedjoin.cli.static", "the largest join of so many tuples of whole relations"),
+    "check": ("shedjoin.cli.check", "versions of what shedjoin runs on; says what to do if Java is missing or too old"),
+    "lab": ("shedjoin.lab.commands", "run the papers' experiments, draw their figures, check their claims"),
+}
 BAD_INPUT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, or 2 with one sentence on standard error."""
     try:
-        parsed = _parser().parse_args(arguments)
+        given = sys.argv[1:] if arguments is None else arguments
+        parsed = _parser(given).parse_args(given)
         return int(parsed.handler(parsed))
     except ShedjoinError as problem:
         print(f"shedjoin: {problem}", file=sys.stderr)
@@ -39,23 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return BAD_INPUT
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Of all commands the line in the list, of the one that is asked for its arguments: the others' modules stay unread."""
     parser = argparse.ArgumentParser(
         prog="shedjoin", description="Sliding-window joins over streams within a memory budget."
     )
     parser.add_argument("--version", action="version", version=f"shedjoin {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    demo.add_parser(commands)
-    run.add_parser(commands)
-    explain.add_parser(commands)
-    top.add_parser(commands)
-    refine.add_parser(commands)
-    simulate.add_parser(commands)
-    optimum.add_parser(commands)
-    plan.add_parser(commands)
-    static.add_parser(commands)
-    check.add_parser(commands)
-    from shedjoin.lab.commands import add_parser as add_lab
-
-    add_lab(commands)
+    asked = next((word for word in arguments if not word.startswith("-")), None)
+    for name, (module, line) in COMMANDS.items():
+        command = commands.add_parser(name, help=line)
+        if name == asked:
+            import_module(module).add_arguments(command)
     return parser

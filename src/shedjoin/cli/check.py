@@ -11,11 +11,9 @@ from shedjoin.lab.java import check_java
 PACKAGES = ("numpy", "numba", "pyarrow", "scipy", "pyspark", "pandas", "matplotlib")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "check",
-        help="versions of what shedjoin runs on; says what to do if Java is missing or too old",
-        description="Print the versions of Python, packages and Java. Fails if there is no Java that Spark can run on.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Print the versions of Python, packages and Java. Fails if there is no Java that Spark can run on."
     )
     parser.set_defaults(handler=handle)
 

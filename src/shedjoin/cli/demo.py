@@ -11,11 +11,9 @@ from shedjoin.cli import demo_simulated, demo_streamed
 from shedjoin.errors import SpecError
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "demo",
-        help="a streaming join of two made-up streams with a quarter of the memory it needs",
-        description="Join two streams with Zipf keys on Spark: PROB and RAND with a quarter of the memory that exact needs.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Join two streams with Zipf keys on Spark: PROB and RAND with a quarter of the memory that exact needs."
     )
     parser.add_argument("--simulate", action="store_true", help="every policy, without Spark")
     parser.add_argument("--rows", type=int, metavar="N", help="rows of each stream")

@@ -12,7 +12,7 @@ from shedjoin.budget import Budget
 from shedjoin.lab.workloads import Workload, zipf
 from shedjoin.policies import Dgl, DimpProb, Life, Policy, Prob, Rand, Simp, SimpProb
 from shedjoin.quality.live import LiveRecall
-from shedjoin.simulate import Run, simulate
+from shedjoin.simulation import Run, simulate
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
 

@@ -24,7 +24,7 @@ from shedjoin.cli.top import share
 from shedjoin.lab.java import check_java
 from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.workloads import zipf
-from shedjoin.simulate import simulate
+from shedjoin.simulation import simulate
 from shedjoin.spark.metrics import Summary, by_batch, summarise
 from shedjoin.spark.watch import Watch
 from shedjoin.spec import JoinSpec

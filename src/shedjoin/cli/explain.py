@@ -31,11 +31,9 @@ ENGINE = (250, 800)
 PAYLOAD = 2.25
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "explain",
-        help="what a job file would run, its memory and its shards; starts nothing",
-        description="Check a job file and say what it would run, how much memory it would take and how it is split.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Check a job file and say what it would run, how much memory it would take and how it is split."
     )
     parser.add_argument("job", type=Path, metavar="JOB", help="a TOML file as for `shedjoin run`")
     parser.set_defaults(handler=handle)

@@ -16,19 +16,17 @@ from shedjoin.cli.job import Job
 from shedjoin.offline import Optimum, optimum
 from shedjoin.offline.worth import OBJECTIVES
 from shedjoin.quality import Comparison, from_run
-from shedjoin.simulate import Run, simulate
+from shedjoin.simulation import Run, simulate
 from shedjoin.spec import JoinSpec
 from shedjoin.words import parse_budget, parse_policy, parse_window
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "optimum",
-        help="the most that any policy could have got out of two streams, and how near the chosen one comes",
-        description="Find the best possible schedule of two whole streams, prove it, replay it, and hold the policy against it. "
-        "Ctrl-C ends the work early and shows what was found, with its bound.",
-        epilog="example: shedjoin optimum shown.parquet clicked.csv --key ad --ts at --window 400 --budget 400",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Find the best possible schedule of two whole streams, prove it, replay it, and hold the policy against it. "
+        "Ctrl-C ends the work early and shows what was found, with its bound."
     )
+    parser.epilog = "example: shedjoin optimum shown.parquet clicked.csv --key ad --ts at --window 400 --budget 400"
     files = add_files(parser)
     files.add_argument("--budget", metavar="M", help="such as 400 (tuples), '20k tuples' or '512 MB'")
     files.add_argument("--allocation", choices=ALLOCATIONS, help="fixed shares (default), or one memory for both")

@@ -25,15 +25,15 @@ ROWS = (".csv", ".parquet")
 SOLVING = ("blocks", "proof")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "plan",
-        help="recall against memory for every policy and for the optimum, and what to run for a target",
-        description="Run a stretch of two streams with every policy and several memories, find the optimum, and recommend "
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run a stretch of two streams with every policy and several memories, find the optimum, and recommend "
         "policy, allocation and memory for a target. Of a job file, window, streams and importance count. Ctrl-C ends "
-        "the work early and shows what was found.",
-        epilog="example: shedjoin plan shown.parquet clicked.csv --key ad --ts at --window '10 minutes' --sample '2 hours' "
-        "--target 0.95 --plot plan.png",
+        "the work early and shows what was found."
+    )
+    parser.epilog = (
+        "example: shedjoin plan shown.parquet clicked.csv --key ad --ts at --window '10 minutes' --sample '2 hours' "
+        "--target 0.95 --plot plan.png"
     )
     files = add_files(parser)
     files.add_argument("--warmup", type=int, metavar="TS", help="count results from this time on")

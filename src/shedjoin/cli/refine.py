@@ -13,11 +13,9 @@ from shedjoin.cli.run import LOG, open_session
 from shedjoin.lab.java import check_java
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "refine",
-        help="complete a query's results from its archive",
-        description="Bring the results that were missed, those of late rows included. May run again while the query goes on.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Bring the results that were missed, those of late rows included. May run again while the query goes on."
     )
     parser.add_argument("dir", metavar="DIR", help="the output directory of a query with an archive")
     parser.add_argument("--into", metavar="PATH", help="where the rows go (default: DIR/refined)")

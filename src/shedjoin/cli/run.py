@@ -33,11 +33,9 @@ LOG = "spark.log"
 _OURS = re.compile(r"shedjoin\.errors\.(\w+): (.+)")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "run",
-        help="run a streaming join on Spark from a TOML job file",
-        description="Run the streaming join of a job file until its sources end or Ctrl-C. The same command goes on with it.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run the streaming join of a job file until its sources end or Ctrl-C. The same command goes on with it."
     )
     parser.add_argument("job", type=Path, metavar="JOB", help="a TOML file with [left], [right], [join] and [output]")
     parser.add_argument("--available-now", action="store_true", help="join what is there now, then end")

@@ -12,15 +12,11 @@ from shedjoin.cli.job import read_job
 from shedjoin.engine.codes import WHY
 from shedjoin.errors import SpecError
 from shedjoin.quality import Comparison, from_run
-from shedjoin.simulate import Run, simulate
+from shedjoin.simulation import Run, simulate
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "simulate",
-        help="run a join over files, or over made-up streams, from a TOML job file",
-        description="Run the join of a job file and print its results, what was shed, and how good the answer is.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Run the join of a job file and print its results, what was shed, and how good the answer is."
     parser.add_argument(
         "job", type=Path, metavar="JOB", help="a TOML file with [join] and [left], [right] or [workload]"
     )

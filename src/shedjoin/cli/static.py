@@ -18,12 +18,10 @@ from shedjoin.offline.static import Truncated, truncated_join, truncated_joins
 SHOWN = 10
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "static",
-        help="the largest join of so many tuples of whole relations",
-        description="Choose which tuples of two relations to keep so that their join is largest (optimal), or of more than two "
-        "(an approximation).",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Choose which tuples of two relations to keep so that their join is largest (optimal), or of more than two "
+        "(an approximation)."
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .csv or .parquet file for each relation")
     parser.add_argument("--key", required=True, metavar="COLUMN", help="the column to join on")

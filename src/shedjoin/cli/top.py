@@ -26,12 +26,8 @@ BETWEEN = 1.0
 BAR = 30
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "top",
-        help="watch a running query: rates, what is shed and why, recall, memory",
-        description="Show a running query in the terminal until Ctrl-C.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Show a running query in the terminal until Ctrl-C."
     parser.add_argument("query", metavar="DIR_OR_URL", help="the query's output directory, or its metrics endpoint")
     parser.add_argument("--once", action="store_true", help="show one frame and end")
     parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between frames (default: 1)")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from shedjoin.cpu import queue
 from shedjoin.cpu import state as cs
 from shedjoin.cpu.adapt import adapt
+from shedjoin.cpu.codes import LOWEST, NO_ONE
 from shedjoin.cpu.memory import evict, lowest
 from shedjoin.cpu.process import is_own
 from shedjoin.cpu.queue import NO_ROW
 from shedjoin.cpu.shed_log import record
-from shedjoin.cpu.state import LOWEST, NO_ONE
 from shedjoin.engine.codes import DROPPED
 from shedjoin.engine.handle import STREAMS
 from shedjoin.engine.jit import kernel

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.cpu import state as cs
+from shedjoin.cpu.codes import LOWEST
 from shedjoin.cpu.plan import Plan
 from shedjoin.cpu.rows import Rows
 from shedjoin.engine.handle import STREAMS, Handle
@@ -137,7 +138,7 @@ def _lists(st: Handle, pool: int, members: list[NDArray[np.int64]]) -> None:
 
 
 def _heaps(plan: Plan, st: Handle, members: list[NDArray[np.int64]]) -> None:
-    groups = len(plan.caps(plan.budget)) if plan.victim == cs.LOWEST else 0
+    groups = len(plan.caps(plan.budget)) if plan.victim == LOWEST else 0
     for group in range(groups):
         expected = np.sort(members[group] if groups == STREAMS else np.concatenate(members))
         size = int(st["heap_size"][group])

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import STREAMS
-from shedjoin.cpu import dual_state as ds
-from shedjoin.cpu.dual_engine import DualEngine
+from shedjoin.cpu import dual_codes as codes
+from shedjoin.cpu.codes import NEVER
 from shedjoin.cpu.dual_speed import Probabilities, Speed, best_speed, partners
 from shedjoin.cpu.settings import DROPS, VirtualCpu, check_whole
-from shedjoin.cpu.state import NEVER
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.errors import SpecError
 from shedjoin.estimators import Table
 from shedjoin.window import RowWindow, TimeWindow
 
-_DROP_CODES = {"random": ds.DROP_RANDOM, "semantic": ds.DROP_COUNTED}
+if TYPE_CHECKING:
+    from shedjoin.cpu.dual_engine import DualEngine
+
+_DROP_CODES = {"random": codes.DROP_RANDOM, "semantic": codes.DROP_COUNTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +114,14 @@ class DualJoin:
         """A new engine. `warmup` and `emit` as for `PredicateJoin.build`."""
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
             raise SpecError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
+        from shedjoin.cpu.dual_engine import DualEngine
+
         return DualEngine(self, seed, warmup=NEVER if warmup is None else warmup, emit=emit)
 
     def resume(self, saved: bytes) -> DualEngine:
         """Go on from `engine.snapshot()`."""
+        from shedjoin.cpu.dual_engine import DualEngine
+
         return DualEngine.resume(self, saved)
 
     def to_dict(self) -> dict[str, Any]:
@@ -181,7 +187,7 @@ class DualJoin:
             rear=int(self.rear is not False),
             front=int(self.front is not False),
             queue_cap=self.queue or 0,
-            drop=_DROP_CODES.get(str(self.drop), ds.DROP_TABLE) if self.queue is not None else ds.DROP_RANDOM,
+            drop=_DROP_CODES.get(str(self.drop), codes.DROP_TABLE) if self.queue is not None else codes.DROP_RANDOM,
             period=self.period if self.cpu is not None else 0,
             warmup=warmup,
             emit=int(emit),
@@ -189,7 +195,7 @@ class DualJoin:
         )
         if self.cpu is not None:
             values |= dict(capacity=self.cpu.capacity, probe_cost=self.cpu.probe, update_cost=self.cpu.update)
-        record = np.zeros(1, ds.SETTINGS_RECORD)
+        record = np.zeros(1, codes.SETTINGS_RECORD)
         for name, value in values.items():
             record[name] = value
         return record

@@ -11,9 +11,10 @@ from shedjoin.batch import STREAMS, Batch
 from shedjoin.batch import Table as Columns
 from shedjoin.cpu import dual_audit, dual_loop, needs
 from shedjoin.cpu import dual_state as ds
+from shedjoin.cpu.codes import NEVER
 from shedjoin.cpu.dual_speed import Probabilities, Speed, rear_share
 from shedjoin.cpu.engine import CHUNK
-from shedjoin.cpu.state import NEVER, SHED_FIELDS
+from shedjoin.cpu.state import SHED_FIELDS
 from shedjoin.engine import snapshot
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.memory import first_random_state

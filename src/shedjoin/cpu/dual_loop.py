@@ -10,9 +10,10 @@ import numpy as np
 
 from shedjoin.cpu import dual_state as ds
 from shedjoin.cpu import needs
+from shedjoin.cpu.codes import FOREVER
+from shedjoin.cpu.dual_codes import DROP_COUNTED, DROP_RANDOM, DROP_TABLE
 from shedjoin.cpu.select import draw, worth
 from shedjoin.cpu.shed_log import has_no_room
-from shedjoin.cpu.state import FOREVER
 from shedjoin.engine.codes import DROPPED, UNPROBED
 from shedjoin.engine.handle import STREAMS
 from shedjoin.engine.jit import entry, kernel
@@ -269,12 +270,12 @@ def _victim(how, st, io):
     Among equals lots are drawn: were it the oldest, two streams in step could lose the rows of one of them alone.
     """
     first, end = io["line_from"], io["line_to"]
-    if how["drop"] == ds.DROP_RANDOM:
+    if how["drop"] == DROP_RANDOM:
         return first + np.int64(draw(st) * (end - first))
     line, best, lowest, equal = ds.line_of(io), first, np.inf, 0
     for i in range(first, end):  # a queue is short
         row = line[i]
-        if how["drop"] == ds.DROP_TABLE:
+        if how["drop"] == DROP_TABLE:
             expected = ds.chance_of(io)[row]
         else:
             expected = float(ds.hist_count_of(st)[_counter(st, 1 - ds.stream_of(io)[row], ds.key_of(io)[row])])
@@ -333,7 +334,7 @@ def advance(settings, state, traffic):
             break
         if has_no_room(io):
             return needs.SHED
-        if how["drop"] == ds.DROP_COUNTED and 2 * (st["hist_used"] + how["queue_cap"] + 4) > ds.hist_key_of(st).size:
+        if how["drop"] == DROP_COUNTED and 2 * (st["hist_used"] + how["queue_cap"] + 4) > ds.hist_key_of(st).size:
             io["wanted"] = how["queue_cap"]
             return needs.TABLE
         if how["period"] > 0 and until >= st["next_adapt"]:

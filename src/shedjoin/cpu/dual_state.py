@@ -1,30 +1,13 @@
-"""The records of a join with dual windows."""
+"""The records of a join with dual windows: its state, and the rows of a push. Its settings are in `dual_codes`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from shedjoin.cpu.state import SHED_FIELDS
-from shedjoin.engine.handle import by_stream, flat, pointers, wide
+from shedjoin.engine.handle import pointers
+from shedjoin.engine.views import by_stream, flat, wide
 from shedjoin.predicates.state import STORE_FIELDS
-
-_CODES = (
-    "size0",
-    "size1",
-    "timed",
-    "rear",
-    "front",
-    "queue_cap",
-    "drop",
-    "period",
-    "warmup",
-    "emit",
-    "output_importance",
-)
-#: Who goes from a full queue: any row; the one with the fewest partners in the histogram; the least likely one by a table.
-DROP_RANDOM, DROP_COUNTED, DROP_TABLE = 0, 1, 2
-_NUMBERS = ("capacity", "probe_cost", "update_cost")
-SETTINGS_RECORD = np.dtype([(name, "f8") for name in _NUMBERS] + [(name, "i8") for name in _CODES])
 
 COUNTERS = ("rows", "null", "results", "matches", "dropped", "probed", "unprobed", "expired", "processed")
 _MORE = ("arrival", "hist_used", "aux_from", "aux_to", "next_adapt", "last_adapt", "instant")

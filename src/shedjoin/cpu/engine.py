@@ -12,6 +12,7 @@ from shedjoin.batch import STREAMS, Table
 from shedjoin.budget import Budget
 from shedjoin.cpu import adapt, audit, loop, needs, queue
 from shedjoin.cpu import state as cs
+from shedjoin.cpu.codes import NEVER
 from shedjoin.cpu.pace import Pace, Watch
 from shedjoin.cpu.plan import Plan
 from shedjoin.cpu.rows import Rows
@@ -35,7 +36,7 @@ class PredicateEngine(RunningPair):
     pushes at instant borders.
     """
 
-    def __init__(self, plan: Plan, seed: int = 0, *, warmup: int = cs.NEVER, emit: bool = True) -> None:
+    def __init__(self, plan: Plan, seed: int = 0, *, warmup: int = NEVER, emit: bool = True) -> None:
         self._plan = plan
         self._watch: dict[str, Any] = {"warmup": warmup, "emit": emit}
         self._state = _allocate(plan, seed)
@@ -331,7 +332,7 @@ def _pair_buffers(size: int) -> dict[str, NDArray[Any]]:
 def _allocate(plan: Plan, seed: int) -> Handle:
     """The empty memory of a new join."""
     st = Handle(cs.STATE_RECORD)
-    store.allocate(st, cs.NEVER)
+    store.allocate(st, NEVER)
     ages, ahead = plan.ages()
     kinds = max(plan.selective.types, 1) if plan.selective is not None else 1
     for name, kind in cs.STATE_ARRAYS.items():
@@ -343,8 +344,8 @@ def _allocate(plan: Plan, seed: int) -> Handle:
     st.resize(**{name: st.arrays[name].shape[-1] for name in others})
     # The newest first, what lies ahead last.
     st.arrays["age_rank"][:] = [*range(ahead, ages), *range(ahead - 1, -1, -1)]
-    st["clock"] = cs.NEVER
-    st["last_ts"] = st["next_rate"] = st["next_rank"] = cs.NEVER
+    st["clock"] = NEVER
+    st["last_ts"] = st["next_rate"] = st["next_rank"] = NEVER
     st["fraction"] = st["fractions"] = plan.selective.fraction if plan.selective is not None else 1.0
     st.arrays["kind_fraction"][:] = st["fraction"]
     st["random"] = first_random_state(seed)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
-from shedjoin.cpu import state as cs
-from shedjoin.cpu.engine import PredicateEngine
+from shedjoin.cpu import codes
 from shedjoin.cpu.plan import Plan
 from shedjoin.cpu.settings import Deadline, Queue, Selective, VirtualCpu
 from shedjoin.engine.codes import IMPORTANCE
@@ -19,12 +18,15 @@ from shedjoin.predicates import PREDICATES, Predicate
 from shedjoin.predicates.codes import INDEXES
 from shedjoin.window import TimeWindow
 
+if TYPE_CHECKING:
+    from shedjoin.cpu.engine import PredicateEngine
+
 STREAMS = 2
 #: What makes the priority of a stored tuple, for each policy that needs no key.
 POLICIES: dict[type[Policy], tuple[int, int]] = {
-    Rand: (cs.RANDOM, cs.BY_IMPORTANCE),
-    Simp: (cs.LOWEST, cs.BY_IMPORTANCE),
-    SimpProb: (cs.LOWEST, cs.BY_MATCHES),
+    Rand: (codes.RANDOM, codes.BY_IMPORTANCE),
+    Simp: (codes.LOWEST, codes.BY_IMPORTANCE),
+    SimpProb: (codes.LOWEST, codes.BY_MATCHES),
 }
 
 
@@ -154,10 +156,14 @@ class PredicateJoin:
         """
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
             raise SpecError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
-        return PredicateEngine(self.plan(part), seed, warmup=cs.NEVER if warmup is None else warmup, emit=emit)
+        from shedjoin.cpu.engine import PredicateEngine
+
+        return PredicateEngine(self.plan(part), seed, warmup=codes.NEVER if warmup is None else warmup, emit=emit)
 
     def resume(self, snapshot: bytes, *, part: tuple[int, int] = (0, 1)) -> PredicateEngine:
         """Go on from `engine.snapshot()`. The budget may be another one; everything else must be as it was."""
+        from shedjoin.cpu.engine import PredicateEngine
+
         return PredicateEngine.resume(self.plan(part), snapshot)
 
     def with_budget(self, budget: Budget | None) -> PredicateJoin:
@@ -168,9 +174,11 @@ class PredicateJoin:
         """The plain settings the engine runs by."""
         _check_part(part)
         windows = self.windows
-        victim, priority = POLICIES[type(self.policy)] if self.policy is not None else (cs.NO_ONE, cs.BY_IMPORTANCE)
+        victim, priority = (
+            POLICIES[type(self.policy)] if self.policy is not None else (codes.NO_ONE, codes.BY_IMPORTANCE)
+        )
         if self.queue is not None and self.queue.integrated:
-            victim, priority = cs.LOWEST, cs.BY_STATISTICS
+            victim, priority = codes.LOWEST, codes.BY_STATISTICS
         assert self.index is not None  # __post_init__ fills it in
         return Plan(
             predicate=self.predicate,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from shedjoin.cpu import needs, queue
 from shedjoin.cpu import state as cs
 from shedjoin.cpu.arrive import arrive
+from shedjoin.cpu.codes import FOREVER
 from shedjoin.cpu.memory import compete, expire
 from shedjoin.cpu.process import process
 from shedjoin.cpu.queue import NO_ROW
 from shedjoin.cpu.shed_log import has_no_room
-from shedjoin.cpu.state import FOREVER
 from shedjoin.engine.jit import entry
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.cpu import heap
+from shedjoin.cpu.codes import LOWEST, NEVER
 from shedjoin.cpu.select import draw
 from shedjoin.cpu.shed_log import record
-from shedjoin.cpu.state import LOWEST, NEVER
 from shedjoin.engine.codes import EVICTED
 from shedjoin.engine.handle import STREAMS
 from shedjoin.engine.jit import inlined, kernel

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
-from shedjoin.cpu import state as cs
+from shedjoin.cpu import codes
 from shedjoin.cpu.settings import Queue, Selective, VirtualCpu
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.predicates.base import Predicate
@@ -69,7 +69,7 @@ class Plan:
             ahead=ahead,
             kinds=1,
             groups=len(self.caps(budget)),
-            victim=self.victim if budget is not None else cs.NO_ONE,
+            victim=self.victim if budget is not None else codes.NO_ONE,
             priority=self.priority,
             rate_every=1,
             rank_every=1,
@@ -100,10 +100,10 @@ class Plan:
             values |= dict(
                 queue_cap=self.queue.tuples or 0,
                 queue_span=self.queue.span or 0,
-                queue_victim=cs.LOWEST if self.queue.drop == "semantic" else cs.RANDOM,
+                queue_victim=codes.LOWEST if self.queue.drop == "semantic" else codes.RANDOM,
                 integrated=int(self.queue.integrated),
             )
-        record = np.zeros(1, cs.SETTINGS_RECORD)
+        record = np.zeros(1, codes.SETTINGS_RECORD)
         for name, value in values.items():
             record[name] = value
         return record

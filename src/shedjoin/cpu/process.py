@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from shedjoin.cpu import needs
 from shedjoin.cpu import state as cs
+from shedjoin.cpu.codes import BY_IMPORTANCE, BY_MATCHES, LOWEST, NEVER
 from shedjoin.cpu.memory import compete, effective, enter_heap, expire
 from shedjoin.cpu.select import probe, worth
 from shedjoin.cpu.shed_log import has_no_room, record
-from shedjoin.cpu.state import BY_IMPORTANCE, BY_MATCHES, LOWEST, NEVER
 from shedjoin.engine.codes import LATE, PARTIAL
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.predicates import state as mem

@@ -6,8 +6,8 @@ import numpy as np
 
 from shedjoin.cpu import heap
 from shedjoin.cpu import state as cs
+from shedjoin.cpu.codes import LOWEST
 from shedjoin.cpu.select import draw
-from shedjoin.cpu.state import LOWEST
 from shedjoin.engine.jit import entry, inlined, kernel
 
 NO_ROW = -1

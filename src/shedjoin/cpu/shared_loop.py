@@ -5,11 +5,11 @@ from __future__ import annotations
 from shedjoin.cpu import needs, queue
 from shedjoin.cpu import state as cs
 from shedjoin.cpu.arrive import come, statistics
+from shedjoin.cpu.codes import FOREVER, LOWEST, NO_ONE
 from shedjoin.cpu.memory import compete
 from shedjoin.cpu.process import process
 from shedjoin.cpu.queue import NO_ROW
 from shedjoin.cpu.shed_log import has_no_room, record
-from shedjoin.cpu.state import FOREVER, LOWEST, NO_ONE
 from shedjoin.engine.codes import DROPPED
 from shedjoin.engine.jit import entry, kernel
 

@@ -93,8 +93,8 @@ def _check_numbers(how: Any, st: Handle) -> None:
     require(st["touched_count"] == 0, "tuples are touched between two instants")
     require(st["random"] != 0, "the random state is 0, which it never becomes")
     require(not np.isnan(st["importance"]), "the summed importance is not a number")
-    scale_end = int(st["tick"]) if how["organisation"] == CUMULATIVE else 0
-    require(0 <= st["scale_tick"] <= scale_end, f"priorities are scaled from the instant {int(st['scale_tick'])} on")
+    last_tick = int(st["tick"]) if how["organisation"] == CUMULATIVE else 0
+    require(0 <= st["lift_tick"] <= last_tick, f"priorities are lifted from the instant {int(st['lift_tick'])} on")
 
 
 def _check_clocks(how: Any, st: Handle) -> None:

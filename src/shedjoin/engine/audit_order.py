@@ -35,7 +35,7 @@ def check(how: Any, st: Handle, stock: Stock) -> None:
     if organisation == LIFE:
         memory.replay_tournaments(st)
     if organisation == CUMULATIVE:
-        require(st.arrays["cumulated"][stock.live] >= 0, "a cumulative priority is below 0 or not a number")
+        require(~np.isnan(st.arrays["cumulated"][stock.live]), "a cumulative priority is not a number")
         require(within(st.arrays["probed"], NONE, int(st["tick"])), "a key was met in an instant that has not been")
 
 

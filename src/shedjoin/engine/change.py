@@ -62,8 +62,8 @@ def _reorder(settings, state):  # type: ignore[no-untyped-def]
                 _reorder_key(how, st, stream, slot)
             slot = int(mem.keys(st, slot)["next"])
     if organisation == CUMULATIVE and st["tick"] > 0:
-        st["scale"] = 1.0
-        st["scale_tick"] = st["tick"] - 1
+        st["lift"] = 0.0
+        st["lift_tick"] = st["tick"] - 1
 
 
 @kernel
@@ -89,7 +89,7 @@ def _reorder_tuple(how, st, stream, slot, x):  # type: ignore[no-untyped-def]
     if how["organisation"] == TUPLE:
         order.push(st, stream, order.fixed_priority(how, st, x), card["importance"], arrival, x)
     elif how["organisation"] == CUMULATIVE:
-        value = mem.cumulated(st)[x] / st["scale"]
+        value = mem.cumulated(st)[x] - st["lift"]
         mem.cumulated(st)[x] = value
         order.push(st, stream, value, card["importance"], arrival, x)
     elif how["fifo"]:

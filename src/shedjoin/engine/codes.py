@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shedjoin.engine.handle import constants
-
 # How a policy's tuples are organised so that the lowest is found without a scan.
 KEEP = 0  # nothing is ever evicted
 RANDOM = 1  # a list a stream, swap-remove
@@ -73,7 +71,7 @@ class Weigher(NamedTuple):
     depth: int = 1
 
 
-_NUMBERS = ("importance", "matches", "life", "gain", "loss", "log_loss", "half_life", "span")
+_NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life", "span")
 _CODES = (
     "organisation",
     "combine",
@@ -97,4 +95,3 @@ _CODES = (
 )
 #: Everything a kernel needs to know that does not change while it runs.
 SETTINGS_RECORD = np.dtype([(name, "f8") for name in _NUMBERS] + [(name, "i8") for name in _CODES])
-constants(SETTINGS_RECORD)

@@ -114,19 +114,29 @@ def foresee(how, st, step):
     for stream in range(STREAMS):
         if st["heap_size"][stream] == 0:
             continue
+        if organisation == CUMULATIVE:
+            _foresee_raise(st, stream, step)
         item = int(mem.heap(st)[stream, heap.TOP]["item"])
         if of_tuples:
-            _foresee_tuple(how, st, item, step)
+            _foresee_tuple(st, item, step)
         else:
             _foresee_key(how, st, stream, item, step)
 
 
 @inlined
-def _foresee_tuple(how, st, x, step):
+def _foresee_raise(st, stream, step):
+    """Bring the top to date before anybody asks, or the wrong one is foreseen; those below may be the next."""
+    if step == 0:
+        order.raise_to_date(st, stream)
+    elif step == 2:
+        for i in range(heap.TOP + 1, min(heap.TOP + 5, heap.TOP + st["heap_size"][stream])):
+            mem.fetch_cumulated(st, mem.heap(st)[stream, i]["item"])
+
+
+@inlined
+def _foresee_tuple(st, x, step):
     if step == 0:
         mem.fetch_tuple(st, x)
-        if how["organisation"] == CUMULATIVE:
-            mem.fetch_cumulated(st, x)
     elif step == 1:
         _fetch_neighbours(st, x)
     else:

@@ -2,28 +2,19 @@
 
 A kernel that takes thirty arrays as arguments copies some three hundred words for every call inside it, and takes a hundred times
 as long as the same kernel that is given one record (measured: docs/decisions/003). So a state is a record whose
-fields are counters and addresses; `flat`, `by_stream` and `wide` make the functions by which kernels see the arrays behind it.
+fields are counters and addresses; `views` makes the functions by which kernels see the arrays behind it.
 The `Handle` keeps the arrays alive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, lower_builtin
-from numba.np.arrayobj import populate_array
-from numba.np.numpy_support import from_dtype
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 #: Arrays with a place for each stream have this many.
 STREAMS = 2
-Accessor = Callable[[Any], Any]
 
 
 class Unique:
@@ -66,165 +57,11 @@ class Handle(Unique):
 
     def for_kernel(self) -> Any:
         """What an entry kernel takes: it looks at element 0."""
-        return [self] if numba.config.DISABLE_JIT else self.record
+        from numba import config  # whoever gets here is about to run a kernel: the others need no numba
+
+        return [self] if config.DISABLE_JIT else self.record
 
 
 def pointers(*names: str) -> list[tuple[str, str]]:
     """The fields that a handle needs for arrays of these names."""
     return [(f"{name}_{part}", "i8") for name in names for part in ("at", "room")]
-
-
-def records(name: str, dtype: DTypeLike) -> Callable[..., Any]:
-    """One record of an array, by its place in memory order, without the detour over the array.
-
-    The array may be of another dtype of the same size: a place then holds either kind of record.
-    """
-    if numba.config.DISABLE_JIT:
-        return lambda handle, place: handle.arrays[name].view(dtype).reshape(-1)[place]
-    record_type = from_dtype(np.dtype(dtype))
-    size = np.dtype(dtype).itemsize
-
-    @intrinsic
-    def see(typing_context: Any, handle: Any, place: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            address = _address(context, builder, name, size, handle, place, args)
-            return builder.inttoptr(address, context.get_value_type(record_type))
-
-        return record_type(handle, place), generate
-
-    return see  # type: ignore[no-any-return]
-
-
-def reader(name: str, dtype: DTypeLike) -> Callable[..., Any]:
-    """One number of an array of shape (room,). Places are never negative, so none is counted from the end."""
-    if numba.config.DISABLE_JIT:
-        return lambda handle, place: handle.arrays[name][place]
-    number_type = from_dtype(np.dtype(dtype))
-    size = np.dtype(dtype).itemsize
-
-    @intrinsic
-    def read(typing_context: Any, handle: Any, place: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            address = _address(context, builder, name, size, handle, place, args)
-            pointer = builder.inttoptr(address, context.get_data_type(number_type).as_pointer())
-            return context.unpack_value(builder, number_type, pointer)
-
-        return number_type(handle, place), generate
-
-    return read  # type: ignore[no-any-return]
-
-
-def writer(name: str, dtype: DTypeLike) -> Callable[..., Any]:
-    """Put one number into an array of shape (room,)."""
-    if numba.config.DISABLE_JIT:
-        return lambda handle, place, value: handle.arrays[name].__setitem__(place, value)
-    number_type = from_dtype(np.dtype(dtype))
-    size = np.dtype(dtype).itemsize
-
-    @intrinsic
-    def write(typing_context: Any, handle: Any, place: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            address = _address(context, builder, name, size, handle, place, args)
-            pointer = builder.inttoptr(address, context.get_data_type(number_type).as_pointer())
-            context.pack_value(builder, number_type, context.cast(builder, args[2], value, number_type), pointer)
-            return context.get_dummy_value()
-
-        return types.void(handle, place, value), generate
-
-    return write  # type: ignore[no-any-return]
-
-
-def fetcher(name: str, dtype: DTypeLike) -> Callable[..., Any]:
-    """A function that asks for one element of an array to be brought into the cache, and does not wait for it."""
-    if numba.config.DISABLE_JIT:
-        return lambda handle, place: None
-    size = np.dtype(dtype).itemsize
-
-    @intrinsic
-    def fetch(typing_context: Any, handle: Any, place: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            byte, word = ir.IntType(8), ir.IntType(32)
-            address = _address(context, builder, name, size, handle, place, args)
-            kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), word, word, word])
-            prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            # For reading, to be kept, data.
-            builder.call(prefetch, [builder.inttoptr(address, byte.as_pointer()), word(0), word(3), word(1)])
-            return context.get_dummy_value()
-
-        return types.void(handle, place), generate
-
-    return fetch  # type: ignore[no-any-return]
-
-
-def flat(name: str, dtype: DTypeLike) -> Accessor:
-    """An array of shape (room,)."""
-    return _accessor(name, dtype, ("room",))
-
-
-def by_stream(name: str, dtype: DTypeLike) -> Accessor:
-    """An array of shape (streams, room)."""
-    return _accessor(name, dtype, (STREAMS, "room"))
-
-
-def wide(name: str, dtype: DTypeLike, width: int) -> Accessor:
-    """An array of shape (room, width)."""
-    return _accessor(name, dtype, ("room", width))
-
-
-def constants(dtype: np.dtype[Any]) -> None:
-    """Records of this dtype do not change while a kernel runs: what was read of one need not be read again."""
-    if numba.config.DISABLE_JIT:
-        return
-
-    @lower_builtin("static_getitem", from_dtype(dtype), types.StringLiteral)
-    def read(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _load(context, builder, signature.args[0], args[0], args[1])
-
-
-def _load(context: Any, builder: Any, handle_type: Any, handle: Any, field: str) -> Any:
-    """A number out of a handle's record that stays as it is while the kernel runs."""
-    kind = context.get_data_type(handle_type.typeof(field))
-    value = builder.load(cgutils.get_record_member(builder, handle, handle_type.offset(field), kind))
-    value.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return value
-
-
-def _address(context: Any, builder: Any, name: str, size: int, handle: Any, place: Any, args: Any) -> Any:
-    """Where an element is: the kernels see to it that it is there."""
-    start = _load(context, builder, handle, args[0], f"{name}_at")
-    wide_place = context.cast(builder, args[1], place, types.int64)
-    return builder.add(start, builder.mul(wide_place, context.get_constant(types.int64, size)))
-
-
-def _accessor(name: str, dtype: DTypeLike, shape: tuple[int | str, ...]) -> Accessor:
-    """A function from a handle to one of its arrays; compiled, it is no more than two loads."""
-    if numba.config.DISABLE_JIT:
-        return lambda handle: handle.arrays[name]
-    array_type = types.Array(from_dtype(np.dtype(dtype)), len(shape), "C")
-
-    @intrinsic
-    def see(typing_context: Any, handle: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            def number(field: str) -> Any:
-                return _load(context, builder, handle, args[0], field)
-
-            word = context.get_constant
-            lengths = [number(f"{name}_room") if part == "room" else word(types.intp, part) for part in shape]
-            item = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
-            strides = [word(types.intp, item)]
-            for length in reversed(lengths[1:]):
-                strides.insert(0, builder.mul(strides[0], length))
-            array = context.make_array(array_type)(context, builder)
-            populate_array(
-                array,
-                data=builder.inttoptr(number(f"{name}_at"), array.data.type),
-                shape=lengths,
-                strides=strides,
-                itemsize=word(types.intp, item),
-                meminfo=None,  # the handle owns the memory
-            )
-            return array._getvalue()
-
-        return array_type(handle), generate
-
-    return see  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ at index TOP, so that the four entries below one fill two whole cache lines.
 from __future__ import annotations
 
 from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.views import fetch_of
 
 TOP = 3
 
@@ -45,6 +46,8 @@ def _sink(heap, place, size, i, prio, rank, arrival, item):
         first = 4 * i - 8
         if first >= TOP + size:
             break
+        for line in range(8):  # those below these four, whichever it will be: side by side, two to a cache line
+            fetch_of(heap, 4 * first - 8 + 2 * line)
         least = first
         for child in range(first + 1, min(first + 4, TOP + size)):
             a, b = heap[child], heap[least]

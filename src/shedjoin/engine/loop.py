@@ -108,7 +108,7 @@ def _begin(how, st, io):
     st["rows"] += end - first
     io["fresh"] = 0
     evict.foresee(how, st, 1)
-    order.set_scale(how, st)
+    order.set_lift(how, st)
     store.set_bases(how, st)
     weigh.let_go(how, st)
     store.expire(how, st)
@@ -120,35 +120,17 @@ def _begin(how, st, io):
 
 
 @inlined
-def _touch(how, st, stream, slot, card):
-    """Note a stored tuple that is part of an output."""
-    touched = mem.touched(st)[st["touched_count"]]
-    touched["item"] = card["item"]
-    touched["slot"] = slot
-    touched["stream"] = stream
-    touched["importance"] = card["importance"]
-    touched["end"] = order.end_of_life(how, stream, card["ts"], card["seq"])
-    st["touched_count"] += 1
-
-
-@inlined
 def _probe(how, st, io, i, slot):
     """Meet the stored tuples of the other stream; returns how many there were."""
     stream = mem.row_stream(io, i)
     other = 1 - stream
     ts, seq, importance = mem.row_ts(io, i), mem.row_seq(io, i - io["first"]), mem.row_importance(io, i)
-    # A row window lets everything pass that is stored.
-    back = order.window_size(how, other) if order.window_kind(how, other) == TIME else 2**62
-    ahead = order.window_size(how, stream) if order.window_kind(how, stream) == TIME else 2**62
+    back, ahead = order.reach(how, other), order.reach(how, stream)
     found = 0
     counted = 0
     total = 0.0
     at = io["pairs"]
     cumulative = how["organisation"] == CUMULATIVE
-    # Rows of one instant, stream and key meet the same older tuples: those are touched once.
-    first_time = cumulative and mem.probed(st)[other, slot] != st["tick"]
-    if first_time:
-        mem.probed(st)[other, slot] = st["tick"]
     side = mem.sides(st, slot)
     base, first, last_place = int(side["shelf"][other]), int(side["first"][other]), int(side["room"][other]) - 1
     for k in range(side["span"][other]):
@@ -170,11 +152,12 @@ def _probe(how, st, io, i, slot):
                     mem.set_out_right(io, at, t["seq"] if stream == 0 else seq)
                     mem.set_out_worth(io, at, worth)
                     at += 1
-            if cumulative:
-                if t["seq"] >= io["old_seq"][other]:
-                    mem.pool(st, x)["met"] = 1
-                elif first_time:
-                    _touch(how, st, other, slot, t)
+            if cumulative and t["seq"] >= io["old_seq"][other]:
+                mem.pool(st, x)["met"] = 1
+    # Rows of one instant, stream and key meet the same older tuples: those gain once.
+    if cumulative and found > 0 and mem.probed(st)[other, slot] != st["tick"]:
+        mem.probed(st)[other, slot] = st["tick"]
+        order.touch(st, other, slot)
     io["pairs"] = at
     st["results"] += found
     st["matches"] += counted
@@ -314,7 +297,7 @@ def _run(how, st, io):
                 io["at"] += 1
             evict.foresee(how, st, 2)
             _weigh(how, st, io, first, io["end"])
-            order.settle(how, st, mem.out_fresh(io), io["fresh"])
+            order.settle(how, st, io, mem.row_ts(io, first))
             if io["over"] > 0:
                 store.expire(how, st)
             io["phase"] = COMPETE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.handle import by_stream, fetcher, flat, reader, records, wide, writer
+from shedjoin.engine.codes import SETTINGS_RECORD
 from shedjoin.engine.state import (
     EXPIRY_RECORD,
     HEAP_RECORD,
@@ -16,10 +16,12 @@ from shedjoin.engine.state import (
     SHED_RECORD,
     SHELF_RECORD,
     SIDES_RECORD,
-    TOUCHED_RECORD,
     TRAIL_RECORD,
     TUPLE_RECORD,
 )
+from shedjoin.engine.views import by_stream, constants, fetcher, flat, reader, records, wide, writer
+
+constants(SETTINGS_RECORD)
 
 pool = records("pool", TUPLE_RECORD)  # stored tuples
 more = records("more", MORE_RECORD)  # beside the pool
@@ -43,8 +45,8 @@ leaf = by_stream("leaf", LEAF_RECORD)  # the keys that play in it
 seen = by_stream("seen", SEEN_RECORD)  # InWindow's and Prospect's memory of arrivals
 sketch = flat("sketch", np.int64)  # CountMin: stream, row, column
 model = by_stream("model", np.float64)  # what Prospect has learned, see learn.py
-touched = flat("touched", TOUCHED_RECORD)  # stored tuples that are part of an output of this instant
-cumulated = flat("cumulated", np.float64)  # cumulative priorities, scaled
+touched = flat("touched", np.int64)  # what was met in this instant: a key and stream; of n streams, a tuple
+cumulated = flat("cumulated", np.float64)  # logs of cumulative priorities, lifted
 until0 = flat("until0", np.int64)  # Replay's schedule
 until1 = flat("until1", np.int64)
 

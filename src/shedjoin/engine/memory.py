@@ -25,7 +25,6 @@ from shedjoin.engine.state import (
     SHELF_RECORD,
     SIDES_RECORD,
     STATE_RECORD,
-    TOUCHED_RECORD,
     TRAIL_RECORD,
     TUPLE_RECORD,
 )
@@ -197,7 +196,7 @@ def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
         "stray_place": np.full(shape["stray_place"], NONE, np.int32),
         "dense": np.tile(np.arange(shape["dense"][1], dtype=np.int32), (STREAMS, 1)),
         "cumulated": np.zeros(shape["cumulated"]),
-        "touched": np.zeros(shape["touched"], TOUCHED_RECORD),
+        "touched": np.zeros(shape["touched"], np.int64),
         "match": empty_matches(shape["match"]),
         "leaf": np.zeros(shape["leaf"], LEAF_RECORD),
     }

@@ -9,12 +9,22 @@ from __future__ import annotations
 import math
 
 from shedjoin.engine import heap, kinetic, mem, pairing, shelf
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LEARNED, LIFE, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
+from shedjoin.engine.codes import (
+    CUMULATIVE,
+    DECAYED,
+    KEY,
+    LEARNED,
+    LIFE,
+    PRODUCT,
+    RANDOM,
+    ROW,
+    SCHEDULE,
+    SUM,
+    TIME,
+    TUPLE,
+)
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
-
-# The scale of cumulative priorities stays below e to the power of this.
-SCALED = 300.0
 
 # Where `model` has how many rows a stream had lately: see learn.py, which builds on this file.
 LATELY = 2
@@ -30,6 +40,12 @@ def window_kind(how, stream):
 @inlined
 def window_size(how, stream):
     return how["size0"] if stream == 0 else how["size1"]
+
+
+@inlined
+def reach(how, stream):
+    """How far back in time a stream's tuples are met; a window of rows lets everything pass that is stored."""
+    return window_size(how, stream) if window_kind(how, stream) == TIME else 2**62
 
 
 @inlined
@@ -241,54 +257,72 @@ def _settle_fresh(how, st, x):
     if t["met"]:
         end = end_of_life(how, stream, card["ts"], card["seq"])
         value += _gain(how, st, stream, slot, card["importance"], end)
-    value *= st["scale"]
+    value = math.log(value) + st["lift"]
     mem.cumulated(st)[x] = value
     push(st, stream, value, card["importance"], t["arrival"], x)
 
 
-@kernel
-def _settle_cumulative(how, st, fresh, size):
-    """A gain raises a priority, so the heap may lag behind: `_raise_to_date` mends it where it matters, at the top.
+@inlined
+def touch(st, stream, slot):
+    """Note a key of which tuples of a stream were met."""
+    mem.touched(st)[st["touched_count"]] = 2 * slot + stream
+    st["touched_count"] += 1
 
-    (One that falls has been rounded on the way: it is moved at once.)
+
+@inlined
+def _settle_met(how, st, stream, slot, ts, new):
+    """The tuples of a key that were met, those of this instant (from row `new` on) apart, gain.
+
+    A gain raises a priority, so the heap may lag behind: `raise_to_date` mends it where it matters, at the top. (One that
+    falls has been rounded on the way: it is moved at once.)
     """
-    for i in range(size):
-        _settle_fresh(how, st, fresh[i])
-    scale, scale_before = st["scale"], st["scale"] * how["loss"]
-    count = st["touched_count"]
-    for i in range(count):
-        if i + 16 < count:
-            mem.fetch_cumulated(st, mem.touched(st)[i + 16]["item"])
-        old = mem.touched(st)[i]
-        x = int(old["item"])
-        before = mem.cumulated(st)[x]
-        gain = _gain(how, st, old["stream"], old["slot"], old["importance"], old["end"])
-        value = (before / scale_before + gain) * scale
-        mem.cumulated(st)[x] = value
-        if value < before:
-            _move(st, old["stream"], value, x)
+    back, ahead = reach(how, stream), reach(how, 1 - stream)
+    lift = st["lift"]
+    lift_before = lift + how["log_loss"]
+    side = mem.sides(st, slot)
+    base, first, last_place = int(side["shelf"][stream]), int(side["first"][stream]), int(side["room"][stream]) - 1
+    for k in range(side["span"][stream]):
+        card = mem.shelf(st, base + ((first + k) & last_place))
+        x = int(card["item"])
+        if x == NONE:
+            continue
+        apart = ts - card["ts"]
+        if card["seq"] >= new or -apart >= ahead + how["lateness"]:
+            break  # later ones are new as well, or too far ahead
+        if apart < back and -apart < ahead:
+            end = end_of_life(how, stream, card["ts"], card["seq"])
+            before = mem.cumulated(st)[x]
+            value = raised(before - lift_before, _gain(how, st, stream, slot, card["importance"], end)) + lift
+            mem.cumulated(st)[x] = value
+            if value < before:
+                _move(st, stream, value, x)
+
+
+@kernel
+def _settle_cumulative(how, st, io, ts):
+    for i in range(io["fresh"]):
+        _settle_fresh(how, st, mem.out_fresh(io)[i])
+    for i in range(st["touched_count"]):
+        touched = int(mem.touched(st)[i])
+        _settle_met(how, st, touched & 1, touched >> 1, ts, io["old_seq"][touched & 1])
     st["touched_count"] = 0
 
 
 @inlined
-def set_scale(how, st):
-    """What was not part of an output loses the same share of its priority every instant: all others are scaled up instead."""
-    if how["organisation"] != CUMULATIVE:
-        return
-    exponent = (st["scale_tick"] - st["tick"]) * how["log_loss"]
-    if exponent > SCALED:
-        _scale_down(st, math.exp(-exponent))
-        st["scale_tick"] = st["tick"]
-        exponent = 0.0
-    st["scale"] = math.exp(exponent)
+def set_lift(how, st):
+    """What was not part of an output loses the same share of its priority every instant: all others are lifted instead.
+
+    Priorities are kept as logs, so that a lift is a sum, and never grows out of the range of floats.
+    """
+    if how["organisation"] == CUMULATIVE:
+        st["lift"] = (st["lift_tick"] - st["tick"]) * how["log_loss"]
 
 
-@kernel
-def _scale_down(st, factor):
-    """Keep scaled priorities within the range of floats."""
-    for x in range(st["cumulated_room"]):
-        mem.cumulated(st)[x] *= factor
-    _multiply_heaps(st, factor)
+@inlined
+def raised(log_priority, gain):
+    """The log of a priority that gains; of one too small for a float, and without a gain, it stays."""
+    total = math.exp(log_priority) + gain
+    return math.log(total) if total > 0.0 else log_priority
 
 
 @kernel
@@ -301,7 +335,7 @@ def _multiply_heaps(st, factor):
 
 
 @kernel
-def _raise_to_date(st, stream):
+def raise_to_date(st, stream):
     """Give the top its true priority until one stays on top with it."""
     while True:
         top = mem.heap(st)[stream, heap.TOP]
@@ -313,15 +347,15 @@ def _raise_to_date(st, stream):
 
 
 @inlined
-def settle(how, st, fresh, size):
-    """Priorities of the tuples that this instant brought (`fresh`) or that had part in its output."""
+def settle(how, st, io, ts):
+    """Priorities of the tuples that this instant brought or that had part in its output."""
     if how["organisation"] == TUPLE:
-        for i in range(size):
-            x = fresh[i]
+        for i in range(io["fresh"]):
+            x = mem.out_fresh(io)[i]
             t = mem.pool(st, x)
             push(st, int(t["stream"]), fixed_priority(how, st, x), shelf.of(st, x)["importance"], t["arrival"], x)
     elif how["organisation"] == CUMULATIVE:
-        _settle_cumulative(how, st, fresh, size)
+        _settle_cumulative(how, st, io, ts)
 
 
 @inlined
@@ -342,7 +376,7 @@ def lowest(how, st, stream):
         x = lowest_of_key(how, st, stream, leaf["slot"])
         return x, final["weight"] * (final["end"] - st["base"][stream]), leaf["arrival"]
     if how["organisation"] == CUMULATIVE:
-        _raise_to_date(st, stream)
+        raise_to_date(st, stream)
     top = mem.heap(st)[stream, heap.TOP]
     if how["organisation"] == KEY:
         x = lowest_of_key(how, st, stream, top["item"])

@@ -14,25 +14,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from shedjoin.engine.boot import boot_mark
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.snapshot import numbers
 from shedjoin.errors import SnapshotError
 
-FORMAT = 2
+FORMAT = 3
 META = "engine.json"
 #: Arrays below this are written with every parking, all in one file: a mapping of its own would cost more.
 SMALL = 1 << 16
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
-
-
-def boot_mark() -> str | None:
-    """Names this run of this machine; None where the system does not say."""
-    try:
-        return _BOOT.read_text().strip()
-    except OSError:
-        return None
 
 
 class Parkable(Protocol):

@@ -72,7 +72,6 @@ MATCH_RECORD = np.dtype([("weight", "f8"), ("end", "i8"), ("doubt", "i8"), ("win
 LEAF_RECORD = np.dtype([("arrival", "i8"), ("slot", "i8")])
 # A stamp is what a tuple expires by: its time, or its row number.
 EXPIRY_RECORD = np.dtype([("item", "i4"), ("slot", "i4"), ("stamp", "i8")])
-TOUCHED_RECORD = np.dtype([("item", "i4"), ("slot", "i4"), ("stream", "i8"), ("importance", "f8"), ("end", "i8")])
 SEEN_RECORD = np.dtype([("stamp", "i8"), ("slot", "i8")])
 SHED_RECORD = np.dtype(
     [(name, "i8") for name in ("stream", "seq", "ts", "key", "when", "tick", "why", "seen0", "seen1")]
@@ -111,7 +110,7 @@ _NUMBERS = (
     "t0",
     "started",
     "faded",  # Prospect: up to when totals have faded
-    "scale_tick",  # cumulative priorities: the instant in which the scale was 1
+    "lift_tick",  # cumulative priorities: the instant in which the lift was 0
 )
 _BY_STREAM = (
     "clock",
@@ -136,7 +135,7 @@ _BY_STREAM = (
 )
 STATE_RECORD = np.dtype(
     [(name, "i8") for name in COUNTERS + _NUMBERS]
-    + [("importance", "f8"), ("scale", "f8"), ("random", "u8")]
+    + [("importance", "f8"), ("lift", "f8"), ("random", "u8")]
     + [(name, "i8", (2,)) for name in _BY_STREAM]
     + [("free_shelf", "i8", (SHELF_LISTS,))]
     + pointers(*STATE_ARRAYS)

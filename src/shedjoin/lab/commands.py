@@ -21,19 +21,16 @@ _OUT_HELP = "folder of stored rows and pictures (default: lab-results)"
 _QUICK_HELP = "a small version of each sweep, stored apart under OUT/quick"
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add `lab` to the command line. Parsed arguments carry `handler`: call it with them, it returns the exit code."""
-    parser = subparsers.add_parser(
-        "lab",
-        help="run the papers' experiments, draw their figures, check their claims",
-        description="The papers' experiments: simulate (on Spark), store values, draw them, check the papers' claims.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `lab` takes. Parsed arguments carry `handler`: call it with them, it returns the exit code."""
+    parser.description = (
+        "The papers' experiments: simulate (on Spark), store values, draw them, check the papers' claims."
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_list(actions)
     _add_run(actions)
     _add_plot(actions)
     _add_claims(actions)
-    return parser
 
 
 def _add_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

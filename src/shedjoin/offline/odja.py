@@ -20,7 +20,7 @@ from shedjoin.offline.optimum import Optimum, check_spec, groups_of
 from shedjoin.offline.schedule import replay
 from shedjoin.offline.states import expired, gained, replaced
 from shedjoin.offline.worth import Worth
-from shedjoin.simulate import Run, simulate
+from shedjoin.simulation import Run, simulate
 from shedjoin.spec import JoinSpec
 
 SENSES = ("highest", "lowest")

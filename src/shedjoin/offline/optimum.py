@@ -21,7 +21,7 @@ from shedjoin.offline.schedule import last_instants, replay
 from shedjoin.offline.solver import Progress, solve
 from shedjoin.offline.worth import OBJECTIVES, Worth
 from shedjoin.policies import Replay
-from shedjoin.simulate import Run, simulate
+from shedjoin.simulation import Run, simulate
 from shedjoin.spec import JoinSpec
 
 GRAPHS = ("auto", "key", "tuple")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.handle import by_stream, flat, pointers
+from shedjoin.engine.handle import pointers
+from shedjoin.engine.views import by_stream, flat
 
 STREAMS = 2
 #: Lists that every store has.

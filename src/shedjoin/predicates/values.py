@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from shedjoin.batch import arrow_column
@@ -105,7 +104,7 @@ def hashed(texts: pa.Array) -> NDArray[np.int64]:
     )  # fmt: skip
     if numbers.size == 0:
         return np.zeros(len(texts), np.int64)
-    places = np.asarray(pc.fill_null(coded.indices, 0).to_numpy(zero_copy_only=False), np.int64)
+    places = np.asarray(coded.indices.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     return np.asarray(numbers[places], np.int64)
 
 
@@ -137,7 +136,7 @@ def _codes(name: str, array: pa.Array) -> NDArray[np.int64]:
     if not pa.types.is_integer(array.type):
         raise InputError(f"{name} must hold whole numbers or text, not {array.type}")
     try:
-        return np.array(pc.fill_null(array, 0).cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
+        return np.array(array.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
     except pa.ArrowInvalid as reason:
         raise InputError(f"{name} must fit into 64 bits: {reason}") from None
 
@@ -200,7 +199,7 @@ def _arrow_sets(name: str, array: pa.Array, weighted: bool) -> tuple[NDArray[np.
         weights = np.array(second.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
     if weighted and weights is None and len(items):
         raise InputError(f"{name} must hold items with weights (a map, or a list of pairs) for an inner product")
-    sizes = np.array(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False), np.int64)
+    sizes = np.array(array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     return null, Sets(np.concatenate(([0], np.cumsum(sizes))), _items(name, items), weights)
 
 

@@ -1,24 +1,52 @@
 """How good an answer is: the error measures of das2003 section 2.2, on results and on shed logs."""
 
-from shedjoin.quality.archive_metric import arm, incomplete_rows
-from shedjoin.quality.distances import emd, mac
-from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
-from shedjoin.quality.live import LiveRecall
-from shedjoin.quality.live_many import MultiRecall
-from shedjoin.quality.measures import (
-    Comparison,
-    Pairs,
-    compare,
-    cosine,
-    dice,
-    jaccard,
-    matching,
-    max_subset,
-    overlap,
-    symmetric_difference,
-)
-from shedjoin.quality.missing import Arrivals, exact_results, missing_counts, missing_results
-from shedjoin.quality.runs import distances_from_run, from_run
+from typing import TYPE_CHECKING
+
+from shedjoin.lazy import lazily
+
+if TYPE_CHECKING:
+    from shedjoin.quality.archive_metric import arm, incomplete_rows
+    from shedjoin.quality.distances import emd, mac
+    from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
+    from shedjoin.quality.live import LiveRecall
+    from shedjoin.quality.live_many import MultiRecall
+    from shedjoin.quality.measures import (
+        Comparison,
+        Pairs,
+        compare,
+        cosine,
+        dice,
+        jaccard,
+        matching,
+        max_subset,
+        overlap,
+        symmetric_difference,
+    )
+    from shedjoin.quality.missing import Arrivals, exact_results, missing_counts, missing_results
+    from shedjoin.quality.runs import distances_from_run, from_run
+else:  # the same for Python: a name is imported when it is first asked for
+    _NAMES = {
+        "archive_metric": ["arm", "incomplete_rows"],
+        "distances": ["emd", "mac"],
+        "estimate": ["LIVE_COLUMNS", "RecallEstimate", "combine"],
+        "live": ["LiveRecall"],
+        "live_many": ["MultiRecall"],
+        "measures": [
+            "Comparison",
+            "Pairs",
+            "compare",
+            "cosine",
+            "dice",
+            "jaccard",
+            "matching",
+            "max_subset",
+            "overlap",
+            "symmetric_difference",
+        ],
+        "missing": ["Arrivals", "exact_results", "missing_counts", "missing_results"],
+        "runs": ["distances_from_run", "from_run"],
+    }
+    __getattr__, __dir__ = lazily(__name__, _NAMES)
 
 __all__ = [
     "LIVE_COLUMNS",

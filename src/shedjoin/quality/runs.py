@@ -9,7 +9,7 @@ from shedjoin.quality.archive_metric import marked
 from shedjoin.quality.distances import MATCHABLE, Distance, emd, mac
 from shedjoin.quality.measures import Comparison, Sizes, comparison
 from shedjoin.quality.missing import Arrivals, exact_pairs, losses, pairs_of
-from shedjoin.simulate import Run
+from shedjoin.simulation import Run
 
 
 def from_run(run: Run) -> Comparison:

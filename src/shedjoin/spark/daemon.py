@@ -15,19 +15,22 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 from numba.core import event
 
-import shedjoin as sj
-from shedjoin.quality import LiveRecall
+from shedjoin.batch import Batch
+from shedjoin.budget import Budget
+from shedjoin.quality.live import LiveRecall
+from shedjoin.spec import JoinSpec
+from shedjoin.window import TimeWindow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Spark 4 warns of pandas 3 whatever it is asked to do
     import pyspark.worker
     from pyspark import daemon
 
-    import shedjoin.spark.operator
-    import shedjoin.spark.predicate_shard
-    import shedjoin.spark.processor
+    # All engines come with them: what a shard imports late, and the driver never.
+    from shedjoin.spark import operator, predicate_shard, processor  # noqa: F401
 
     with suppress(ImportError):  # the stateful operator imports them when it is first used
         import pandas  # noqa: F401
@@ -69,9 +72,9 @@ def load_kernels() -> bool:
 def _two_streams() -> None:
     keys = [*range(KEYS), *[0] * KEYS]
     many = {"key": keys, "ts": [0] * len(keys)}
-    rows = sj.Batch.of(many, many)
-    for budget in (None, sj.Budget(tuples=KEYS)):
-        spec = sj.JoinSpec(window=sj.TimeWindow(2), budget=budget)
+    rows = Batch.of(many, many)
+    for budget in (None, Budget(tuples=KEYS)):
+        spec = JoinSpec(window=TimeWindow(2), budget=budget)
         engine = spec.build()
         out = engine.push(rows, clocks=(1, 1))
         spec.resume(engine.snapshot())

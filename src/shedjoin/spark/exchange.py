@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST, ROW_BYTES, wrong_importance
@@ -39,6 +38,18 @@ PACKED_ARROW = pa.schema(
 GIVEN = "kind string, shard int, blob binary"
 GIVEN_ARROW = pa.schema([("kind", pa.string()), ("shard", pa.int32()), ("blob", pa.binary())])
 RESULT, SHED, METRIC = "result", "shed", "metric"
+Given = tuple[str, bytes]
+
+
+class Message(NamedTuple):
+    """What a packing task sent this shard."""
+
+    stream: int
+    task: int
+    part: int
+    rows: int
+    newest: int
+    blob: bytes | None
 
 
 def inputs_of(names: Sequence[str]) -> tuple[str, ...]:
@@ -277,6 +288,8 @@ class Packer:
         """Bytes of each row: the engine's own and its columns'. Text and binary are measured, nested columns averaged."""
         if not self.how.sized:
             return pa.nulls(rows, pa.null())
+        import pyarrow.compute as pc  # 7 MB that only packing tasks need
+
         total = np.full(rows, float(ROW_BYTES))
         for column in payload.columns:
             if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
@@ -301,7 +314,7 @@ class Packer:
     def _shard_of(self, batch: pa.RecordBatch) -> NDArray[np.uint16]:
         shards = len(self.how.labels)
         key = batch.column(0)
-        hashed = pc.fill_null(key, 0).to_numpy(zero_copy_only=False).view(np.uint64)
+        hashed = key.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
         shard: NDArray[np.uint16] = ((hashed >> np.uint64(32)) % np.uint64(shards)).astype(np.uint16)
         if key.null_count:  # they meet nobody: anywhere will do, but evenly
             null = key.is_null().to_numpy(zero_copy_only=False)

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from shedjoin.engine.codes import WHY
 from shedjoin.errors import SnapshotError
-from shedjoin.spark.cache import Copy, cache_root
+from shedjoin.spark.cache import cache_root
+from shedjoin.spark.copies import Copy
 from shedjoin.spark.exchange import OWN, to_blob
-from shedjoin.spark.keys import SIDES
 from shedjoin.spark.payload import Payload
 from shedjoin.spark.state import Blobs, Store, load_payload, save_payload
 
@@ -23,41 +23,6 @@ from shedjoin.spark.state import Blobs, Store, load_payload, save_payload
 BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
 #: What is counted in each micro-batch, under the engine's own names.
 _COUNTED = ("late", "results", "evicted", "scheduled", "expired")
-
-
-_TWO = (
-    "While a checkpoint lives the budget may change, its shares, and the numbers of the policy (Decayed's half-life too); "
-    "window, keys, time, policy, estimator, lateness, shards, seed and columns may not: put them back, or start from a new "
-    "checkpoint"
-)
-_MANY = (
-    "While a checkpoint of three and more streams lives the budget may change and its shares, nothing else: put it back, or "
-    "start from a new checkpoint"
-)
-_PREDICATE = (
-    "While a checkpoint lives the size of the budget may change, and that of the deadline; predicate, window, time, policy, "
-    "lateness, shards, seed and columns may not, nor whether there is a budget and a deadline: put them back, or start from a "
-    "new checkpoint"
-)
-
-
-def may_change(streams: int, *, predicate: bool = False) -> str:
-    """What may change while a checkpoint lives, and what may not, of a join of so many streams."""
-    if predicate:
-        return _PREDICATE
-    return _TWO if streams == len(SIDES) else _MANY
-
-
-def check_same(was: dict[str, Any], now: dict[str, Any], may_change: str) -> None:
-    """A checkpoint goes on only with the join that made it."""
-    for name in {**was, **now}:
-        if was.get(name) != now.get(name):
-            raise SnapshotError(f"{another(name, was.get(name), now.get(name))}. {may_change}")
-
-
-def another(name: str, was: Any, now: Any) -> str:
-    """What differs."""
-    return f"this checkpoint belongs to a join with another {name}: it has {was!r}, this query {now!r}"
 
 
 class Task(Protocol):

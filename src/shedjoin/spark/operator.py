@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,18 +14,13 @@ from numpy.typing import NDArray
 from shedjoin.batch import ROW_BYTES
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SnapshotError
-from shedjoin.spark.exchange import METRIC, OWN, RESULT, SHED, from_blob, inputs_of, sorted_by_time, times_of, to_blob
-from shedjoin.spark.keeping import BLOB_ROWS, Keeping, another, check_same, may_change, one_row
-from shedjoin.spark.keys import SIDES
-from shedjoin.spark.many import (
+from shedjoin.spark.engines import (
     AnyEngine,
-    Join,
     Log,
     Out,
     Recall,
     Rows,
     bare,
-    join_of,
     log_of,
     no_rows,
     numbers_of,
@@ -34,9 +28,26 @@ from shedjoin.spark.many import (
     rows_of,
     watched,
 )
+from shedjoin.spark.exchange import (
+    METRIC,
+    OWN,
+    RESULT,
+    SHED,
+    Given,
+    Message,
+    from_blob,
+    inputs_of,
+    sorted_by_time,
+    times_of,
+    to_blob,
+)
+from shedjoin.spark.job import Job
+from shedjoin.spark.keeping import BLOB_ROWS, Keeping, one_row
+from shedjoin.spark.lasting import another, check_same, may_change
+from shedjoin.spark.many import Join, join_of
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.payload import assemble, gather
-from shedjoin.spark.shares import Counts, Picture, share_of
+from shedjoin.spark.shares import Counts, Picture
 from shedjoin.spark.state import (
     FORMAT,
     EngineLog,
@@ -49,67 +60,6 @@ from shedjoin.spark.state import (
 )
 
 Integers = NDArray[np.int64]
-Given = tuple[str, bytes]
-
-
-class Message(NamedTuple):
-    """What a packing task sent this shard."""
-
-    stream: int
-    task: int
-    part: int
-    rows: int
-    newest: int
-    blob: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What every shard is told, as plain data."""
-
-    spec: dict[str, Any]
-    labels: tuple[int, ...]
-    seed: int
-    kept: tuple[tuple[int, ...], ...]  # of the columns that travel, those that results are made of
-    signature: dict[str, Any]  # what may not change while the checkpoint lives, beside the spec
-    kinds: tuple[str, ...]
-    cache: str | bool | None
-    shares: str = "adaptive"
-    query: str = ""  # names this run, so that its copies are known
-    names: tuple[str, ...] = SIDES  # of the streams
-    recall: bool = True  # whether it is to be told
-
-    @property
-    def shards(self) -> int:
-        return len(self.labels)
-
-    @property
-    def streams(self) -> int:
-        return len(self.names)
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether memory moves between shards."""
-        return self.shares == "adaptive" and self.shards > 1 and self.spec.get("budget") is not None
-
-    def spec_of(self, shard: int) -> Join:
-        """The join of one shard: its share of the memory, as long as nothing is known of the streams."""
-        spec = join_of(self.spec)
-        if spec.budget is None:
-            return spec
-        return spec.with_budget(share_of(spec.budget, shard, self.shards, self.streams))
-
-    def seed_of(self, shard: int) -> int:
-        return (self.seed + shard) % 2**64
-
-    def shard(self, number: int, store: Store | None = None) -> Shard:
-        return Shard(self, number, store)
-
-    def live_of(self, shard: int, spec: Join) -> Recall | None:
-        """A new estimate of recall, if it is to be told: of a join with a budget."""
-        if not self.recall or METRIC not in self.kinds or spec.budget is None:
-            return None
-        return recall_of(spec, self.seed_of(shard))
 
 
 class Arrived(NamedTuple):
@@ -209,7 +159,7 @@ class Shard(Keeping):
         self.head = read_head(self.store) if self.store is not None else None
         if self.head is None or self.blobs is None:
             self.engine = self.spec.build(seed=self.job.seed_of(self.number))
-            self.live = self.job.live_of(self.number, self.spec)
+            self.live = self._estimate(self.spec)
             self._begin()
             return
         check_same(self.head["join"], self._signature(), may_change(self.job.streams))
@@ -221,11 +171,17 @@ class Shard(Keeping):
         if self.picture is not None and self.head["picture"] is not None:
             self.picture = Picture.from_dict(self.head["picture"])
         # An estimate that did not see the beginning would be wrong: none is better.
-        self.live = self.job.live_of(self.number, was) if self.head["live"] else None
+        self.live = self._estimate(was) if self.head["live"] else None
         if not self._open_copy(was):
             self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number), self.live)
             self._load_payloads()
         self._change_policy(was)
+
+    def _estimate(self, spec: Join) -> Recall | None:
+        """A new estimate of recall, if it is to be told: of a join with a budget."""
+        if not self.job.recall or METRIC not in self.job.kinds or spec.budget is None:
+            return None
+        return recall_of(spec, self.job.seed_of(self.number))
 
     def _change_policy(self, was: Join) -> None:
         """Go on by the policy of now, if it differs from the one of before in numbers alone."""

@@ -11,10 +11,10 @@ from shedjoin.spark import keys as columns
 from shedjoin.spark.arguments import is_connect
 from shedjoin.spark.cache import forget_at_exit
 from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, Packing, inputs_of
+from shedjoin.spark.job import Job
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted
 from shedjoin.spark.many import Join
 from shedjoin.spark.metrics import metric_ddl
-from shedjoin.spark.operator import Job
 from shedjoin.spark.payload import column_name
 from shedjoin.spark.tasks import batch_worker, pack_worker, unpack_worker
 

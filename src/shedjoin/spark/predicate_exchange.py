@@ -14,9 +14,8 @@ import pyarrow as pa
 from shedjoin.cpu.rows import Rows
 from shedjoin.engine.state import NEVER
 from shedjoin.predicates.values import Values
-from shedjoin.spark.exchange import OWN, Packer, Packing, from_blob, one_batch, sorted_by_time, to_blob
+from shedjoin.spark.exchange import OWN, Message, Packer, Packing, from_blob, one_batch, sorted_by_time, to_blob
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.operator import Message
 from shedjoin.spark.predicate_values import in_order, rows_of, values_of
 
 STREAMS = 2

@@ -15,13 +15,13 @@ from shedjoin.predicates import PREDICATES, Equal, Predicate
 from shedjoin.spark import keys as columns
 from shedjoin.spark.arguments import Told
 from shedjoin.spark.exchange import PACKED
+from shedjoin.spark.job import PredicateJob
 from shedjoin.spark.keyed_join import plan_keyed
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, quoted
 from shedjoin.spark.many import Join
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.predicate_exchange import PredicatePacking
 from shedjoin.spark.predicate_metrics import PREDICATE_DDL
-from shedjoin.spark.predicate_shard import PredicateJob
 from shedjoin.spark.predicate_values import check_values, value_column
 from shedjoin.spark.shares import EQUAL
 from shedjoin.spec import JoinSpec

@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,16 @@ import pyarrow as pa
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.cpu.engine import PredicateEngine
-from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.pace import Watch
-from shedjoin.spark.exchange import METRIC, RESULT, SHED, to_blob
-from shedjoin.spark.keeping import BLOB_ROWS, Keeping, check_same, may_change, one_row
+from shedjoin.spark.exchange import METRIC, RESULT, SHED, Given, Message, to_blob
+from shedjoin.spark.job import PredicateJob
+from shedjoin.spark.keeping import BLOB_ROWS, Keeping, one_row
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.operator import Given, Message
+from shedjoin.spark.lasting import check_same, may_change
 from shedjoin.spark.payload import gather
 from shedjoin.spark.predicate_exchange import STREAMS, Arrived, arrange
 from shedjoin.spark.predicate_metrics import PREDICATE_METRICS
 from shedjoin.spark.predicate_state import Done, PredicateLog, plain_budget, with_budget
-from shedjoin.spark.shares import share_of
 from shedjoin.spark.state import FORMAT, Store, read_head, write_head
 
 #: The kinds of joins whose kernels this process has.
@@ -39,38 +37,6 @@ LEAST_AIM = 0.1
 #: Between a shard's end and the next micro-batch Spark commits, writes results and plans. What that takes is the shortest such
 #: gap of the last few; more than this part of the deadline is idle time.
 GAPS, MOST_GAP = 3, 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class PredicateJob:
-    """What every shard is told, as plain data."""
-
-    spec: dict[str, Any]
-    labels: tuple[int, ...]
-    seed: int
-    kept: tuple[tuple[int, ...], tuple[int, ...]]  # of the columns that travel, those that results are made of
-    signature: dict[str, Any]  # what may not change while the checkpoint lives, beside the spec
-    kinds: tuple[str, ...]
-    cache: str | bool | None
-    spread: bool  # whether every shard gets all rows
-    deadline: float | None = None  # seconds
-    query: str = ""
-
-    def join_of(self, shard: int) -> PredicateJoin:
-        """The join of one shard, with its share of the memory."""
-        join = PredicateJoin.from_dict(self.spec)
-        if join.budget is None:
-            return join
-        return join.with_budget(share_of(join.budget, shard, len(self.labels)))
-
-    def part_of(self, shard: int) -> tuple[int, int]:
-        return (shard, len(self.labels)) if self.spread else (0, 1)
-
-    def seed_of(self, shard: int) -> int:
-        return (self.seed + shard) % 2**64
-
-    def shard(self, number: int, store: Store | None = None) -> PredicateShard:
-        return PredicateShard(self, number, store)
 
 
 class PredicateShard(Keeping):

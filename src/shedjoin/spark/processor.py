@@ -17,8 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 if TYPE_CHECKING:
     import pandas as pd
 
-    from shedjoin.spark.operator import Job
-    from shedjoin.spark.predicate_shard import PredicateJob
+    from shedjoin.spark.job import Job, PredicateJob
 
 #: Spark's own way to send things to its workers.
 SENDING: Any = CloudPickleSerializer
@@ -68,7 +67,7 @@ class ShardProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
-        from shedjoin.spark.operator import Message
+        from shedjoin.spark.exchange import Message
 
         job: Job | PredicateJob = SENDING().loads(self._sent)
         shard = job.labels.index(int(key[0]))

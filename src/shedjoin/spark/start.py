@@ -19,7 +19,7 @@ from shedjoin.spark.arguments import Told, is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import plan_join, shed_join
-from shedjoin.spark.keeping import check_same, may_change
+from shedjoin.spark.lasting import check_same, may_change
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.spark.exchange import GIVEN_ARROW, Packing
-from shedjoin.spark.operator import Job, Message
+from shedjoin.spark.exchange import GIVEN_ARROW, Message, Packing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from shedjoin.spark.predicate_shard import PredicateJob
+    from shedjoin.spark.job import Job, PredicateJob
 
 
 def pack_worker(how: Packing) -> Any:

@@ -20,7 +20,7 @@ from shedjoin.engine.nway.state import (
     RING_RECORD,
     SLOT_RECORD,
 )
-from shedjoin.engine.state import HEAP_RECORD, LEAF_RECORD, MORE_RECORD, NONE, TOUCHED_RECORD, TUPLE_RECORD
+from shedjoin.engine.state import HEAP_RECORD, LEAF_RECORD, MORE_RECORD, NONE, TUPLE_RECORD
 
 Arrays = dict[str, NDArray[Any]]
 #: How many buckets an index that grows begins with.
@@ -53,7 +53,7 @@ def pool_arrays(plan: NPlan, how: NDArray[Any], size: int) -> Arrays:
         "stray_place": np.full(strays, NONE, np.int32),
         "dense": np.tile(np.arange(size if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (streams, 1)),
         "cumulated": np.zeros(cumulative),
-        "touched": np.zeros(cumulative, TOUCHED_RECORD),
+        "touched": np.zeros(cumulative, np.int64),
         "match": empty_matches((streams, 2 * leaves)),
         "leaf": np.zeros((streams, leaves), LEAF_RECORD),
         "pending": np.zeros(size if how[0]["evaluate_every"] else 1, np.int32),

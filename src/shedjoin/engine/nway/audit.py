@@ -81,7 +81,7 @@ def _check_numbers(plan: NPlan, st: Handle) -> None:
     require(st["touched_count"] == 0, "tuples are touched between two instants")
     require(st["random"] != 0, "the random state is 0, which it never becomes")
     require(not np.isnan(st["importance"]), "the summed importance is not a number")
-    require(0 <= st["scale_tick"] <= st["tick"], f"priorities are scaled from the instant {int(st['scale_tick'])} on")
+    require(0 <= st["lift_tick"] <= st["tick"], f"priorities are lifted from the instant {int(st['lift_tick'])} on")
     for stream, window in enumerate(plan.windows):
         require(st["kind"][stream] == plan.kinds[stream], f"stream {stream} has another kind of window")
         require(st["window"][stream] == window.size, f"stream {stream} has another window")

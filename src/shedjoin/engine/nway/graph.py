@@ -6,27 +6,28 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shedjoin.engine.nway import walk
 from shedjoin.errors import SpecError
 
+# Predicates between an attribute of the tuple looked at and one of a tuple that is bound.
+EQUAL, LESS, AT_MOST, MORE, AT_LEAST, UNEQUAL, BAND = range(7)
 OPS = {
-    "=": walk.EQUAL,
-    "==": walk.EQUAL,
-    "<": walk.LESS,
-    "<=": walk.AT_MOST,
-    ">": walk.MORE,
-    ">=": walk.AT_LEAST,
-    "!=": walk.UNEQUAL,
+    "=": EQUAL,
+    "==": EQUAL,
+    "<": LESS,
+    "<=": AT_MOST,
+    ">": MORE,
+    ">=": AT_LEAST,
+    "!=": UNEQUAL,
 }
 #: The same predicate, read from the other side.
 FLIPPED = {
-    walk.EQUAL: walk.EQUAL,
-    walk.LESS: walk.MORE,
-    walk.AT_MOST: walk.AT_LEAST,
-    walk.MORE: walk.LESS,
-    walk.AT_LEAST: walk.AT_MOST,
-    walk.UNEQUAL: walk.UNEQUAL,
-    walk.BAND: walk.BAND,
+    EQUAL: EQUAL,
+    LESS: MORE,
+    AT_MOST: AT_LEAST,
+    MORE: LESS,
+    AT_LEAST: AT_MOST,
+    UNEQUAL: UNEQUAL,
+    BAND: BAND,
 }
 _SIMPLE = re.compile(r"^\s*(\w+)\.(\w+)\s*(==|=|<=|>=|!=|<|>)\s*(\w+)\.(\w+)\s*$")
 _BAND = re.compile(r"^\s*\|\s*(\w+)\.(\w+)\s*-\s*(\w+)\.(\w+)\s*\|\s*<=\s*(\d+)\s*$")
@@ -99,12 +100,12 @@ def parse(on: str | Sequence[str], names: Sequence[str]) -> Graph:
     if len(linked) != len(names):
         alone = next(name for number, name in enumerate(names) if number not in linked)
         raise SpecError(f"on must link every stream with the others, but no predicate leads to {alone!r}")
-    parts = _parts([one for one in predicates if one.op == walk.EQUAL])
+    parts = _parts([one for one in predicates if one.op == EQUAL])
     return Graph(
         columns=tuple(map(tuple, columns)),
         parts=tuple(_first_attrs(part) for part in parts),
         equalities=tuple(_closed(parts)),
-        thetas=tuple(one for one in predicates if one.op != walk.EQUAL),
+        thetas=tuple(one for one in predicates if one.op != EQUAL),
     )
 
 
@@ -114,7 +115,7 @@ def _predicate(text: object, names: list[str], columns: list[list[str]]) -> Pred
     band, simple = _BAND.match(text), _SIMPLE.match(text)
     if band:
         left, left_attr, right, right_attr, width = band.groups()
-        op, within = walk.BAND, int(width)
+        op, within = BAND, int(width)
     elif simple:
         left, left_attr, sign, right, right_attr = simple.groups()
         op, within = OPS[sign], 0
@@ -167,7 +168,7 @@ def _first_attrs(part: set[tuple[int, int]]) -> dict[int, int]:
 
 def _closed(parts: list[set[tuple[int, int]]]) -> list[Predicate]:
     return [
-        Predicate(stream, attr, walk.EQUAL, other, other_attr)
+        Predicate(stream, attr, EQUAL, other, other_attr)
         for part in parts
         for stream, attr in sorted(part)
         for other, other_attr in sorted(part)

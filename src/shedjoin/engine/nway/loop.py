@@ -10,6 +10,7 @@ from shedjoin.engine.codes import EVICTED, IN_WINDOW, LATE, SCHEDULE, SCHEDULED
 from shedjoin.engine.jit import entry, inlined, kernel
 from shedjoin.engine.nway import evict, mem, order, store, walk, weigh
 from shedjoin.engine.nway.state import MOST
+from shedjoin.engine.order import set_lift
 from shedjoin.engine.state import NEVER, NONE
 
 # What `advance` answers.
@@ -171,7 +172,7 @@ def _begin(how, st, io):
         if not late:
             st["clock"][stream] = max(st["clock"][stream], ts)
     st["rows"] += end - first
-    order.set_scale(how, st)
+    set_lift(how, st)
     store.set_bases(how, st)
     weigh.let_go(how, st)
     if how["expire_every"] == 0:

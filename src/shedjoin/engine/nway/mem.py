@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.handle import flat, reader, records, writer
 from shedjoin.engine.nway.state import (
     BUCKET_RECORD,
     CARD_RECORD,
@@ -14,9 +13,13 @@ from shedjoin.engine.nway.state import (
     LEVEL_RECORD,
     NSHED_RECORD,
     RING_RECORD,
+    SETTINGS_RECORD,
     SLOT_RECORD,
     STEP_RECORD,
 )
+from shedjoin.engine.views import constants, flat, reader, records, writer
+
+constants(SETTINGS_RECORD)
 
 card = records("card", CARD_RECORD)
 ring = records("ring", RING_RECORD)

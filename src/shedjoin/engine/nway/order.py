@@ -13,10 +13,8 @@ from shedjoin.engine import mem as tuples
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.nway import mem
+from shedjoin.engine.order import raised
 from shedjoin.engine.state import NONE
-
-# The scale of cumulative priorities stays below e to the power of this.
-SCALED = 300.0
 
 
 @inlined
@@ -245,42 +243,22 @@ def _settle_cumulative(how, st, io):
         value = card["importance"]
         if t["met"]:
             value += _gain(how, st, x)
-        value *= st["scale"]
+        value = math.log(value) + st["lift"]
         tuples.cumulated(st)[x] = value
         _push(st, int(t["stream"]), value, card["importance"], t["arrival"], x)
-    scale, scale_before = st["scale"], st["scale"] * how["loss"]
+    lift_before = st["lift"] + how["log_loss"]
     for i in range(st["touched_count"]):
-        x = int(tuples.touched(st)[i]["item"])
+        x = int(tuples.touched(st)[i])
         t = tuples.pool(st, x)
         t["met"] = 0
         if mem.card(st, x)["tick"] == st["tick"]:
             continue
         before = tuples.cumulated(st)[x]
-        value = (before / scale_before + _gain(how, st, x)) * scale
+        value = raised(before - lift_before, _gain(how, st, x)) + st["lift"]
         tuples.cumulated(st)[x] = value
         if value < before:
             _move(st, int(t["stream"]), value, x)
     st["touched_count"] = 0
-
-
-@kernel
-def set_scale(how, st):
-    """What was not part of an output loses the same share of its priority every instant: all others are scaled up instead."""
-    if how["organisation"] != CUMULATIVE:
-        return
-    exponent = (st["scale_tick"] - st["tick"]) * how["log_loss"]
-    if exponent > SCALED:
-        factor = math.exp(-exponent)
-        for x in range(st["cumulated_room"]):
-            tuples.cumulated(st)[x] *= factor
-        for stream in range(how["streams"]):
-            for i in range(st["heap_size"][stream]):
-                tuples.heap(st)[stream, heap.TOP + i]["prio"] *= factor
-            # What differed may be equal now: both may have become 0.
-            heap.rebuild(tuples.heap(st)[stream], tuples.place(st)[stream], st["heap_size"][stream])
-        st["scale_tick"] = st["tick"]
-        exponent = 0.0
-    st["scale"] = math.exp(exponent)
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,8 +108,7 @@ class NPlan:
             matches=order.matches,
             life=order.life,
             gain=order.gain,
-            loss=order.loss,
-            log_loss=float(np.log(order.loss)),
+            log_loss=math.log(order.loss),
             fifo=int(self._oldest_is_lowest()),
             estimator=weigher.code,
             half_life=weigher.half_life,

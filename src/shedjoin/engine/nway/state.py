@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.handle import constants, pointers
+from shedjoin.engine.handle import pointers
 from shedjoin.engine.state import SHELF_LISTS
 
 #: The most streams that a join can have.
@@ -114,7 +114,7 @@ _NUMBERS = (
     "epoch",
     "t0",
     "started",
-    "scale_tick",
+    "lift_tick",
 )
 BY_STREAM = (
     "kind",
@@ -145,7 +145,7 @@ BY_STREAM = (
 )
 STATE_RECORD = np.dtype(
     [(name, "i8") for name in COUNTERS + _NUMBERS]
-    + [("importance", "f8"), ("scale", "f8"), ("random", "u8")]
+    + [("importance", "f8"), ("lift", "f8"), ("random", "u8")]
     + [(name, "i8", (MOST,)) for name in BY_STREAM]
     + [("free_ring", "i8", (SHELF_LISTS,))]
     + pointers(*STATE_ARRAYS)
@@ -175,10 +175,9 @@ _SETTINGS = (
     "weighed",  # whether cells are kept
 )
 SETTINGS_RECORD = np.dtype(
-    [(name, "f8") for name in ("importance", "matches", "life", "gain", "loss", "log_loss", "half_life", "fold_at")]
+    [(name, "f8") for name in ("importance", "matches", "life", "gain", "log_loss", "half_life", "fold_at")]
     + [(name, "i8") for name in _SETTINGS]
 )
-constants(SETTINGS_RECORD)
 
 ROW_ARRAYS = ("stream", "ts", "null", "importance", "bytes", "attr", "seq", "slot")
 IO_RECORD = np.dtype(

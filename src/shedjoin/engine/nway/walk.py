@@ -9,12 +9,11 @@ from shedjoin.engine import mem as tuples
 from shedjoin.engine.codes import CUMULATIVE, ROW
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.nway import mem, rings
+from shedjoin.engine.nway.graph import AT_LEAST, AT_MOST, EQUAL, LESS, MORE, UNEQUAL
 from shedjoin.engine.nway.state import MOST
 from shedjoin.engine.state import NONE
 
 FAR = 2**62
-# Predicates between an attribute of the tuple looked at and one of a tuple that is bound.
-EQUAL, LESS, AT_MOST, MORE, AT_LEAST, UNEQUAL, BAND = range(7)
 
 
 @inlined
@@ -228,7 +227,7 @@ def _touch(st, x):
     t = tuples.pool(st, x)
     if t["met"] == 0:
         t["met"] = 1
-        tuples.touched(st)[st["touched_count"]]["item"] = x
+        tuples.touched(st)[st["touched_count"]] = x
         st["touched_count"] += 1
 
 
