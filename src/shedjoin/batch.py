@@ -14,8 +14,7 @@ from shedjoin.errors import InputError
 
 #: Beyond this, times are no longer exact in a float.
 LATEST = 2**53
-#: An importance lies within these: its products with counts, and cumulative priorities on their scale, are then within the range
-#: of floats.
+#: An importance lies within these: its products with counts are then within the range of floats.
 SMALLEST, LARGEST = 1e-100, 1e100
 #: What a stored tuple takes in the engine's own arrays, rounded up; the default of the `bytes` column.
 ROW_BYTES = 192

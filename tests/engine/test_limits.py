@@ -24,7 +24,7 @@ def test_importances_that_priorities_cannot_hold_are_refused(importance: float) 
 
 @pytest.mark.parametrize("loss", [0.99, 1e-3])
 def test_dgl_orders_the_extremes(loss: float) -> None:
-    """Priorities are on a scale of up to e^300: the largest importance is still finite there, the smallest above 0."""
+    """However long ago a tuple came: its priority, a log, is finite."""
     spec = sj.JoinSpec(sj.TimeWindow(1000), budget=sj.Budget(tuples=4), policy=sj.Dgl(loss=loss))
     engine = spec.build()
     for step in range(150):
@@ -34,6 +34,17 @@ def test_dgl_orders_the_extremes(loss: float) -> None:
         assert live[-1] == 3 * step + 2  # of one instant the most important stays
         engine = spec.resume(engine.snapshot())
     assert np.isfinite(engine._state.arrays["cumulated"]).all()
+
+
+def test_a_gain_that_floats_cannot_hold_is_a_number() -> None:
+    """The largest importance to the power of 4 is infinite; times no partners expected, it is no gain at all."""
+    policy = sj.Cumulative(importance=4.0, estimator=sj.Table({1: 1}, {1: 1}))
+    spec = sj.JoinSpec(sj.TimeWindow(100), sj.Budget(tuples=6, allocation="variable"), policy)
+    engine = spec.build()
+    left = {"key": [7, 7, 8, 9, 1, 2, 3, 4], "ts": range(8), "importance": [LARGEST, 1e90, *[1.0] * 6]}
+    engine.push(left=left, right={"key": [7, 7, 8, 9, 1, 1, 1, 1], "ts": range(8)})
+    assert engine.live(0).tolist()[:2] == [0, 1]  # by far the most important: they stay
+    assert spec.resume(engine.snapshot()).live(0).tolist() == engine.live(0).tolist()
 
 
 def test_life_at_the_end_of_time() -> None:

@@ -19,8 +19,8 @@ class LearnedWeights(Weights):
     """Prospect, as docs/prospect.md writes it."""
 
     AGAIN = (1 / 32, 1 / 8, 1 / 2)  # in windows
-    FEATURES = range(12)
-    FIRST_GUESS = (-math.log(1024), 1.0, *[0.0] * 7, *[0.25] * 3)
+    FEATURES = range(11)
+    FIRST_GUESS = (-math.log(1024), 1.0, *[0.0] * 6, *[0.25] * 3)
 
     def __init__(self, twin: Twin) -> None:
         super().__init__(twin)
@@ -38,12 +38,11 @@ class LearnedWeights(Weights):
         #: (key, when, how often looked at again)
         self.late: list[list[list[Any]]] = [[], []]
         self.coefficients = [list(self.FIRST_GUESS), list(self.FIRST_GUESS)]
-        self.gradient = [[0.0] * 12, [0.0] * 12]
-        self.curvature = [[[0.0] * 12 for _ in self.FEATURES] for _ in STREAMS]
+        self.gradient = [[0.0] * 11, [0.0] * 11]
+        self.curvature = [[[0.0] * 11 for _ in self.FEATURES] for _ in STREAMS]
         self.neighbours = Neighbours(self.span)
         self.looked: dict[int | None, int] = {}
         self.lessons = [0, 0]
-        self.partners = [0, 0]
         self.read: dict[tuple[int, int | None], float] = {}
 
     def now(self) -> int:
@@ -75,14 +74,14 @@ class LearnedWeights(Weights):
         return logs
 
     def features(self, stream: int, key: int | None) -> list[float]:
-        """Of a tuple of the stream: what is known of its key on the other stream, then on its own, then of its neighbours."""
+        """Of a tuple of the stream: its key on the other stream, what is new on its own, then its neighbours."""
         near = self.neighbours.features(1 - stream, self.neighbours.place(key))
-        return [1.0, *self.log_shares(1 - stream, key), *self.log_shares(stream, key), *near]
+        return [1.0, *self.log_shares(1 - stream, key), *self.log_shares(stream, key)[1:], *near]
 
     def look(self, key: int | None) -> None:
         self.looked[key] = self.neighbours.times
         for stream in STREAMS:
-            log_chance = dot(self.coefficients[stream][:9], self.features(stream, key)[:9])
+            log_chance = dot(self.coefficients[stream][:8], self.features(stream, key)[:8])
             log_chance += self.neighbours.worth[stream][self.neighbours.place(key)]
             self.read[1 - stream, key] = math.floor(8 * max(min(log_chance, 0.0), -30.0) + 0.5) + 241.0
 
@@ -92,7 +91,7 @@ class LearnedWeights(Weights):
     def observe(self, rows: list[Stored]) -> None:
         for x in rows:
             self.go_on()
-            if self.counted[x.stream] < 8192 or self.counted[x.stream] % 64 == 0:
+            if self.counted[x.stream] < 8192 or self.counted[x.stream] % 32 == 0:
                 self.learn(1 - x.stream, x.key)
             self.count(x.stream, x.key)
             if self.neighbours.speed:
@@ -132,17 +131,20 @@ class LearnedWeights(Weights):
         if not late:
             return
         gradient, curvature = self.gradient[stream], self.curvature[stream]
-        met = sum(1 for one in late if one[0] == key)
-        self.partners[stream] += met
-        if met:
+
+        def rows_of(some: int | None) -> int:
+            return sum(1 for one in late if one[0] == some)
+
+        if rows_of(key):
             for d, feature in enumerate(self.features(stream, key)):
-                gradient[d] += met * feature
+                gradient[d] += math.sqrt(rows_of(key)) * feature
         for draw in range(2):
             drawn = late[(2 * other + draw) * 7919 % len(late)][0]
             if draw == 0:
                 self.neighbours.think_over(key, drawn)
             features = self.features(stream, drawn)
-            expected = len(late) / 2 * math.exp(min(dot(self.coefficients[stream], features), 0.0))
+            expected = len(late) / 2 / math.sqrt(rows_of(drawn))
+            expected *= math.exp(min(dot(self.coefficients[stream], features), 0.0))
             for d in self.FEATURES:
                 part = expected * features[d]
                 gradient[d] -= part
@@ -154,18 +156,15 @@ class LearnedWeights(Weights):
 
     def step(self, stream: int) -> None:
         coefficients, gradient, curvature = self.coefficients[stream], self.gradient[stream], self.curvature[stream]
-        partners = self.partners[stream] / 64
-        pull = 4.0 + 3.0 * partners
-        self.partners[stream] = 0
         for d in self.FEATURES:
-            gradient[d] -= pull * (coefficients[d] - self.FIRST_GUESS[d])
+            gradient[d] -= 4.0 * (coefficients[d] - self.FIRST_GUESS[d])
         matrix = [[curvature[max(d, e)][min(d, e)] for e in self.FEATURES] for d in self.FEATURES]
         for d in self.FEATURES:
-            matrix[d][d] += 100.0 + 10.0 * partners
+            matrix[d][d] += 100.0
         for d, step in enumerate(solved(matrix, gradient)):
             coefficients[d] += min(max(step, -0.1), 0.1)
             gradient[d] = 0.0
-            curvature[d] = [value * 2.0 ** (-1.0 / 64) for value in curvature[d]]
+            curvature[d] = [value * 2.0 ** (-1.0 / 256) for value in curvature[d]]
 
     def count(self, stream: int, key: int | None) -> None:
         self.counted[stream] += 1
@@ -250,7 +249,7 @@ class Neighbours:
         self.times += 1
         for stream in STREAMS:
             of_place = (self.features(1 - stream, place) for place in range(64))
-            self.worth[stream] = [dot(coefficients[stream][9:], features) for features in of_place]
+            self.worth[stream] = [dot(coefficients[stream][8:], features) for features in of_place]
 
     def left(self) -> float:
         return math.exp2(-self.since / (0.5 * self.span))

@@ -328,7 +328,8 @@ class Twin:
             return 0.0  # it arrived outside its window and goes in step 7, whatever its priority
         match self.policy:
             case Cumulative(importance=a, matches=b, life=c, gain=gain):
-                return gain * power(x.importance, a) * power(self.size(x), b) * power(share, c)
+                product = gain * power(x.importance, a) * power(self.size(x), b) * power(share, c)
+                return 0.0 if math.isnan(product) else product
             case Dgl(gain=gain):
                 return gain * x.importance * self.size(x) * share
         raise TypeError(f"{self.policy!r} does not gain")

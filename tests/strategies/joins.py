@@ -34,6 +34,9 @@ from strategies.combinations import WINDOWS, Chooser, Combination
 from strategies.rows import LONGEST_INPUT, Draw, Shape, inputs, lay_out, places
 from strategies.specs import budgets, policies, schedules, windows
 
+#: Exponents, gain and loss; some of them leave the range of floats.
+CUMULATIVE = ((0.5, 1.0, 2.0, 0.7, 0.9), (4.0, 1.0, 0.0, 1.0, 0.5), (-4.0, -1.0, -0.5, 1e-300, 1e-6))
+
 
 @dataclass(frozen=True)
 class Case:
@@ -195,7 +198,7 @@ def _long_policy(chooser: Chooser, rows: list[Row], random: Random) -> Policy:
         "simp_prob": SimpProb(estimator),
         "dimp_prob": DimpProb(estimator),
         "dgl": Dgl(estimator=estimator),
-        "cumulative": Cumulative(0.5, 1.0, 2.0, 0.7, 0.9, estimator),
+        "cumulative": Cumulative(*random.choice(CUMULATIVE), estimator),
         "additive_arrival": Additive(1.0, 0.3, 0.5, "arrival", estimator),
         "additive_always": Additive(1.0, 0.3, 0.5, "always", estimator),
         "multiplicative_arrival": Multiplicative(1.0, 0.3, 0.5, "arrival", estimator),

@@ -90,7 +90,7 @@ def _check_numbers(how: Any, st: Handle) -> None:
     require(sum(arrived) == st["rows"], f"of {int(st['rows'])} rows, {arrived[0]} and {arrived[1]} have arrived")
     require(st["arrival"] == st["rows"], f"{int(st['rows'])} rows have arrived, but {int(st['arrival'])} were numbered")
     require(st["tick"] <= st["rows"], f"{int(st['rows'])} rows took {int(st['tick'])} instants")
-    require(st["touched_count"] == 0, "tuples are touched between two instants")
+    require(st["touched_count"] == 0, "keys are touched between two instants")
     require(st["random"] != 0, "the random state is 0, which it never becomes")
     require(not np.isnan(st["importance"]), "the summed importance is not a number")
     last_tick = int(st["tick"]) if how["organisation"] == CUMULATIVE else 0

@@ -104,7 +104,7 @@ def _fetch_neighbours(st, x):
 
 @inlined
 def foresee(how, st, step):
-    """Ask, in three steps, for what the tuples on top of the heaps will need when they go."""
+    """Ask, in three steps, for what the tuples on top of the heaps will need when they go (and bring them to date first)."""
     if how["groups"] == 0:
         return
     organisation = how["organisation"]

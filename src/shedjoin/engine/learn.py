@@ -24,13 +24,13 @@ FORGOTTEN = 320.0
 #: A key of which nothing has come since is looked at again after these parts of a window.
 SOON, LATER, LAST = 1.0 / 32, 1.0 / 8, 1.0 / 2
 
-#: Features of a key itself; then those of its neighbours.
-OWN = 1 + 2 * LEVELS
+#: Features of a key itself: all levels of the other stream, of its own those that fade; then those of its neighbours.
+OWN = 2 * LEVELS
 FEATURES = OWN + neighbours.FEATURES
 #: What a neighbour is taken to be worth before anything is learned: three quarters for all three.
 NEIGHBOUR = 0.25
 #: So many rows are lessons one and all; then one of `SELDOM` is.
-EARLY, SELDOM = 8192, 64
+EARLY, SELDOM = 8192, 32
 #: Rows that are drawn to stand for all that could have been met.
 DRAWS = 2
 STRIDE = 7919
@@ -38,13 +38,9 @@ STRIDE = 7919
 TRIES = 2
 #: Lessons from one step of the model to the next, and what earlier ones weigh after it.
 PACE = 64.0
-FADE = 2.0 ** (-1.0 / 64)
-#: How sure the model is from the start, and by how much more for each partner a row has: otherwise a key with many of them
-#: would turn it around in a few rows.
-RIDGE, RIDGE_BY_PARTNER = 100.0, 10.0
-#: How strongly coefficients are drawn to where they start: by so much, and by so much more for each partner a row has. (All
-#: partners of a row come at once: they teach little more than one.)
-PULL, PULL_BY_PARTNER = 4.0, 3.0
+FADE = 2.0 ** (-1.0 / 256)
+#: How sure the model is from the start, and how strongly coefficients are drawn to where they start.
+RIDGE, PULL = 100.0, 4.0
 #: The longest step of a coefficient.
 LONGEST = 0.1
 #: Shares are measured in rows of so many, so that their logs are near 0.
@@ -57,8 +53,7 @@ LONG_TOTAL = TOTAL + LEVELS  # and with a half-life of `WATCHED`
 COEFFICIENT = LONG_TOTAL + 1
 GRADIENT = COEFFICIENT + FEATURES
 LESSONS = GRADIENT + FEATURES
-PARTNERS = LESSONS + 1  # of the rows that were lessons since the last step
-CURVATURE = PARTNERS + 1
+CURVATURE = LESSONS + 1
 NEAR = CURVATURE + FEATURES * FEATURES  # see neighbours.py
 LOG_SHARE = NEAR + neighbours.NUMBERS  # what is worked out anew each time begins here
 FEATURE = LOG_SHARE + LEVELS
@@ -129,12 +124,16 @@ def _work_out_shares(how, st, stream, slot):
 
 @inlined
 def _own_feature(model, stream, d):
-    """Of a tuple of `stream`: the other stream's shares come first, then its own."""
+    """Of a tuple of `stream`: the other stream's shares come first, then how its own differ.
+
+    How frequent a key has always been on its own stream is not among them: a few keys with many rows would settle what it is
+    worth, by chance, and it would decide between all others.
+    """
     if d == 0:
         return 1.0
     if d <= LEVELS:
         return model[1 - stream, LOG_SHARE + d - 1]
-    return model[stream, LOG_SHARE + d - 1 - LEVELS]
+    return model[stream, LOG_SHARE + d - LEVELS]
 
 
 @kernel
@@ -251,15 +250,15 @@ def _go_on(how, st):
 def _learn(how, st, stream, slot):
     """A row of the other stream came, of this key: what does that say about the tuples of `stream`?
 
-    Each of its late rows could have been met. Those of the key were; a few that are drawn stand for all.
+    Each of its late rows could have been met. Those of the key were; a few that are drawn stand for all. The rows of a key
+    are met all at once or not at all, so that many teach little more than one: r of them count as the root of r.
     """
     model = mem.model(st)
     size = st["seen_size"][stream]
     if size == 0:
         return
-    met = _trail(st, stream, slot)["recent"]
-    model[stream, PARTNERS] += met
-    if met > 0:
+    met = math.sqrt(_trail(st, stream, slot)["recent"])
+    if met > 0.0:
         _work_out_features(how, st, stream, slot)
         for d in range(FEATURES):
             model[stream, GRADIENT + d] += met * model[stream, FEATURE + d]
@@ -271,7 +270,8 @@ def _learn(how, st, stream, slot):
         log_chance = 0.0
         for d in range(FEATURES):
             log_chance += model[stream, COEFFICIENT + d] * model[stream, FEATURE + d]
-        expected = size / DRAWS * math.exp(min(log_chance, 0.0))
+        alike = math.sqrt(_trail(st, stream, drawn)["recent"])
+        expected = size / DRAWS / alike * math.exp(min(log_chance, 0.0))
         for d in range(FEATURES):
             part = expected * model[stream, FEATURE + d]
             model[stream, GRADIENT + d] -= part
@@ -287,12 +287,9 @@ def _learn(how, st, stream, slot):
 def _step(st, stream):
     """Newton's step with all that was learned; what is old fades."""
     model = mem.model(st)
-    partners = model[stream, PARTNERS] / PACE
-    model[stream, PARTNERS] = 0.0
-    pull = PULL + PULL_BY_PARTNER * partners
     for d in range(FEATURES):
-        model[stream, GRADIENT + d] -= pull * (model[stream, COEFFICIENT + d] - _guess(d))
-    _solve(st, stream, RIDGE + RIDGE_BY_PARTNER * partners)
+        model[stream, GRADIENT + d] -= PULL * (model[stream, COEFFICIENT + d] - _guess(d))
+    _solve(st, stream)
     for d in range(FEATURES):
         step = model[stream, STEP + d]
         if step == step:  # what is not a number is no step
@@ -308,13 +305,13 @@ def _cell(row, column):
 
 
 @kernel
-def _solve(st, stream, ridge):
-    """(curvature + ridge) x step = gradient, by elimination: the matrix is positive definite."""
+def _solve(st, stream):
+    """(curvature + RIDGE) x step = gradient, by elimination: the matrix is positive definite."""
     m = mem.model(st)[stream]
     for i in range(FEATURES):
         for j in range(FEATURES):
             m[_cell(i, j)] = m[CURVATURE + FEATURES * max(i, j) + min(i, j)]
-        m[_cell(i, i)] += ridge
+        m[_cell(i, i)] += RIDGE
         m[_cell(i, FEATURES)] = m[GRADIENT + i]
     for i in range(FEATURES):
         for row in range(i + 1, FEATURES):

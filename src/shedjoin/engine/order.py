@@ -229,20 +229,26 @@ def _power(base, exponent):
 
 
 @inlined
-def _gain(how, st, stream, slot, importance, end):
-    share = _share_of_life(how, st, stream, end)
+def gain_of(how, importance, matches, share):
+    """What an instant with output adds to a cumulative priority."""
     if share <= 0.0:
         return 0.0  # it arrived outside its window and is about to go
-    return (
+    gain = (
         how["gain"]
         * _power(importance, how["importance"])
-        * _power(current_matches(how, st, stream, slot), how["matches"])
+        * _power(matches, how["matches"])
         * _power(share, how["life"])
     )
+    return gain if gain == gain else 0.0  # one factor is 0, and another beyond the range of floats
+
+
+@inlined
+def _gain(how, st, stream, slot, importance, end):
+    return gain_of(how, importance, current_matches(how, st, stream, slot), _share_of_life(how, st, stream, end))
 
 
 @kernel
-def _move(st, stream, prio, x):
+def move(st, stream, prio, x):
     """Give a tuple of the heap another priority; rank and arrival stay."""
     old = mem.heap(st)[stream, mem.place(st)[stream, x]]
     rank, arrival = old["rank"], old["arrival"]
@@ -295,7 +301,7 @@ def _settle_met(how, st, stream, slot, ts, new):
             value = raised(before - lift_before, _gain(how, st, stream, slot, card["importance"], end)) + lift
             mem.cumulated(st)[x] = value
             if value < before:
-                _move(st, stream, value, x)
+                move(st, stream, value, x)
 
 
 @kernel
@@ -343,7 +349,7 @@ def raise_to_date(st, stream):
         value = mem.cumulated(st)[x]
         if not top["prio"] < value:
             return
-        _move(st, stream, value, x)
+        move(st, stream, value, x)
 
 
 @inlined

@@ -99,7 +99,10 @@ def _checked_header(snapshot: bytes) -> tuple[dict[str, Any], int]:
         raise SnapshotError(f"the snapshot is cut short: {len(snapshot)} bytes are less than its frame alone")
     _, version, length = _HEAD.unpack_from(snapshot)
     if version != VERSION:
-        raise SnapshotError(f"the snapshot has format {version}, this shedjoin reads format {VERSION}")
+        raise SnapshotError(
+            f"the snapshot has format {version}, this shedjoin reads format {VERSION}: go on with the version that wrote it, or "
+            "begin anew"
+        )
     if hashlib.blake2b(snapshot[:-_DIGEST], digest_size=_DIGEST).digest() != snapshot[-_DIGEST:]:
         raise SnapshotError("the snapshot is damaged: its checksum does not fit its contents")
     return _read_header(snapshot[_HEAD.size : _HEAD.size + length]), _HEAD.size + length

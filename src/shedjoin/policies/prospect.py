@@ -10,7 +10,7 @@ from shedjoin.estimators import Estimator
 from shedjoin.policies.base import Policy
 
 #: Raised when the same rows would be weighed otherwise: what was begun by another one cannot be gone on with.
-REVISION = 3
+REVISION = 4
 
 
 class Learned(Estimator):

@@ -22,7 +22,8 @@ from shedjoin.spark.many import Join
 from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spec import make_policy
 
-FORMAT = 4
+#: Higher whenever a state is kept in another way, or the same rows, pushed again, could give another state.
+FORMAT = 5
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
 CODEC = "lz4"

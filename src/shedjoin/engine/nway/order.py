@@ -13,7 +13,7 @@ from shedjoin.engine import mem as tuples
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.nway import mem
-from shedjoin.engine.order import raised
+from shedjoin.engine.order import gain_of, move, raise_to_date, raised
 from shedjoin.engine.state import NONE
 
 
@@ -205,35 +205,15 @@ def _fixed_priority(how, st, x):
     return how["importance"] * math.log(importance) + _log_matches(how, matches) + how["life"] * share
 
 
-@inlined
-def _power(base, exponent):
-    return base if exponent == 1.0 else base**exponent
-
-
 @kernel
 def _gain(how, st, x):
     share = _share_of_life(st, tuples.pool(st, x)["stream"], end_of_life(st, x))
-    if share <= 0.0:
-        return 0.0  # it arrived outside its window and is about to go
-    return (
-        how["gain"]
-        * _power(mem.card(st, x)["importance"], how["importance"])
-        * _power(current_matches(how, st, x), how["matches"])
-        * _power(share, how["life"])
-    )
-
-
-@kernel
-def _move(st, stream, prio, x):
-    """Give a tuple of the heap another priority; rank and arrival stay."""
-    old = tuples.heap(st)[stream, tuples.place(st)[stream, x]]
-    rank, arrival = old["rank"], old["arrival"]
-    heap.move(tuples.heap(st)[stream], tuples.place(st)[stream], st["heap_size"][stream], prio, rank, arrival, x)
+    return gain_of(how, mem.card(st, x)["importance"], current_matches(how, st, x), share)
 
 
 @kernel
 def _settle_cumulative(how, st, io):
-    """A gain raises a priority, so the heap may lag behind: `_raise_to_date` mends it where it matters, at the top.
+    """A gain raises a priority, so the heap may lag behind: `raise_to_date` mends it where it matters, at the top.
 
     (One that falls has been rounded on the way: it is moved at once.)
     """
@@ -257,20 +237,8 @@ def _settle_cumulative(how, st, io):
         value = raised(before - lift_before, _gain(how, st, x)) + st["lift"]
         tuples.cumulated(st)[x] = value
         if value < before:
-            _move(st, int(t["stream"]), value, x)
+            move(st, int(t["stream"]), value, x)
     st["touched_count"] = 0
-
-
-@kernel
-def _raise_to_date(st, stream):
-    """Give the top its true priority until one stays on top with it."""
-    while True:
-        top = tuples.heap(st)[stream, heap.TOP]
-        x = int(top["item"])
-        value = tuples.cumulated(st)[x]
-        if not top["prio"] < value:
-            return
-        _move(st, stream, value, x)
 
 
 @kernel
@@ -302,7 +270,7 @@ def lowest(how, st, stream):
         x = int(mem.cells(st, leaf["slot"])["low"])
         return x, final["weight"] * (final["end"] - st["base"][stream]), leaf["arrival"]
     if how["organisation"] == CUMULATIVE:
-        _raise_to_date(st, stream)
+        raise_to_date(st, stream)
     top = tuples.heap(st)[stream, heap.TOP]
     if how["organisation"] == KEY:
         prio = top["prio"]

@@ -21,9 +21,8 @@ _HARD = (
     "instant, an oracle closes 31% on generated streams; docs/prospect.md"
 )
 _SHORT = (
-    "in few rows, or of 1,000 keys, the table cannot be learned in time: PROB with History loses about as much, and with fixed "
-    "shares and unrelated ranks no order should lose much less. It holds with 50 keys from 20,000 rows on, and with 1,000 keys "
-    "in a million rows up to Zipf 1; docs/prospect.md"
+    "in few rows the table cannot be learned in time, least of all that of 1,000 keys: PROB with History loses about as much, "
+    "and with fixed shares and unrelated ranks no order should lose much less. On the longest streams it holds; docs/prospect.md"
 )
 
 
