@@ -252,6 +252,7 @@ def test_demo_compares_the_policies(capsys: pytest.CaptureFixture[str], monkeypa
     assert "Exact needs 400 tuples; the policies get 100." in printed
     assert all(policy.name in printed for policy in demo_simulated.POLICIES)
     assert "100.0%" in printed
+    assert printed.startswith("loading kernels (the first time they are compiled")  # no status is shown here
 
 
 def test_lab_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

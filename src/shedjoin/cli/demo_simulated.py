@@ -55,7 +55,10 @@ def simulated(rows: int, console: Console) -> None:
 def load_kernels(console: Console) -> None:
     """The first call in a process loads the kernels; the first on a machine compiles them."""
     begin = time.perf_counter()
-    with console.status("loading kernels (the first time they are compiled, which takes about a minute)"):
+    doing = "loading kernels (the first time they are compiled, which takes about a minute)"
+    if not console.is_terminal:  # where a status is not shown
+        console.print(doing)
+    with console.status(doing):
         few = zipf(10, seed=SEED)
         run_one(few, JoinSpec(window=TimeWindow(3)))
         for policy in POLICIES:
