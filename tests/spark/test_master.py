@@ -98,6 +98,10 @@ def test_a_spark_that_does_not_start_is_told_of_in_a_sentence(tmp_path: Path, mo
     ) as caught:
         session(Silent(ended), settings=settings)
     assert "\n" not in str(caught.value)
+    java = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
+    said = "An error occurred while calling None.Context.\n: org.apache.SparkException: no cluster\n\tat Some.java\n"
+    with pytest.raises(sj.EnvironmentProblem, match=r"the master 'yarn': org\.apache\.SparkException: no cluster$"):
+        session(Silent(java(said)), settings=settings)
     with pytest.raises(ZeroDivisionError):  # what is not of Spark is not its
         session(Silent(ZeroDivisionError()), settings=settings)
     from pyspark.sql import SparkSession

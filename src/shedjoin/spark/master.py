@@ -57,5 +57,11 @@ def get_session(builder: Any, master: str | None) -> SparkSession:
         if type(problem).__module__.partition(".")[0] not in SPARKS:
             raise
         where = "" if master is None else f" with the master {master!r}"
-        raise EnvironmentProblem(f"Spark does not start{where}: {first_line(problem)}") from problem
+        raise EnvironmentProblem(f"Spark does not start{where}: {_reason(problem)}") from problem
     return made
+
+
+def _reason(problem: Exception) -> str:
+    """The line that says why: of py4j the second one, Java's, after what was called."""
+    first, _, more = str(problem).strip().partition("\n")
+    return first_line(Exception(more.lstrip(": "))) if first.startswith("An error occurred while") and more else first
