@@ -319,3 +319,13 @@ def test_a_verdict_says_how_many_seeds_alone_come_to_it(tmp_path: Path) -> None:
     assert seeds > 1
     assert {row["method"] for row in of_seed(once, 1)} == {row["method"] for row in rows}
     assert seeds_that_agree(made.check, [[row for row in once if row["seed"] == 0]], True) == ""
+
+
+@pytest.mark.parametrize("paper", sorted(PAPERS))
+def test_a_figure_that_was_not_run_to_its_end_is_not_judged(tmp_path: Path, paper: str) -> None:
+    store = Store(tmp_path)
+    for figure in {figure for one in claims_of(paper) for figure in one.figures}:
+        store.add(find(paper, figure), made_up(find(paper, figure))[:1])
+    lines = evaluate([paper], store)
+    assert {line.verdict for line in lines} <= {UNMEASURED}
+    assert all(line.why for line in lines)

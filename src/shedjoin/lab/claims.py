@@ -18,6 +18,8 @@ from shedjoin.lab.store import Store
 HOLDS = "holds"
 FAILS = "does not hold"
 UNMEASURED = "not measured yet"
+#: What a check runs into where a figure was begun and not run to its end.
+INCOMPLETE = (LookupError, ValueError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +98,22 @@ def judge(paper: str, claim: Claim, store: Store) -> Line:
     stored: list[list[Row]] = [store.read(find(paper, figure)) for figure in claim.figures]
     missing = [figure for figure, rows in zip(claim.figures, stored, strict=True) if not rows]
     if missing:
-        quick = " --quick" if store.quick else ""
-        return unmeasured(" and ".join(f"`shedjoin lab run {paper} {figure}{quick}`" for figure in missing) + " first")
+        return unmeasured(f"{_commands(paper, missing, store)} first")
     try:
         finding = claim.check(*stored)
         agreeing = seeds_that_agree(claim.check, stored, finding.holds)
     except DataError as reason:
         return unmeasured(str(reason))
+    except INCOMPLETE as reason:
+        return unmeasured(f"rows are missing ({reason}): {_commands(paper, claim.figures, store)} goes on")
     verdict, why = (HOLDS, "") if finding.holds else (FAILS, claim.why)
     return Line(name, claim.says, claim.paper, finding.ours, verdict, agreeing, why)
+
+
+def _commands(paper: str, figures: Sequence[str], store: Store) -> str:
+    """What runs these figures."""
+    quick = " --quick" if store.quick else ""
+    return " and ".join(f"`shedjoin lab run {paper} {figure}{quick}`" for figure in figures)
 
 
 def seeds_that_agree(check: Check, stored: Sequence[list[Row]], holds: bool) -> str:
@@ -116,7 +125,7 @@ def seeds_that_agree(check: Check, stored: Sequence[list[Row]], holds: bool) -> 
     for seed in seeds:
         try:
             verdicts.append(check(*(of_seed(rows, seed) for rows in stored)).holds)
-        except DataError:  # a seed that was not run to its end says nothing
+        except (DataError, *INCOMPLETE):  # a seed that was not run to its end says nothing
             continue
     return f"{verdicts.count(holds)} of {len(verdicts)}"
 
