@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shedjoin.engine import kinetic, memory
 from shedjoin.engine.audit_memory import Stock
 from shedjoin.engine.codes import CUMULATIVE, KEEP, KEY, LIFE, RANDOM, ROW
-from shedjoin.engine.consistent import all_end, check_heap, not_on_stack, require, within
+from shedjoin.engine.consistent import all_end, check_heap, check_queue, not_on_stack, require, within
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.state import NONE
 
@@ -96,7 +96,8 @@ def _check_list(st: Handle, stock: Stock, stream: int, size: int) -> None:
 def _check_heap_of_tuples(st: Handle, stock: Stock, stream: int, size: int) -> None:
     pool, place = st.arrays["pool"], st.arrays["place"][stream]
     require(size == st["resident"][stream], f"{size} tuples of stream {stream} are in the policy's heap")
-    item = check_heap(st.arrays["heap"][stream], place, size, "the policy's heap")
+    front, bound = int(st["front"][stream]), float(st["bound"][stream])
+    item = check_queue(st.arrays["heap"][stream], place, size, front, bound, "the policy's heap")
     require(
         stock.live[item] & (pool["stream"][item] == stream), "a tuple in the policy's heap is gone or of another stream"
     )

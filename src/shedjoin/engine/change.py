@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import mem, memory, order, pairing, shelf
+from shedjoin.engine import front, mem, memory, order, pairing, shelf
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, PRODUCT, TUPLE
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.jit import entry, kernel
@@ -53,7 +53,7 @@ def _reorder(settings, state):  # type: ignore[no-untyped-def]
     if organisation != TUPLE and organisation != KEY and organisation != CUMULATIVE and organisation != LIFE:
         return
     if organisation != LIFE:  # whose keys have their leaves already
-        st["heap_size"][:] = 0
+        front.clear(st)
         mem.place(st)[:, :] = NONE
     for bucket in range(st["buckets_room"]):
         slot = int(mem.buckets(st)[bucket])
@@ -87,11 +87,11 @@ def _reorder_tuple(how, st, stream, slot, x):  # type: ignore[no-untyped-def]
     """What is fixed on arrival is fixed as if the tuple arrived now; what was gathered is kept."""
     card, arrival = shelf.of(st, x), mem.pool(st, x)["arrival"]
     if how["organisation"] == TUPLE:
-        order.push(st, stream, order.fixed_priority(how, st, x), card["importance"], arrival, x)
+        front.push(st, stream, order.fixed_priority(how, st, x), card["importance"], arrival, x)
     elif how["organisation"] == CUMULATIVE:
         value = mem.cumulated(st)[x] - st["lift"]
         mem.cumulated(st)[x] = value
-        order.push(st, stream, value, card["importance"], arrival, x)
+        front.push(st, stream, value, card["importance"], arrival, x)
     elif how["fifo"]:
         low = mem.sides(st, slot)["low"]
         if low[stream] == NONE:

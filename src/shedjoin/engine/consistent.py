@@ -55,15 +55,30 @@ def all_end(links: Numbers) -> bool:
 
 def check_heap(entries: Numbers, place: Numbers, size: int, what: str) -> NDArray[np.int64]:
     """The items of a heap that is in order and whose `place` leads back to it."""
+    return _check_entries(entries, place, size, size, what)["item"]
+
+
+def check_queue(
+    entries: Numbers, place: Numbers, size: int, front: int, bound: float, what: str
+) -> NDArray[np.int64]:
+    """The same for a queue whose front is a heap, see front.py."""
+    require(0 <= front <= size, f"{front} of the {size} entries of {what} are its front")
+    require(not np.isnan(bound), f"the bound of {what} is not a number")
+    there = _check_entries(entries, place, size, front, what)
+    require((there["prio"] <= bound) == (np.arange(size) < front), f"an entry of {what} is on the wrong side of its bound")
+    return there["item"]
+
+
+def _check_entries(entries: Numbers, place: Numbers, size: int, front: int, what: str) -> Numbers:
     require(0 <= size < entries.size - heap.TOP, f"{what} has {size} entries")
     there = entries[heap.TOP : heap.TOP + size]
-    item: NDArray[np.int64] = there["item"]
+    item = there["item"]
     require(within(item, 0, place.size), f"{what} has an item that there is not")
     require(place[item] == np.arange(heap.TOP, heap.TOP + size), f"an item of {what} is said to stand elsewhere")
     require(~(np.isnan(there["prio"]) | np.isnan(there["rank"])), f"a priority in {what} is not a number")
-    above = there[(np.arange(1, size) - 1) >> 2]
-    require(~_lower(there[1:], above), f"{what} is not in order")
-    return item
+    above = there[(np.arange(1, front) - 1) >> 2]
+    require(~_lower(there[1:front], above), f"{what} is not in order")
+    return there
 
 
 def _lower(a: Numbers, b: Numbers) -> Mask:

@@ -260,7 +260,7 @@ class Engine(RunningPair):
         while need != loop.DONE:
             need = loop.advance(how, self._state.for_kernel(), io.for_kernel())
             if need in (loop.DONE, loop.NEED_SHED):
-                shed.append(io.arrays["out_shed"][: int(io["shed"])])
+                shed.append(_shed_of(io))
                 io["shed"] = 0
             if need == loop.DONE and self._how[0]["trace_every"]:
                 self._trace.append(_drain(io, "out_trace", "traces"))
@@ -305,6 +305,12 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 def _pair_buffers(size: int) -> dict[str, NDArray[Any]]:
     return {"out_left": np.empty(size, np.int64), "out_right": np.empty(size, np.int64), "out_worth": np.empty(size)}
+
+
+def _shed_of(io: Handle) -> NDArray[Any]:
+    """What was shed. A buffer that is half full becomes part of the log; of others a copy does, to keep no empty room."""
+    buffer, count = io.arrays["out_shed"], int(io["shed"])
+    return buffer[:count] if 2 * count > buffer.size else buffer[:count].copy()
 
 
 def _drain(io: Handle, buffer: str, count: str) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine import heap, learn, mem, order
+from shedjoin.engine import front, heap, learn, mem, order
 from shedjoin.engine.codes import CUMULATIVE, KEY, LEARNED, RANDOM, SCHEDULE, TUPLE
 from shedjoin.engine.handle import STREAMS
 from shedjoin.engine.jit import inlined, kernel
@@ -97,6 +97,7 @@ def _fetch_neighbours(st, x):
     """What hangs on a tuple that is in the cache already."""
     t = mem.pool(st, x)
     mem.fetch_sides(st, t["slot"])
+    mem.fetch_key(st, t["slot"])
     mem.fetch_shelf(st, t["place"])
     if t["queued"] != NONE:
         mem.fetch_expiry(st, t["stream"] * st["expiry_room"] + t["queued"])
@@ -114,23 +115,28 @@ def foresee(how, st, step):
     for stream in range(STREAMS):
         if st["heap_size"][stream] == 0:
             continue
-        if organisation == CUMULATIVE:
-            _foresee_raise(st, stream, step)
+        if organisation == CUMULATIVE and step == 0:
+            front.lead(st, stream, True)
         item = int(mem.heap(st)[stream, heap.TOP]["item"])
         if of_tuples:
             _foresee_tuple(st, item, step)
         else:
             _foresee_key(how, st, stream, item, step)
+        if step == 2:
+            _foresee_next(organisation, st, stream)
 
 
 @inlined
-def _foresee_raise(st, stream, step):
-    """Bring the top to date before anybody asks, or the wrong one is foreseen; those below may be the next."""
-    if step == 0:
-        order.raise_to_date(st, stream)
-    elif step == 2:
-        for i in range(heap.TOP + 1, min(heap.TOP + 5, heap.TOP + st["heap_size"][stream])):
-            mem.fetch_cumulated(st, mem.heap(st)[stream, i]["item"])
+def _foresee_next(organisation, st, stream):
+    """Those below the top: one of them is likely to be the next."""
+    for i in range(heap.TOP + 1, heap.TOP + min(5, st["heap_size"][stream])):
+        item = mem.heap(st)[stream, i]["item"]
+        if organisation == KEY:
+            mem.fetch_sides(st, item)
+        else:
+            mem.fetch_tuple(st, item)
+            if organisation == CUMULATIVE:
+                mem.fetch_cumulated(st, item)
 
 
 @inlined

@@ -18,7 +18,8 @@ def lower(prio, rank, arrival, prio2, rank2, arrival2):
 
 
 @inlined
-def _put(heap, place, i, prio, rank, arrival, item):
+def put(heap, place, i, prio, rank, arrival, item):
+    """Write an entry, and where it stands."""
     entry = heap[i]
     entry["prio"] = prio
     entry["rank"] = rank
@@ -28,16 +29,21 @@ def _put(heap, place, i, prio, rank, arrival, item):
 
 
 @inlined
+def copy(heap, place, i, entry):
+    """Write an entry at another place too. (Field by field: as a whole, a record is copied byte by byte.)"""
+    put(heap, place, i, entry["prio"], entry["rank"], entry["arrival"], entry["item"])
+
+
+@inlined
 def _rise(heap, place, i, prio, rank, arrival, item):
     while i > TOP:
         up = ((i - 4) >> 2) + TOP
         above = heap[up]
         if not lower(prio, rank, arrival, above["prio"], above["rank"], above["arrival"]):
             break
-        heap[i] = above
-        place[above["item"]] = i
+        copy(heap, place, i, above)
         i = up
-    _put(heap, place, i, prio, rank, arrival, item)
+    put(heap, place, i, prio, rank, arrival, item)
 
 
 @inlined
@@ -56,10 +62,9 @@ def _sink(heap, place, size, i, prio, rank, arrival, item):
         below = heap[least]
         if not lower(below["prio"], below["rank"], below["arrival"], prio, rank, arrival):
             break
-        heap[i] = below
-        place[below["item"]] = i
+        copy(heap, place, i, below)
         i = least
-    _put(heap, place, i, prio, rank, arrival, item)
+    put(heap, place, i, prio, rank, arrival, item)
 
 
 @kernel

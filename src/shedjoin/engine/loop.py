@@ -69,7 +69,7 @@ def _wants(how, st, io, size):
 
 
 @kernel
-def _look_ahead(st, io, first):
+def _look_ahead(how, st, io, first):
     """Look up the keys of the next rows, and ask for what they will need, while other rows have work to do.
 
     In loops of their own, so that the processor waits for many at a time: with a large memory, waiting for each in
@@ -85,6 +85,8 @@ def _look_ahead(st, io, first):
         slot = mem.row_ahead(io, i & (AHEAD - 1))
         if slot != NONE:
             keytable.fetch_shelves(st, slot)
+            if how["organisation"] == CUMULATIVE:
+                mem.fetch_probed(st, (1 - mem.row_stream(io, i)) * st["probed_room"] + slot)
     io["ahead"] = end
 
 
@@ -152,8 +154,11 @@ def _probe(how, st, io, i, slot):
                     mem.set_out_right(io, at, t["seq"] if stream == 0 else seq)
                     mem.set_out_worth(io, at, worth)
                     at += 1
-            if cumulative and t["seq"] >= io["old_seq"][other]:
-                mem.pool(st, x)["met"] = 1
+            if cumulative:
+                if t["seq"] >= io["old_seq"][other]:
+                    mem.pool(st, x)["met"] = 1
+                else:
+                    mem.fetch_cumulated(st, x)  # it will gain
     # Rows of one instant, stream and key meet the same older tuples: those gain once.
     if cumulative and found > 0 and mem.probed(st)[other, slot] != st["tick"]:
         mem.probed(st)[other, slot] = st["tick"]
@@ -169,7 +174,7 @@ def _probe(how, st, io, i, slot):
 def _meet(how, st, io, i):
     """One row: probe, then store. Says what it needs, and has done nothing yet, when there might not be room."""
     if i >= io["ahead"]:
-        _look_ahead(st, io, i)
+        _look_ahead(how, st, io, i)
     place = i - io["first"]
     if mem.row_slot(io, place) == -2 or mem.row_null(io, i):
         if mem.row_null(io, i) and mem.row_slot(io, place) != -2:
@@ -253,7 +258,6 @@ def _compete(how, st, io):
             _shed(how, st, io, evict.lowest(how, st, group), EVICTED)
             st["evicted"] += 1
             evict.foresee_draws(how, st, group)
-    evict.foresee(how, st, 0)
     return DONE
 
 
@@ -304,6 +308,7 @@ def _run(how, st, io):
         if _compete(how, st, io) == NEED_SHED:
             io["wanted"] = 1
             return NEED_SHED
+        evict.foresee(how, st, 0)
         _finish(how, st, io, mem.row_ts(io, first))
         io["first"] = io["end"]
         io["phase"] = BEGIN

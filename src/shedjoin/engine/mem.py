@@ -51,6 +51,8 @@ until0 = flat("until0", np.int64)  # Replay's schedule
 until1 = flat("until1", np.int64)
 
 fetch_sides = fetcher("sides", SIDES_RECORD)
+fetch_key = fetcher("keys", KEY_RECORD)
+fetch_probed = fetcher("probed", np.int64)
 fetch_tuple = fetcher("pool", TUPLE_RECORD)
 fetch_cumulated = fetcher("cumulated", np.float64)
 fetch_expiry = fetcher("expiry", EXPIRY_RECORD)

@@ -56,6 +56,7 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
     )
     measure(st)
     st["clock"] = st["base"] = NEVER
+    st["bound"] = -np.inf
     st["free_shelf"] = NONE
     st["free_count"], st["free_key_count"] = tuples, keys
     st["random"] = first_random_state(seed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from shedjoin.engine import heap, kinetic, mem, pairing, shelf
+from shedjoin.engine import front, heap, kinetic, mem, pairing, shelf
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -160,12 +160,6 @@ def reweigh(how, st, stream, slot):
 
 
 @inlined
-def push(st, stream, prio, rank, arrival, x):
-    heap.push(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], prio, rank, arrival, x)
-    st["heap_size"][stream] += 1
-
-
-@inlined
 def enter(how, st, x):
     """A tuple was stored (it is on its key's shelf already)."""
     t = mem.pool(st, x)
@@ -186,7 +180,7 @@ def enter(how, st, x):
         st["heap_size"][stream] = last + 1
     elif how["organisation"] == SCHEDULE:
         until = mem.until0(st) if stream == 0 else mem.until1(st)
-        push(st, stream, float(until[shelf.of(st, x)["seq"]]), 0.0, t["arrival"], x)
+        front.push(st, stream, float(until[shelf.of(st, x)["seq"]]), 0.0, t["arrival"], x)
 
 
 @inlined
@@ -202,8 +196,7 @@ def leave(how, st, x):
         mem.place(st)[stream, moved] = hole
         st["heap_size"][stream] = last
     elif organisation == TUPLE or organisation == CUMULATIVE or organisation == SCHEDULE:
-        heap.remove(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], x)
-        st["heap_size"][stream] -= 1
+        front.remove(st, stream, x)
     elif (organisation == KEY or organisation == LIFE) and not how["fifo"]:
         low = mem.sides(st, mem.pool(st, x)["slot"])["low"]
         low[stream] = pairing.remove(st, int(low[stream]), x)
@@ -248,14 +241,6 @@ def _gain(how, st, stream, slot, importance, end):
 
 
 @kernel
-def move(st, stream, prio, x):
-    """Give a tuple of the heap another priority; rank and arrival stay."""
-    old = mem.heap(st)[stream, mem.place(st)[stream, x]]
-    rank, arrival = old["rank"], old["arrival"]
-    heap.move(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream], prio, rank, arrival, x)
-
-
-@kernel
 def _settle_fresh(how, st, x):
     t, card = mem.pool(st, x), shelf.of(st, x)
     stream, slot = int(t["stream"]), int(t["slot"])
@@ -265,7 +250,7 @@ def _settle_fresh(how, st, x):
         value += _gain(how, st, stream, slot, card["importance"], end)
     value = math.log(value) + st["lift"]
     mem.cumulated(st)[x] = value
-    push(st, stream, value, card["importance"], t["arrival"], x)
+    front.push(st, stream, value, card["importance"], t["arrival"], x)
 
 
 @inlined
@@ -279,7 +264,7 @@ def touch(st, stream, slot):
 def _settle_met(how, st, stream, slot, ts, new):
     """The tuples of a key that were met, those of this instant (from row `new` on) apart, gain.
 
-    A gain raises a priority, so the heap may lag behind: `raise_to_date` mends it where it matters, at the top. (One that
+    A gain raises a priority, so the heap may lag behind: `front.lead` mends it where it matters, at the top. (One that
     falls has been rounded on the way: it is moved at once.)
     """
     back, ahead = reach(how, stream), reach(how, 1 - stream)
@@ -301,7 +286,7 @@ def _settle_met(how, st, stream, slot, ts, new):
             value = raised(before - lift_before, _gain(how, st, stream, slot, card["importance"], end)) + lift
             mem.cumulated(st)[x] = value
             if value < before:
-                move(st, stream, value, x)
+                front.move(st, stream, value, x)
 
 
 @kernel
@@ -340,18 +325,6 @@ def _multiply_heaps(st, factor):
         heap.rebuild(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream])
 
 
-@kernel
-def raise_to_date(st, stream):
-    """Give the top its true priority until one stays on top with it."""
-    while True:
-        top = mem.heap(st)[stream, heap.TOP]
-        x = int(top["item"])
-        value = mem.cumulated(st)[x]
-        if not top["prio"] < value:
-            return
-        move(st, stream, value, x)
-
-
 @inlined
 def settle(how, st, io, ts):
     """Priorities of the tuples that this instant brought or that had part in its output."""
@@ -359,7 +332,7 @@ def settle(how, st, io, ts):
         for i in range(io["fresh"]):
             x = mem.out_fresh(io)[i]
             t = mem.pool(st, x)
-            push(st, int(t["stream"]), fixed_priority(how, st, x), shelf.of(st, x)["importance"], t["arrival"], x)
+            front.push(st, int(t["stream"]), fixed_priority(how, st, x), shelf.of(st, x)["importance"], t["arrival"], x)
     elif how["organisation"] == CUMULATIVE:
         _settle_cumulative(how, st, io, ts)
 
@@ -381,8 +354,8 @@ def lowest(how, st, stream):
         leaf = mem.leaf(st)[stream, final["winner"]]
         x = lowest_of_key(how, st, stream, leaf["slot"])
         return x, final["weight"] * (final["end"] - st["base"][stream]), leaf["arrival"]
-    if how["organisation"] == CUMULATIVE:
-        raise_to_date(st, stream)
+    if how["organisation"] != KEY:
+        front.lead(st, stream, how["organisation"] == CUMULATIVE)
     top = mem.heap(st)[stream, heap.TOP]
     if how["organisation"] == KEY:
         x = lowest_of_key(how, st, stream, top["item"])

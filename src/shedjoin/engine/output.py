@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shedjoin.engine.codes import WHY
+from shedjoin.engine.pieces import Pieces
 from shedjoin.engine.state import SHED_RECORD
 
 
@@ -28,13 +29,13 @@ class ShedLog:
         For each stream (column), how many rows had arrived by then: a partner with a number of at least that was missed.
     """
 
-    __slots__ = ("_records",)
+    __slots__ = ("_pieces",)
 
     def __init__(self, chunks: Iterable[NDArray[np.void]] = ()) -> None:
-        self._records = np.concatenate([np.empty(0, SHED_RECORD), *chunks])
+        self._pieces = Pieces(SHED_RECORD, chunks)
 
     def __len__(self) -> int:
-        return int(self._records.size)
+        return len(self._pieces)
 
     @property
     def stream(self) -> NDArray[np.int64]:
@@ -70,11 +71,11 @@ class ShedLog:
 
     def _column(self, name: str) -> NDArray[np.int64]:
         """Made when asked for: a run may shed millions of rows whose log nobody reads."""
-        return np.ascontiguousarray(self._records[name])
+        return np.ascontiguousarray(self._pieces.whole()[name])
 
     def records(self) -> NDArray[np.void]:
         """The log as one structured array."""
-        return self._records.copy()
+        return self._pieces.whole().copy()
 
     def to_arrow(self) -> pa.Table:
         """The log as a table, with words for reasons."""
@@ -105,6 +106,6 @@ class Output:
         if len(parts) == 1:
             return parts[0]
         stats = {name: sum(part.stats[name] for part in parts) for name in parts[0].stats}
-        shed = ShedLog(part.shed._records for part in parts)
+        shed = ShedLog(piece for part in parts for piece in part.shed._pieces.parts)
         left, right = (np.concatenate([getattr(part, side) for part in parts]) for side in ("left", "right"))
         return cls(left, right, np.concatenate([part.importance for part in parts]), shed, stats)

@@ -123,6 +123,7 @@ _BY_STREAM = (
     "ring_newest",
     "ring_ready",  # up to here, what expiry will need was asked for
     "heap_size",
+    "front",  # so many of them are in order, see front.py
     "stray_size",
     "seen_head",
     "seen_size",
@@ -137,6 +138,7 @@ STATE_RECORD = np.dtype(
     [(name, "i8") for name in COUNTERS + _NUMBERS]
     + [("importance", "f8"), ("lift", "f8"), ("random", "u8")]
     + [(name, "i8", (2,)) for name in _BY_STREAM]
+    + [("bound", "f8", (2,))]
     + [("free_shelf", "i8", (SHELF_LISTS,))]
     + pointers(*STATE_ARRAYS)
 )

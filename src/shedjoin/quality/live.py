@@ -156,7 +156,7 @@ class LiveRecall:
                 witness.rescale(self._state, self._sample.table, 1.0 / LARGEST_FADE)
         self._faded += self._new * self._state["fade"][0]
         self._new[:] = 0.0
-        log = shed._records  # the copy that `records()` makes would cost more than all that follows
+        log = shed._pieces.whole()  # the copy that `records()` makes would cost more than all that follows
         self._late += late
         if self._nothing_goes:
             return

@@ -57,6 +57,7 @@ def allocate(plan: NPlan, how: NDArray[Any], seed: int) -> Handle:
     set_steps(st, plan, plan.orders)
     measure(st)
     st["clock"] = st["base"] = st["horizon"] = NEVER
+    st["bound"] = -np.inf
     st["free_ring"] = NONE
     st["free_count"], st["free_slot_count"], st["free_cell_count"] = tuples, slots, tuples
     st["last_evaluation"] = st["last_expiry"] = NEVER

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 
-from shedjoin.engine import heap, kinetic, pairing
+from shedjoin.engine import front, heap, kinetic, pairing
 from shedjoin.engine import mem as tuples
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, PRODUCT, RANDOM, ROW, SCHEDULE, SUM, TUPLE
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.nway import mem
-from shedjoin.engine.order import gain_of, move, raise_to_date, raised
+from shedjoin.engine.order import gain_of, raised
 from shedjoin.engine.state import NONE
 
 
@@ -138,12 +138,6 @@ def reweigh(how, st, cell):
         heap.move(tuples.heap(st)[stream], place, st["heap_size"][stream], prio, rank, arrival, cell)
 
 
-@inlined
-def _push(st, stream, prio, rank, arrival, x):
-    heap.push(tuples.heap(st)[stream], tuples.place(st)[stream], st["heap_size"][stream], prio, rank, arrival, x)
-    st["heap_size"][stream] += 1
-
-
 @kernel
 def enter(how, st, x):
     """A tuple was stored (it is in its cell already)."""
@@ -163,7 +157,7 @@ def enter(how, st, x):
         tuples.place(st)[stream, x] = last
         st["heap_size"][stream] = last + 1
     elif how["organisation"] == SCHEDULE:
-        _push(st, stream, schedule_of(st, x), 0.0, t["arrival"], x)
+        front.push(st, stream, schedule_of(st, x), 0.0, t["arrival"], x)
 
 
 @inlined
@@ -186,8 +180,7 @@ def leave(how, st, x):
         tuples.place(st)[stream, moved] = hole
         st["heap_size"][stream] = last
     elif organisation == TUPLE or organisation == CUMULATIVE or organisation == SCHEDULE:
-        heap.remove(tuples.heap(st)[stream], tuples.place(st)[stream], st["heap_size"][stream], x)
-        st["heap_size"][stream] -= 1
+        front.remove(st, stream, x)
     elif (organisation == KEY or organisation == LIFE) and not how["fifo"]:
         entry = mem.cells(st, t["slot"])
         entry["low"] = pairing.remove(st, int(entry["low"]), x)
@@ -213,7 +206,7 @@ def _gain(how, st, x):
 
 @kernel
 def _settle_cumulative(how, st, io):
-    """A gain raises a priority, so the heap may lag behind: `raise_to_date` mends it where it matters, at the top.
+    """A gain raises a priority, so the heap may lag behind: `front.lead` mends it where it matters, at the top.
 
     (One that falls has been rounded on the way: it is moved at once.)
     """
@@ -225,7 +218,7 @@ def _settle_cumulative(how, st, io):
             value += _gain(how, st, x)
         value = math.log(value) + st["lift"]
         tuples.cumulated(st)[x] = value
-        _push(st, int(t["stream"]), value, card["importance"], t["arrival"], x)
+        front.push(st, int(t["stream"]), value, card["importance"], t["arrival"], x)
     lift_before = st["lift"] + how["log_loss"]
     for i in range(st["touched_count"]):
         x = int(tuples.touched(st)[i])
@@ -237,7 +230,7 @@ def _settle_cumulative(how, st, io):
         value = raised(before - lift_before, _gain(how, st, x)) + st["lift"]
         tuples.cumulated(st)[x] = value
         if value < before:
-            move(st, int(t["stream"]), value, x)
+            front.move(st, int(t["stream"]), value, x)
     st["touched_count"] = 0
 
 
@@ -248,7 +241,7 @@ def settle(how, st, io):
         for i in range(io["fresh"]):
             x = int(mem.out_fresh(io)[i])
             t = tuples.pool(st, x)
-            _push(st, int(t["stream"]), _fixed_priority(how, st, x), mem.card(st, x)["importance"], t["arrival"], x)
+            front.push(st, int(t["stream"]), _fixed_priority(how, st, x), mem.card(st, x)["importance"], t["arrival"], x)
     elif how["organisation"] == CUMULATIVE:
         _settle_cumulative(how, st, io)
 
@@ -269,8 +262,8 @@ def lowest(how, st, stream):
         leaf = tuples.leaf(st)[stream, final["winner"]]
         x = int(mem.cells(st, leaf["slot"])["low"])
         return x, final["weight"] * (final["end"] - st["base"][stream]), leaf["arrival"]
-    if how["organisation"] == CUMULATIVE:
-        raise_to_date(st, stream)
+    if how["organisation"] != KEY:
+        front.lead(st, stream, how["organisation"] == CUMULATIVE)
     top = tuples.heap(st)[stream, heap.TOP]
     if how["organisation"] == KEY:
         prio = top["prio"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.nway.state import NSHED_RECORD
+from shedjoin.engine.pieces import Pieces
 from shedjoin.errors import InputError
 
 
@@ -29,27 +30,27 @@ class MultiShedLog:
         For each stream (column), how many rows had arrived by then: what came later was missed.
     """
 
-    __slots__ = ("_names", "_records")
+    __slots__ = ("_names", "_pieces")
 
     def __init__(self, names: Sequence[str], chunks: Iterable[NDArray[np.void]] = ()) -> None:
         self._names = tuple(names)
-        self._records = np.concatenate([np.empty(0, NSHED_RECORD), *chunks])
+        self._pieces = Pieces(NSHED_RECORD, chunks)
 
     def __len__(self) -> int:
-        return int(self._records.size)
+        return len(self._pieces)
 
     def __getattr__(self, name: str) -> NDArray[np.int64]:
         if name not in ("stream", "seq", "ts", "key", "when", "tick", "why"):
             raise AttributeError(name)
-        return np.ascontiguousarray(self._records[name])
+        return np.ascontiguousarray(self._pieces.whole()[name])
 
     @property
     def seen(self) -> NDArray[np.int64]:
-        return np.ascontiguousarray(self._records["seen"][:, : len(self._names)])
+        return np.ascontiguousarray(self._pieces.whole()["seen"][:, : len(self._names)])
 
     def records(self) -> NDArray[np.void]:
         """The log as one structured array."""
-        return self._records.copy()
+        return self._pieces.whole().copy()
 
     def to_arrow(self) -> pa.Table:
         """The log as a table, with words for streams and reasons."""
@@ -102,6 +103,6 @@ class MultiOutput:
             parts[0].names,
             np.concatenate([part.rows for part in parts]),
             np.concatenate([part.importance for part in parts]),
-            MultiShedLog(parts[0].names, [part.shed._records for part in parts]),
+            MultiShedLog(parts[0].names, [piece for part in parts for piece in part.shed._pieces.parts]),
             {name: sum(part.stats[name] for part in parts) for name in parts[0].stats},
         )

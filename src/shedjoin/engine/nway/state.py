@@ -132,6 +132,7 @@ BY_STREAM = (
     "ring_newest",
     "ring_ready",
     "heap_size",
+    "front",
     "stray_size",
     "seen_head",
     "seen_size",
@@ -147,6 +148,7 @@ STATE_RECORD = np.dtype(
     [(name, "i8") for name in COUNTERS + _NUMBERS]
     + [("importance", "f8"), ("lift", "f8"), ("random", "u8")]
     + [(name, "i8", (MOST,)) for name in BY_STREAM]
+    + [("bound", "f8", (MOST,))]
     + [("free_ring", "i8", (SHELF_LISTS,))]
     + pointers(*STATE_ARRAYS)
 )
