@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine import front, heap, learn, mem, order
+from shedjoin.engine import front, heap, learn, mem, order, pairing
 from shedjoin.engine.codes import CUMULATIVE, KEY, LEARNED, RANDOM, SCHEDULE, TUPLE
 from shedjoin.engine.handle import STREAMS
 from shedjoin.engine.jit import inlined, kernel
@@ -99,6 +99,7 @@ def _fetch_neighbours(st, x):
     mem.fetch_sides(st, t["slot"])
     mem.fetch_key(st, t["slot"])
     mem.fetch_shelf(st, t["place"])
+    pairing.fetch_linked(st, x)
     if t["queued"] != NONE:
         mem.fetch_expiry(st, t["stream"] * st["expiry_room"] + t["queued"])
 
@@ -158,6 +159,7 @@ def _foresee_key(how, st, stream, slot, step):
     x = order.lowest_of_key(how, st, stream, slot)
     if step == 1:
         mem.fetch_tuple(st, x)
+        pairing.fetch(st, x)
         mem.fetch_shelf(st, mem.sides(st, slot)["shelf"][stream])
     else:
         _fetch_neighbours(st, x)

@@ -6,7 +6,7 @@ ring rather than links, so that one can look ahead in it.
 
 from __future__ import annotations
 
-from shedjoin.engine import heap, mem
+from shedjoin.engine import heap, mem, pairing
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
 
@@ -64,7 +64,10 @@ def _close_ranks(st, stream):
         there = ring[at & last_place]
         item = there["item"]
         if item != NONE:
-            ring[to & last_place] = there
+            here = ring[to & last_place]
+            here["item"] = item
+            here["slot"] = there["slot"]
+            here["stamp"] = there["stamp"]
             mem.pool(st, item)["queued"] = to & last_place
             to += 1
     st["ring_to"][stream] = to
@@ -103,9 +106,11 @@ def _look_ahead(st, stream):
         if soon["item"] != NONE:
             mem.fetch_tuple(st, soon["item"])
             mem.fetch_sides(st, soon["slot"])
+            pairing.fetch(st, soon["item"])
     for at in range(first, end):
         soon = ring[at & last_place]
         if soon["item"] != NONE:
             side = mem.sides(st, soon["slot"])
             mem.fetch_shelf(st, side["shelf"][stream] + side["first"][stream])
+            pairing.fetch_linked(st, soon["item"])
     st["ring_ready"][stream] = end

@@ -18,6 +18,33 @@ def lower(prio, rank, arrival, prio2, rank2, arrival2):
 
 
 @inlined
+def _lower_of(heap, i, j):
+    """Which of two entries is the lower one, without a branch; the first if they are equal."""
+    a, b = heap[i], heap[j]
+    first = (b["rank"] < a["rank"]) | ((b["rank"] == a["rank"]) & (b["arrival"] < a["arrival"]))
+    return i + (j - i) * int((b["prio"] < a["prio"]) | ((b["prio"] == a["prio"]) & first))
+
+
+@inlined
+def _least(heap, first, last):
+    """The lowest of up to four entries from `first` on, of which none is behind `last`."""
+    if first + 3 <= last:
+        return _lower_of(heap, _lower_of(heap, first, first + 1), _lower_of(heap, first + 2, first + 3))
+    return _lower_of(heap, _lower_of(heap, first, min(first + 1, last)), min(first + 2, last))
+
+
+@inlined
+def _least_by_guess(heap, first, last):
+    """The same by branches."""
+    least = first
+    for child in range(first + 1, min(first + 3, last) + 1):
+        a, b = heap[child], heap[least]
+        if lower(a["prio"], a["rank"], a["arrival"], b["prio"], b["rank"], b["arrival"]):
+            least = child
+    return least
+
+
+@inlined
 def put(heap, place, i, prio, rank, arrival, item):
     """Write an entry, and where it stands."""
     entry = heap[i]
@@ -47,18 +74,20 @@ def _rise(heap, place, i, prio, rank, arrival, item):
 
 
 @inlined
-def _sink(heap, place, size, i, prio, rank, arrival, item):
+def _sink(heap, place, size, i, prio, rank, arrival, item, far):
+    """Let an entry sink to its place.
+
+    Who is likely to sink far is led down without branches, of which every second would be guessed wrong. Who is likely to
+    stay is there sooner by a guess, which does not wait for memory.
+    """
+    last = TOP + size - 1
     while True:
         first = 4 * i - 8
-        if first >= TOP + size:
+        if first > last:
             break
         for line in range(8):  # those below these four, whichever it will be: side by side, two to a cache line
             fetch_of(heap, 4 * first - 8 + 2 * line)
-        least = first
-        for child in range(first + 1, min(first + 4, TOP + size)):
-            a, b = heap[child], heap[least]
-            if lower(a["prio"], a["rank"], a["arrival"], b["prio"], b["rank"], b["arrival"]):
-                least = child
+        least = _least(heap, first, last) if far else _least_by_guess(heap, first, last)
         below = heap[least]
         if not lower(below["prio"], below["rank"], below["arrival"], prio, rank, arrival):
             break
@@ -81,7 +110,7 @@ def move(heap, place, size, prio, rank, arrival, item):
     if lower(prio, rank, arrival, old["prio"], old["rank"], old["arrival"]):
         _rise(heap, place, i, prio, rank, arrival, item)
     else:
-        _sink(heap, place, size, i, prio, rank, arrival, item)
+        _sink(heap, place, size, i, prio, rank, arrival, item, False)
 
 
 @kernel
@@ -98,7 +127,7 @@ def remove(heap, place, size, item):
     if lower(prio, rank, arrival, gone["prio"], gone["rank"], gone["arrival"]):
         _rise(heap, place, i, prio, rank, arrival, other)
     else:
-        _sink(heap, place, size - 1, i, prio, rank, arrival, other)
+        _sink(heap, place, size - 1, i, prio, rank, arrival, other, True)
 
 
 @kernel
@@ -107,4 +136,4 @@ def rebuild(heap, place, size):
     for i in range(TOP + size // 4 + 1, TOP - 1, -1):
         if i < TOP + size:
             entry = heap[i]
-            _sink(heap, place, size, i, entry["prio"], entry["rank"], entry["arrival"], entry["item"])
+            _sink(heap, place, size, i, entry["prio"], entry["rank"], entry["arrival"], entry["item"], False)

@@ -151,24 +151,22 @@ def reweigh(how, st, stream, slot):
     # Inside a key of which the oldest is the lowest there are no ranks: the neutral element stands for them.
     neutral = 1.0 if how["combine"] == PRODUCT else 0.0
     rank = neutral if how["fifo"] else mem.more(st, low)["rank"]
+    arrival = mem.pool(st, low)["arrival"] if how["fifo"] else mem.more(st, low)["arrival"]
     prio = _key_priority(how, rank, side["weight"][1 - stream])
     if place[slot] == NONE:
-        heap.push(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st, low)["arrival"], slot)
+        heap.push(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, arrival, slot)
         st["heap_size"][stream] += 1
     else:
-        heap.move(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, mem.pool(st, low)["arrival"], slot)
+        heap.move(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, arrival, slot)
 
 
 @inlined
-def enter(how, st, x):
-    """A tuple was stored (it is on its key's shelf already)."""
-    t = mem.pool(st, x)
-    stream, slot = int(t["stream"]), int(t["slot"])
+def enter(how, st, x, stream, slot, ts, seq, importance):
+    """A tuple was stored (it is on its key's shelf already, but what was just written is slow to read)."""
     if how["organisation"] == KEY or how["organisation"] == LIFE:
         if not how["fifo"]:
-            card = shelf.of(st, x)
-            mem.more(st, x)["rank"] = rank_of(how, stream, card["importance"], card["ts"], card["seq"])
-            mem.more(st, x)["arrival"] = t["arrival"]
+            mem.more(st, x)["rank"] = rank_of(how, stream, importance, ts, seq)
+            mem.more(st, x)["arrival"] = st["arrival"]
             low = mem.sides(st, slot)["low"]
             low[stream] = pairing.insert(st, int(low[stream]), x)
         if lowest_of_key(how, st, stream, slot) == x:
@@ -180,7 +178,7 @@ def enter(how, st, x):
         st["heap_size"][stream] = last + 1
     elif how["organisation"] == SCHEDULE:
         until = mem.until0(st) if stream == 0 else mem.until1(st)
-        front.push(st, stream, float(until[shelf.of(st, x)["seq"]]), 0.0, t["arrival"], x)
+        front.push(st, stream, float(until[seq]), 0.0, st["arrival"], x)
 
 
 @inlined

@@ -6,8 +6,25 @@ Thousands of small heaps share the pool's own links, so none has storage to grow
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.jit import kernel
+from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
+
+
+@inlined
+def fetch(st, x):
+    """Ask for a tuple's links, if tuples have any."""
+    if st["more_room"] > 1 and x != NONE:
+        mem.fetch_more(st, x)
+
+
+@inlined
+def fetch_linked(st, x):
+    """Ask for what x is linked to: it will be linked anew when x goes out."""
+    if st["more_room"] > 1:
+        links = mem.more(st, x)
+        mem.fetch_more(st, links["child"])
+        mem.fetch_more(st, links["sibling"])
+        mem.fetch_more(st, links["back"])
 
 
 @kernel

@@ -53,7 +53,7 @@ def add(how, st, stream, slot, ts, seq, importance, size, met):
     expiry.enter(st, x, stream, stamp_of(how, stream, ts, seq))
     st["resident"][stream] += 1
     st["stored_bytes"][stream] += size
-    order.enter(how, st, x)
+    order.enter(how, st, x, stream, slot, ts, seq, importance)
     weigh.stored(how, st, stream, slot, 1.0)
     return x
 
