@@ -193,6 +193,11 @@ def shelves_on_each_other(st: Handle) -> None:
     sides["shelf"][sides["room"] > 0] = sides["shelf"][sides["room"] > 0][0]
 
 
+def all_in_front(st: Handle) -> None:
+    st["front"] = st["heap_size"].copy()
+    st["bound"] = np.inf
+
+
 RAND, KEYS, TREES, LIFE, HEAP, GAINS, WINDOW, DECAYED, SKETCH, REPLAY, KEEP = (
     Chooser("rand"),
     Chooser("prob", "history"),
@@ -267,7 +272,11 @@ WRONG: list[tuple[Chooser, Callable[[Handle], None], str]] = [
     (HEAP, number("heap_size", -1), "in the policy's heap"),
     (HEAP, put("heap", (0, 4), 5000, "item"), "item that there is not"),
     (HEAP, put("heap", (0, 4), np.nan, "prio"), "not a number"),
-    (HEAP, put("heap", (0, 3), np.inf, "prio"), "not in order"),
+    (KEYS, put("heap", (0, 3), np.inf, "prio"), "not in order"),
+    (HEAP, number("front", 1000), "entries of the policy's heap are its front"),
+    (HEAP, number("bound", np.nan), "bound of the policy's heap"),
+    (HEAP, number("bound", np.inf), "wrong side of its bound"),
+    (HEAP, all_in_front, "not in order"),
     (HEAP, put("place", (0, 1023), 3), "said to be in the policy's heap"),
     (KEYS, put("heap", (0, 4), 1023, "item"), "said to stand elsewhere"),
     (KEYS, put("place", (0, 1023), 3), "said to be in the policy's heap"),

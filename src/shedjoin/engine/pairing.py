@@ -41,7 +41,9 @@ def _meld(st, a, b):
     first = up["child"]
     down["sibling"] = first
     down["back"] = a
+    down["ahead"] = NONE
     if first != NONE:
+        down["ahead"] = mem.more(st, first)["sibling"]
         mem.more(st, first)["back"] = b
     up["child"] = b
     return a
@@ -54,6 +56,7 @@ def _meld_all(st, first):
     while first != NONE:
         a = first
         b = int(mem.more(st, a)["sibling"])
+        fetch(st, mem.more(st, a)["ahead"])  # the next first, unless much has changed: while one waits for b
         first = NONE
         if b != NONE:
             first = int(mem.more(st, b)["sibling"])

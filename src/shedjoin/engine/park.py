@@ -21,7 +21,7 @@ from shedjoin.engine.plan import Plan
 from shedjoin.engine.snapshot import numbers
 from shedjoin.errors import SnapshotError
 
-FORMAT = 3
+FORMAT = 4
 META = "engine.json"
 #: Arrays below this are written with every parking, all in one file: a mapping of its own would cost more.
 SMALL = 1 << 16

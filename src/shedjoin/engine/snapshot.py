@@ -16,7 +16,7 @@ from shedjoin.engine.handle import Handle
 from shedjoin.errors import SnapshotError
 
 MAGIC = b"SHEDJOIN"
-VERSION = 2
+VERSION = 3
 _HEAD = struct.Struct("<8sIQ")
 _DIGEST = 32
 _PARTS = ("signature", "extra", "shapes")

@@ -30,7 +30,7 @@ MORE_RECORD = np.dtype(
         ("child", "i4"),  # the pairing heap inside a key
         ("sibling", "i4"),
         ("back", "i4"),
-        ("unused", "i4"),
+        ("ahead", "i4"),  # the sibling's sibling when it was linked; nothing depends on it
     ]
 )
 # What Prospect remembers of a key on a stream: one cache line.

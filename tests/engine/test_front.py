@@ -1,0 +1,123 @@
+"""The queue of tuples against a list that is searched from end to end."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import shedjoin as sj
+from shedjoin.engine import front, heap
+from shedjoin.engine.consistent import check_queue
+from shedjoin.engine.engine import Engine
+from shedjoin.engine.handle import Handle
+from shedjoin.engine.jit import OPTIONS
+from strategies import for_all
+
+ROOM = 700
+STREAM = 1
+
+
+@numba.njit(**OPTIONS)
+def push(state, prio, rank, arrival, x):  # type: ignore[no-untyped-def]
+    front.push(state[0], STREAM, prio, rank, arrival, x)
+
+
+@numba.njit(**OPTIONS)
+def remove(state, x):  # type: ignore[no-untyped-def]
+    front.remove(state[0], STREAM, x)
+
+
+@numba.njit(**OPTIONS)
+def move(state, prio, x):  # type: ignore[no-untyped-def]
+    front.move(state[0], STREAM, prio, x)
+
+
+@numba.njit(**OPTIONS)
+def lead(state, cumulative):  # type: ignore[no-untyped-def]
+    front.lead(state[0], STREAM, cumulative)
+
+
+class Queue:
+    """The kernels' queue and a plain one: item -> (priority, rank, arrival). The kernels need not be told of a rise."""
+
+    def __init__(self, random: Random, cumulative: bool) -> None:
+        policy = sj.Dgl() if cumulative else sj.Simp()
+        plan = sj.JoinSpec(window=sj.TimeWindow(5), budget=sj.Budget(tuples=ROOM), policy=policy).plan()
+        self.handle: Handle = Engine(plan, 0)._state
+        self.st: Any = self.handle.for_kernel()
+        self.random, self.cumulative = random, cumulative
+        self.waiting: dict[int, tuple[float, float, int]] = {}
+        self.arrivals = 0
+        self.priorities = [-math.inf, 0.0, 1.5, 2.0] if random.random() < 0.3 else None
+
+    def priority(self, least: float = 0.0) -> float:
+        if self.priorities:
+            return max(least, self.random.choice(self.priorities))
+        return least + self.random.expovariate(1.0) + (self.arrivals / 100 if self.cumulative else 0.0)
+
+    def set(self, x: int, prio: float) -> None:
+        self.waiting[x] = (prio, *self.waiting[x][1:])
+        if self.cumulative:
+            self.handle.arrays["cumulated"][x] = prio
+
+    def push(self) -> None:
+        x = self.random.choice([x for x in range(ROOM) if x not in self.waiting])
+        prio, rank = self.priority(), float(self.random.randrange(3))
+        self.waiting[x] = (prio, rank, self.arrivals)
+        self.set(x, prio)
+        push(self.st, prio, rank, self.arrivals, x)
+        self.arrivals += 1
+
+    def remove(self) -> None:
+        x = self.random.choice(list(self.waiting))
+        remove(self.st, x)
+        del self.waiting[x]
+
+    def move(self) -> None:
+        x = self.random.choice(list(self.waiting))
+        prio = self.priority()
+        self.set(x, prio)
+        move(self.st, prio, x)
+
+    def rise(self) -> None:
+        """Only of cumulative priorities: the queue finds out by itself."""
+        x = self.random.choice(list(self.waiting))
+        if self.cumulative:
+            self.set(x, self.priority(self.waiting[x][0]))
+
+    def pop(self) -> None:
+        lead(self.st, self.cumulative)
+        top = self.handle.arrays["heap"][STREAM, heap.TOP]
+        lowest = min(self.waiting, key=lambda x: self.waiting[x])
+        assert (top["item"], top["prio"], top["rank"], top["arrival"]) == (lowest, *self.waiting[lowest])
+        remove(self.st, lowest)
+        del self.waiting[lowest]
+
+    def check(self) -> None:
+        size, ahead = int(self.handle["heap_size"][STREAM]), int(self.handle["front"][STREAM])
+        place = self.handle.arrays["place"][STREAM]
+        bound = float(self.handle["bound"][STREAM])
+        items = check_queue(self.handle.arrays["heap"][STREAM], place, size, ahead, bound, "the queue")
+        assert sorted(items) == sorted(self.waiting)
+        assert np.count_nonzero(place != -1) == size
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("cumulative", [False, True])
+def test_the_lowest_leads_whatever_happens_to_the_others(cumulative: bool) -> None:
+    def check(seed: int) -> None:
+        queue = Queue(Random(seed), cumulative)
+        work = [queue.push, queue.remove, queue.move, queue.rise, queue.pop]
+        for weights in ((9, 1, 1, 2, 1), (2, 1, 1, 2, 2), (1, 1, 1, 4, 9), (9, 1, 1, 2, 4)):
+            for step in queue.random.choices(work, weights, k=250):
+                if step == queue.push and len(queue.waiting) < ROOM or step != queue.push and queue.waiting:
+                    step()
+            queue.check()
+
+    for_all(st.integers(0, 2**32), check, label=f"front {cumulative}", examples=12)
