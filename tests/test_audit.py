@@ -193,9 +193,10 @@ def shelves_on_each_other(st: Handle) -> None:
     sides["shelf"][sides["room"] > 0] = sides["shelf"][sides["room"] > 0][0]
 
 
-def all_in_front(st: Handle) -> None:
+def highest_in_front(st: Handle) -> None:
     st["front"] = st["heap_size"].copy()
     st["bound"] = np.inf
+    st.arrays["heap"]["prio"] = -np.arange(st.arrays["heap"].shape[1])
 
 
 RAND, KEYS, TREES, LIFE, HEAP, GAINS, WINDOW, DECAYED, SKETCH, REPLAY, KEEP = (
@@ -276,7 +277,7 @@ WRONG: list[tuple[Chooser, Callable[[Handle], None], str]] = [
     (HEAP, number("front", 1000), "entries of the policy's heap are its front"),
     (HEAP, number("bound", np.nan), "bound of the policy's heap"),
     (HEAP, number("bound", np.inf), "wrong side of its bound"),
-    (HEAP, all_in_front, "not in order"),
+    (HEAP, highest_in_front, "not in order"),
     (HEAP, put("place", (0, 1023), 3), "said to be in the policy's heap"),
     (KEYS, put("heap", (0, 4), 1023, "item"), "said to stand elsewhere"),
     (KEYS, put("place", (0, 1023), 3), "said to be in the policy's heap"),

@@ -116,7 +116,7 @@ def test_the_lowest_leads_whatever_happens_to_the_others(cumulative: bool) -> No
         work = [queue.push, queue.remove, queue.move, queue.rise, queue.pop]
         for weights in ((9, 1, 1, 2, 1), (2, 1, 1, 2, 2), (1, 1, 1, 4, 9), (9, 1, 1, 2, 4)):
             for step in queue.random.choices(work, weights, k=250):
-                if step == queue.push and len(queue.waiting) < ROOM or step != queue.push and queue.waiting:
+                if len(queue.waiting) < ROOM if step == queue.push else queue.waiting:
                     step()
             queue.check()
 

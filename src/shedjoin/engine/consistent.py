@@ -58,14 +58,14 @@ def check_heap(entries: Numbers, place: Numbers, size: int, what: str) -> NDArra
     return _check_entries(entries, place, size, size, what)["item"]
 
 
-def check_queue(
-    entries: Numbers, place: Numbers, size: int, front: int, bound: float, what: str
-) -> NDArray[np.int64]:
+def check_queue(entries: Numbers, place: Numbers, size: int, front: int, bound: float, what: str) -> NDArray[np.int64]:
     """The same for a queue whose front is a heap, see front.py."""
     require(0 <= front <= size, f"{front} of the {size} entries of {what} are its front")
     require(not np.isnan(bound), f"the bound of {what} is not a number")
     there = _check_entries(entries, place, size, front, what)
-    require((there["prio"] <= bound) == (np.arange(size) < front), f"an entry of {what} is on the wrong side of its bound")
+    require(
+        (there["prio"] <= bound) == (np.arange(size) < front), f"an entry of {what} is on the wrong side of its bound"
+    )
     return there["item"]
 
 

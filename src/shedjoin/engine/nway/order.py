@@ -241,7 +241,9 @@ def settle(how, st, io):
         for i in range(io["fresh"]):
             x = int(mem.out_fresh(io)[i])
             t = tuples.pool(st, x)
-            front.push(st, int(t["stream"]), _fixed_priority(how, st, x), mem.card(st, x)["importance"], t["arrival"], x)
+            front.push(
+                st, int(t["stream"]), _fixed_priority(how, st, x), mem.card(st, x)["importance"], t["arrival"], x
+            )
     elif how["organisation"] == CUMULATIVE:
         _settle_cumulative(how, st, io)
 
