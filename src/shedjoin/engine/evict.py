@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine import front, heap, learn, mem, order, pairing
-from shedjoin.engine.codes import CUMULATIVE, KEY, LEARNED, RANDOM, SCHEDULE, TUPLE
+from shedjoin.engine import front, heap, kinetic, learn, mem, order, pairing
+from shedjoin.engine.codes import CUMULATIVE, KEY, LEARNED, LIFE, RANDOM, SCHEDULE, TUPLE
 from shedjoin.engine.handle import STREAMS
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
@@ -107,14 +107,15 @@ def _fetch_neighbours(st, x):
 @inlined
 def foresee(how, st, step):
     """Ask, in three steps, for what the tuples on top of the heaps will need when they go (and bring them to date first)."""
-    if how["groups"] == 0:
-        return
     organisation = how["organisation"]
     of_tuples = organisation == TUPLE or organisation == CUMULATIVE or organisation == SCHEDULE
-    if not of_tuples and organisation != KEY:
+    if how["groups"] == 0 or not (of_tuples or organisation == KEY or organisation == LIFE):
         return
     for stream in range(STREAMS):
         if st["heap_size"][stream] == 0:
+            continue
+        if organisation == LIFE:
+            _foresee_key(how, st, stream, kinetic.lowest_before(st, stream), step)
             continue
         if organisation == CUMULATIVE and step == 0:
             front.lead(st, stream, True)
@@ -163,3 +164,14 @@ def _foresee_key(how, st, stream, slot, step):
         mem.fetch_shelf(st, mem.sides(st, slot)["shelf"][stream])
     else:
         _fetch_neighbours(st, x)
+        if how["fifo"]:
+            _fetch_second(st, stream, slot)
+
+
+@inlined
+def _fetch_second(st, stream, slot):
+    """The tuple that will be the oldest of its key when the oldest is gone."""
+    side = mem.sides(st, slot)
+    if side["span"][stream] > 1:
+        at = (side["first"][stream] + 1) & (side["room"][stream] - 1)
+        mem.fetch_tuple(st, mem.shelf(st, side["shelf"][stream] + at)["item"])

@@ -119,6 +119,12 @@ def replay_all(st, stream):
         _play(st, stream, stream * st["match_room"], node, st["base"][stream])
 
 
+@inlined
+def lowest_before(st, stream):
+    """The key that won the final match when it was last played; there must have been one."""
+    return int(mem.leaf(st)[stream, mem.match(st, stream * st["match_room"] + 1)["winner"]]["slot"])
+
+
 @kernel
 def lowest(st, stream):
     """The final match: its winner is the lowest line now, -1 when there is none."""
