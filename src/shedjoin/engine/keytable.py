@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shedjoin.engine import mem, pairing
+from shedjoin.engine import mem
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NEVER, NONE
 
@@ -26,11 +26,10 @@ def find(st, key):
 
 @inlined
 def fetch_shelves(st, slot):
-    """Ask for the shelves of a key, of which one is read and one is added to, and for the tuples that a new one meets there."""
+    """Ask for the shelves of a key, of which one is read and one is added to."""
     side = mem.sides(st, slot)
     for stream in range(2):
         mem.fetch_shelf(st, side["shelf"][stream] + side["first"][stream])
-        pairing.fetch(st, side["low"][stream])
 
 
 @inlined

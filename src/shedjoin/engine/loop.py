@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from shedjoin.engine import evict, heap, keytable, mem, order, shelf, store, weigh
+from shedjoin.engine import evict, heap, keytable, mem, order, pairing, shelf, store, weigh
 from shedjoin.engine.codes import (
     CUMULATIVE,
     EVICTED,
     IN_MEMORY,
     IN_WINDOW,
     KEEP,
+    KEY,
     LATE,
     LEARNED,
     SCHEDULE,
@@ -87,6 +88,8 @@ def _look_ahead(how, st, io, first):
             keytable.fetch_shelves(st, slot)
             if how["organisation"] == CUMULATIVE:
                 mem.fetch_probed(st, (1 - mem.row_stream(io, i)) * st["probed_room"] + slot)
+            elif how["organisation"] == KEY:
+                pairing.fetch(st, mem.sides(st, slot)["low"][mem.row_stream(io, i)])
     io["ahead"] = end
 
 
