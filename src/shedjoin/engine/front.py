@@ -1,9 +1,9 @@
 """The queue in which tuples wait to be given up: a heap of the lowest, its front, and behind it the rest in no order.
 
 Both stand in `heap`: `front` entries in the order of a heap, then the others of the `heap_size`. All of the front have
-priorities up to `bound`, all of the rest higher ones. When the front is used up, the lowest sixteenth of the rest or so
-becomes the next. So most of a large memory is never moved about: who comes and goes unseen costs a step, not a way
-through a heap that is larger than a cache, and who is looked at is looked at with many others, in one sweep.
+priorities up to `bound`, all of the rest higher ones. When the front is used up, the lowest eighth of the rest or so becomes
+the next. So most of a large memory is not moved about: who joins the rest, or leaves it, costs a step and not a way through
+a heap that is larger than a cache; and who comes to the front comes with many others, in one sweep.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shedjoin.engine import heap, mem
 from shedjoin.engine.heap import TOP
 from shedjoin.engine.jit import inlined, kernel
 
-#: So many of the rest are asked, and the fourth lowest of them is the next bound.
+#: So many of the rest, or up to twice as many, are asked, and the fourth lowest of them is the next bound.
 ASKED = 32
 #: Priorities are asked for so many tuples before they are needed.
 AHEAD = 8
