@@ -2,7 +2,7 @@
 
 Numba's machine code has no line numbers, and virtual machines have no counters of cache misses. But a timer can ask where
 the processor is: an instruction that waits for memory, or for a branch that was guessed wrong, is found there often. Needs a C
-compiler and objdump (Debian: gcc, binutils).
+compiler, objdump and nm (Debian: gcc, binutils).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from shedjoin.engine import loop
 from shedjoin.engine.engine import Engine
 
 HERE = Path(__file__).parent
-NANOSECONDS = 1_000_000
+#: A sample every so many nanoseconds.
+EVERY = 1_000_000
 
 
 class Part(NamedTuple):
@@ -48,8 +49,8 @@ class Part(NamedTuple):
 def sampler(directory: Path) -> Any:
     """The C part, compiled."""
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
-    if compiler is None or shutil.which("objdump") is None:
-        sys.exit("profile_kernel needs a C compiler and objdump (Debian: apt install gcc binutils)")
+    if compiler is None or shutil.which("objdump") is None or shutil.which("nm") is None:
+        sys.exit("profile_kernel needs a C compiler, objdump and nm (Debian: apt install gcc binutils)")
     library = directory / "sampler.so"
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, HERE / "sampler.c", "-lrt"], check=True)
     loaded = ctypes.CDLL(str(library))
@@ -93,7 +94,7 @@ def sample(spec: sj.JoinSpec, batch: Any, rounds: int, lib: Any) -> tuple[list[i
     Engine(spec.plan(), 0, emit=False).push(batch)  # loads the kernels
     for _ in range(rounds):
         engine = Engine(spec.plan(), 0, emit=False)
-        if lib.start(NANOSECONDS) != 0:
+        if lib.start(EVERY) != 0:
             sys.exit("this system has no timers of CPU time")
         begin = time.process_time()
         engine.push(batch)
@@ -141,6 +142,8 @@ def main() -> None:
     spec = sj.JoinSpec(window=sj.TimeWindow(args.memory), budget=budget, policy=known[args.policy])
     with tempfile.TemporaryDirectory() as name:
         places, took = sample(spec, batch, args.rounds, sampler(Path(name)))
+        if "advance" not in kept:
+            sys.exit("the kernels were compiled, not loaded: numba's cache cannot be written (see NUMBA_CACHE_DIR)")
         machine_code = Path(name) / "advance.o"
         machine_code.write_bytes(kept["advance"])
         parts, instructions = parts_of(machine_code), instructions_of(machine_code)

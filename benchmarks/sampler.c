@@ -41,7 +41,9 @@ int start(long nanoseconds) {
     every.it_value = every.it_interval;
     count = 0;
     if (sigaction(SIGPROF, &action, 0) || timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer)) return -1;
-    return timer_settime(timer, 0, &every, 0);
+    if (timer_settime(timer, 0, &every, 0) == 0) return 0;
+    timer_delete(timer);
+    return -1;
 }
 
 int stop(void) {

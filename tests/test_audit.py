@@ -295,6 +295,7 @@ WRONG: list[tuple[Chooser, Callable[[Handle], None], str]] = [
     (LIFE, put("match", slice(None), 1, "end"), "line is not that"),
     (LIFE, put("match", slice(None), 0.5, "weight"), "falls not as its weight says"),
     (GAINS, put("cumulated", slice(None), np.nan), "cumulative priority"),
+    (GAINS, put("cumulated", slice(None), -np.inf), "below that of its queue"),
     (GAINS, put("probed", slice(None), 10**9), "instant that has not been"),
     (KEYS, of_side("weight", np.inf), "weight is not finite"),
     (KEYS, of_side("weight", 1e9), "more than the rows"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import shedjoin as sj
 from naive import Row
+from shedjoin.engine.engine import CHUNK
 from strategies import REPRESENTATIVES, Case, Chooser, batch, cases_of, for_all, records, told
 
 
@@ -78,3 +79,23 @@ def test_what_is_live_is_what_is_stored(chooser: Chooser) -> None:
                 assert not gone & {(stream, int(seq)) for seq in live}
 
     for_all(cases_of(chooser), check, label=f"live {chooser}", examples=6)
+
+
+def test_a_log_of_several_pieces_is_that_of_several_pushes_and_stays_as_it_is() -> None:
+    """A buffer that is full becomes part of a log; what comes later goes elsewhere."""
+    keys = np.arange(CHUNK + CHUNK // 2) % 1000
+    spec = sj.JoinSpec(sj.TimeWindow(5000), sj.Budget(tuples=10), sj.Rand())
+    engine, in_steps = spec.build(), spec.build()
+    table = sj.Batch.of({"key": keys}, {"key": keys})
+    first = engine.push(table).shed
+    assert len(first._pieces.parts) > 1
+    before = first.records()
+    steps = [in_steps.push(table.take(slice(at, at + 10_000))).shed for at in range(0, len(table), 10_000)]
+    assert np.array_equal(np.concatenate([log.records() for log in steps]), before)
+    assert np.array_equal(sj.ShedLog(log.records() for log in steps).records(), before)
+    size = keys.size
+    engine.push(
+        left={"key": keys, "ts": np.arange(size, 2 * size)}, right={"key": keys, "ts": np.arange(size, 2 * size)}
+    )
+    first.seq[:] = -1  # a column is a copy
+    assert np.array_equal(first.records(), before)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shedjoin.engine import kinetic, memory
 from shedjoin.engine.audit_memory import Stock
 from shedjoin.engine.codes import CUMULATIVE, KEEP, KEY, LIFE, RANDOM, ROW
-from shedjoin.engine.consistent import all_end, check_heap, check_queue, not_on_stack, require, within
+from shedjoin.engine.consistent import all_end, check_heap, check_queue, check_raised, not_on_stack, require, within
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.state import NONE
 
@@ -36,6 +36,8 @@ def check(how: Any, st: Handle, stock: Stock) -> None:
         memory.replay_tournaments(st)
     if organisation == CUMULATIVE:
         require(~np.isnan(st.arrays["cumulated"][stock.live]), "a cumulative priority is not a number")
+        for stream in range(STREAMS):
+            check_raised(st, stream)
         require(within(st.arrays["probed"], NONE, int(st["tick"])), "a key was met in an instant that has not been")
 
 

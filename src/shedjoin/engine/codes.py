@@ -13,11 +13,11 @@ import numpy as np
 # How a policy's tuples are organised so that the lowest is found without a scan.
 KEEP = 0  # nothing is ever evicted
 RANDOM = 1  # a list a stream, swap-remove
-TUPLE = 2  # a heap of tuples with priorities fixed at arrival
+TUPLE = 2  # a queue of tuples, its front in order (front.py); priorities are fixed at arrival
 KEY = 3  # a heap of keys, tuples ordered inside each key
 LIFE = 4  # a kinetic tournament of keys: priorities fall with time
-CUMULATIVE = 5  # a heap of tuples; those that produce output are touched
-SCHEDULE = 6  # a heap of tuples by the time they leave
+CUMULATIVE = 5  # the same queue; tuples that produce output are touched
+SCHEDULE = 6  # the same queue, by the time they leave
 
 # How importance, weight and life make a priority.
 SUM = 0

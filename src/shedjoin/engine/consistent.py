@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine import heap
+from shedjoin.engine.handle import Handle
 from shedjoin.engine.state import NONE
 from shedjoin.errors import SnapshotError
 
@@ -67,6 +68,12 @@ def check_queue(entries: Numbers, place: Numbers, size: int, front: int, bound: 
         (there["prio"] <= bound) == (np.arange(size) < front), f"an entry of {what} is on the wrong side of its bound"
     )
     return there["item"]
+
+
+def check_raised(st: Handle, stream: int) -> None:
+    """Cumulative priorities rise unseen by the queue: none may be below what stands there."""
+    there = st.arrays["heap"][stream, heap.TOP : heap.TOP + int(st["heap_size"][stream])]
+    require(there["prio"] <= st.arrays["cumulated"][there["item"]], "a cumulative priority is below that of its queue")
 
 
 def _check_entries(entries: Numbers, place: Numbers, size: int, front: int, what: str) -> Numbers:

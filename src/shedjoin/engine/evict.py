@@ -125,19 +125,19 @@ def foresee(how, st, step):
         else:
             _foresee_key(how, st, stream, item, step)
         if step == 2:
-            _foresee_next(organisation, st, stream)
+            _foresee_next(how, st, stream)
 
 
 @inlined
-def _foresee_next(organisation, st, stream):
+def _foresee_next(how, st, stream):
     """Those below the top: one of them is likely to be the next."""
     for i in range(heap.TOP + 1, heap.TOP + min(5, st["heap_size"][stream])):
         item = mem.heap(st)[stream, i]["item"]
-        if organisation == KEY:
+        if how["organisation"] == KEY:
             mem.fetch_sides(st, item)
         else:
             mem.fetch_tuple(st, item)
-            if organisation == CUMULATIVE:
+            if how["organisation"] == CUMULATIVE:
                 mem.fetch_cumulated(st, item)
 
 

@@ -75,13 +75,13 @@ def move(st, stream, prio, x):
 
 @inlined
 def _priority(st, entry, cumulative):
-    """What a tuple of the rest has by now: cumulative priorities are brought to date only where it matters."""
+    """What a tuple has by now: the queue is not told when a cumulative priority rises."""
     return mem.cumulated(st)[entry["item"]] if cumulative else entry["prio"]
 
 
 @inlined
 def _next_bound(st, stream, cumulative):
-    """The fourth lowest of some of the rest, or the lowest if they are fewer than four."""
+    """The fourth lowest of some of the rest, or the lowest if they are fewer than four; the front is empty."""
     entries, size = mem.heap(st)[stream], st["heap_size"][stream]
     a = b = c = d = math.inf
     for i in range(TOP, TOP + size, max(1, size // ASKED)):

@@ -21,8 +21,8 @@ def lower(prio, rank, arrival, prio2, rank2, arrival2):
 def _lower_of(heap, i, j):
     """Which of two entries is the lower one, without a branch; the first if they are equal."""
     a, b = heap[i], heap[j]
-    first = (b["rank"] < a["rank"]) | ((b["rank"] == a["rank"]) & (b["arrival"] < a["arrival"]))
-    return i + (j - i) * int((b["prio"] < a["prio"]) | ((b["prio"] == a["prio"]) & first))
+    on_tie = (b["rank"] < a["rank"]) | ((b["rank"] == a["rank"]) & (b["arrival"] < a["arrival"]))
+    return i + (j - i) * int((b["prio"] < a["prio"]) | ((b["prio"] == a["prio"]) & on_tie))
 
 
 @inlined
@@ -35,7 +35,7 @@ def _least(heap, first, last):
 
 @inlined
 def _least_by_guess(heap, first, last):
-    """The same by branches."""
+    """The same by branches; see `_sink`."""
     least = first
     for child in range(first + 1, min(first + 3, last) + 1):
         a, b = heap[child], heap[least]

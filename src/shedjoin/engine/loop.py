@@ -15,6 +15,7 @@ from shedjoin.engine.codes import (
     KEY,
     LATE,
     LEARNED,
+    LIFE,
     SCHEDULE,
     SCHEDULED,
     TABLE,
@@ -88,7 +89,7 @@ def _look_ahead(how, st, io, first):
             keytable.fetch_shelves(st, slot)
             if how["organisation"] == CUMULATIVE:
                 mem.fetch_probed(st, (1 - mem.row_stream(io, i)) * st["probed_room"] + slot)
-            elif how["organisation"] == KEY:
+            elif how["organisation"] == KEY or how["organisation"] == LIFE:
                 pairing.fetch(st, mem.sides(st, slot)["low"][mem.row_stream(io, i)])
     io["ahead"] = end
 

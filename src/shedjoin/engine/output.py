@@ -17,6 +17,8 @@ from shedjoin.engine.state import SHED_RECORD
 class ShedLog:
     """Every row that left memory early or came too late, in the order in which it happened.
 
+    Made of arrays of records, which it keeps and does not copy.
+
     Attributes
     ----------
     stream, seq, ts, key
@@ -71,7 +73,7 @@ class ShedLog:
 
     def _column(self, name: str) -> NDArray[np.int64]:
         """Made when asked for: a run may shed millions of rows whose log nobody reads."""
-        return np.ascontiguousarray(self._pieces.whole()[name])
+        return self._pieces.whole()[name].copy()
 
     def records(self) -> NDArray[np.void]:
         """The log as one structured array."""

@@ -13,13 +13,13 @@ from shedjoin.engine.state import NONE
 @inlined
 def fetch(st, x):
     """Ask for a tuple's links, if tuples have any."""
-    if st["more_room"] > 1 and x != NONE:
+    if st["more_room"] > 1:
         mem.fetch_more(st, x)
 
 
 @inlined
 def fetch_linked(st, x):
-    """Ask for what x is linked to: it will be linked anew when x goes out."""
+    """Ask for what x is linked to: it will be linked anew when x goes out. (To ask for nobody does no harm.)"""
     if st["more_room"] > 1:
         links = mem.more(st, x)
         mem.fetch_more(st, links["child"])

@@ -1,4 +1,4 @@
-"""Records in pieces."""
+"""Records that come piece by piece: most logs are not read, and those need not be put together."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 
 class Pieces:
-    """Records that come piece by piece, and are put together when somebody reads them: most logs are not read."""
+    """Pieces of records, which become one array when somebody asks for all. They are kept as they are: write to none."""
 
     __slots__ = ("parts",)
 
     def __init__(self, dtype: np.dtype[np.void], parts: Iterable[NDArray[np.void]]) -> None:
-        self.parts = [part for part in parts if part.size] or [np.empty(0, dtype)]
+        self.parts = [np.asarray(part, dtype) for part in parts if part.size] or [np.empty(0, dtype)]
 
     def __len__(self) -> int:
         return sum(part.size for part in self.parts)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
 from shedjoin.engine.codes import CUMULATIVE, IN_WINDOW, KEY, LIFE, RANDOM, SCHEDULE, TUPLE
-from shedjoin.engine.consistent import check_heap, check_queue, not_on_stack, require, within
+from shedjoin.engine.consistent import check_heap, check_queue, check_raised, not_on_stack, require, within
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.memory import LEAST, measure
 from shedjoin.engine.nway import memory
@@ -240,7 +240,9 @@ def _check_order(plan: NPlan, how: NDArray[Any], st: Handle, used: NDArray[np.bo
         size, place = int(st["heap_size"][stream]), st.arrays["place"][stream]
         if organisation in (TUPLE, CUMULATIVE, SCHEDULE):
             front, bound = int(st["front"][stream]), float(st["bound"][stream])
-            items = check_queue(st.arrays["heap"][stream], place, size, front, bound, "the heap of tuples")
+            items = check_queue(st.arrays["heap"][stream], place, size, front, bound, "the queue of tuples")
+            if organisation == CUMULATIVE:
+                check_raised(st, stream)
         elif organisation == RANDOM:
             require(0 <= size <= place.size, f"a list has {size} tuples")
             items = st.arrays["dense"][stream, :size]

@@ -18,6 +18,8 @@ from shedjoin.errors import InputError
 class MultiShedLog:
     """Every row that left memory early or came too late, in the order in which it happened.
 
+    Made of arrays of records, which it keeps and does not copy.
+
     Attributes
     ----------
     stream, seq, ts, key
@@ -42,11 +44,11 @@ class MultiShedLog:
     def __getattr__(self, name: str) -> NDArray[np.int64]:
         if name not in ("stream", "seq", "ts", "key", "when", "tick", "why"):
             raise AttributeError(name)
-        return np.ascontiguousarray(self._pieces.whole()[name])
+        return self._pieces.whole()[name].copy()
 
     @property
     def seen(self) -> NDArray[np.int64]:
-        return np.ascontiguousarray(self._pieces.whole()["seen"][:, : len(self._names)])
+        return self._pieces.whole()["seen"][:, : len(self._names)].copy()
 
     def records(self) -> NDArray[np.void]:
         """The log as one structured array."""

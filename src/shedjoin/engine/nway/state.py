@@ -132,7 +132,7 @@ BY_STREAM = (
     "ring_newest",
     "ring_ready",
     "heap_size",
-    "front",
+    "front",  # so many of them are in order, see engine/front.py
     "stray_size",
     "seen_head",
     "seen_size",
