@@ -112,5 +112,6 @@ def _look_ahead(st, stream):
         if soon["item"] != NONE:
             side = mem.sides(st, soon["slot"])
             mem.fetch_shelf(st, side["shelf"][stream] + side["first"][stream])
+            mem.fetch_shelf(st, side["shelf"][stream] + side["first"][stream] + 1)  # the next oldest
             pairing.fetch_linked(st, soon["item"])
     st["ring_ready"][stream] = end

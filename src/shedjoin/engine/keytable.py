@@ -25,11 +25,12 @@ def find(st, key):
 
 
 @inlined
-def fetch_shelves(st, slot):
-    """Ask for the shelves of a key, of which one is read and one is added to."""
+def fetch_shelves(st, slot, stream):
+    """Ask for the shelves of a key, of which one is read from its beginning and the stream's own is added to at its end."""
     side = mem.sides(st, slot)
-    for stream in range(2):
-        mem.fetch_shelf(st, side["shelf"][stream] + side["first"][stream])
+    mem.fetch_shelf(st, side["shelf"][1 - stream] + side["first"][1 - stream])
+    end = (side["first"][stream] + side["span"][stream]) & (side["room"][stream] - 1)
+    mem.fetch_shelf(st, side["shelf"][stream] + end)
 
 
 @inlined

@@ -86,7 +86,7 @@ def _look_ahead(how, st, io, first):
     for i in range(first, end):
         slot = mem.row_ahead(io, i & (AHEAD - 1))
         if slot != NONE:
-            keytable.fetch_shelves(st, slot)
+            keytable.fetch_shelves(st, slot, mem.row_stream(io, i))
             if how["organisation"] == CUMULATIVE:
                 mem.fetch_probed(st, (1 - mem.row_stream(io, i)) * st["probed_room"] + slot)
             elif how["organisation"] == KEY or how["organisation"] == LIFE:
