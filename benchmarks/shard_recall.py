@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+from dict_store import DictStore
 
 import shedjoin as sj
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, Packing, pack, shard_labels
@@ -19,29 +20,6 @@ from shedjoin.spark.job import Job
 #: Rows a stream and micro-batch, micro-batches, keys; the window in rows of each stream, of which a fourth fit.
 ROWS, BATCHES, KEYS, WINDOW = 250_000, 4, 20_000, 10_000
 TRAVELS = pa.schema([("row", pa.int64())])
-
-
-class Values:
-    """A state store in memory."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[str, int], bytes] = {}
-        self.top: bytes | None = None
-
-    def head(self) -> bytes | None:
-        return self.top
-
-    def set_head(self, value: bytes) -> None:
-        self.top = value
-
-    def get(self, name: str, part: int) -> bytes | None:
-        return self.values.get((name, part))
-
-    def put(self, name: str, part: int, value: bytes) -> None:
-        self.values[name, part] = value
-
-    def remove(self, name: str, part: int) -> None:
-        self.values.pop((name, part), None)
 
 
 def messages(batch: int, labels: tuple[int, ...]) -> Iterator[Message]:
@@ -66,7 +44,7 @@ def seconds(batches: list[list[Message]], recall: bool) -> float:
     spec = sj.JoinSpec(sj.TimeWindow(WINDOW), sj.Budget(tuples=WINDOW // 2), sj.Prob())
     labels = shard_labels(1, 1)
     job = Job(spec.to_dict(), labels, 0, ((0,), (0,)), {}, (RESULT, SHED, METRIC), False, recall=recall)
-    store, took = Values(), 0.0
+    store, took = DictStore(), 0.0
     for number, sent in enumerate(batches):
         begin = time.process_time()
         for _ in job.shard(0, store).run(list(sent)):

@@ -1,4 +1,4 @@
-"""Shards without Spark: tables go in through `pack`, blobs come out, state lies in a dict."""
+"""Shards without Spark: tables go in through `pack`, blobs come out, state lies in a dict (benchmarks/dict_store.py)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from dict_store import DictStore
 
 import shedjoin as sj
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, Packing, from_blob, pack, shard_labels
@@ -15,38 +16,6 @@ from shedjoin.spark.operator import Shard
 
 #: What travels in these tests: a number that names the row, and some text.
 TRAVELS = pa.schema([("row", pa.int64()), ("text", pa.string())])
-
-
-class DictStore:
-    """A state store in memory; a task that fails can be undone by taking a copy back."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[str, int], bytes] = {}
-        self.top: bytes | None = None
-
-    def head(self) -> bytes | None:
-        return self.top
-
-    def set_head(self, value: bytes) -> None:
-        self.top = value
-
-    def get(self, name: str, part: int) -> bytes | None:
-        return self.values.get((name, part))
-
-    def put(self, name: str, part: int, value: bytes) -> None:
-        self.values[name, part] = value
-
-    def remove(self, name: str, part: int) -> None:
-        self.values.pop((name, part), None)
-
-    def copy(self) -> DictStore:
-        other = DictStore()
-        other.values, other.top = dict(self.values), self.top
-        return other
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.values.values()))
 
 
 def job(spec: sj.JoinSpec | sj.MultiJoinSpec, shards: int = 1, **more: Any) -> Job:

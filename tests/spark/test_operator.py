@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from shards import DictStore, Shards, job, pairs, table
+from dict_store import DictStore
+from shards import Shards, job, pairs, table
 
 import shedjoin as sj
 from shedjoin.spark import keeping, operator, payload, state

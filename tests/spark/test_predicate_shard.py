@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from shards import DictStore
+from dict_store import DictStore
 
 import shedjoin as sj
 from naive_predicates import exact

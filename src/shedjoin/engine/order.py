@@ -262,7 +262,7 @@ def touch(st, stream, slot):
 def _settle_met(how, st, stream, slot, ts, new):
     """The tuples of a key that were met, those of this instant (from row `new` on) apart, gain.
 
-    A gain raises a priority, so the heap may lag behind: `front` looks priorities up where it matters. (One that
+    A gain raises a priority, so the queue may lag behind: `front` looks priorities up where it matters. (One that
     falls has been rounded on the way: it is moved at once.)
     """
     back, ahead = reach(how, stream), reach(how, 1 - stream)

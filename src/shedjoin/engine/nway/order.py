@@ -206,7 +206,7 @@ def _gain(how, st, x):
 
 @kernel
 def _settle_cumulative(how, st, io):
-    """A gain raises a priority, so the heap may lag behind: `front` looks priorities up where it matters.
+    """A gain raises a priority, so the queue may lag behind: `front` looks priorities up where it matters.
 
     (One that falls has been rounded on the way: it is moved at once.)
     """
