@@ -127,8 +127,16 @@ def main() -> None:
     parser.add_argument(
         "--rounds", type=int, default=4, help="runs that are sampled, 1 sample a millisecond (default 4)"
     )
-    parser.add_argument("--instructions", type=int, default=20, help="so many of the hottest are shown (default 20)")
+    parser.add_argument(
+        "--instructions",
+        type=int,
+        default=20,
+        help="so many are shown, with the two before each (default 20)",
+    )
     args = parser.parse_args()
+    for name in ("memory", "rows", "rounds", "instructions"):
+        if getattr(args, name) < 1:
+            parser.error(f"--{name} must be at least 1, not {getattr(args, name)}")
     batch, table = workload(args.rows)
     known = policies(table, args.memory, args.rows)
     if args.policy not in known:
@@ -151,7 +159,9 @@ def main() -> None:
 
 
 def report(places: list[int], cost: float, parts: list[Part], instructions: dict[int, str], many: int) -> None:
-    """By function, then the hottest instructions with the two before each."""
+    """By function, then the hottest instructions, each after the two before it; a sample falls on the one behind that waits."""
+    if len(places) < 100:
+        sys.exit(f"{len(places)} samples say nothing: take more --rows or --rounds")
     (compiled,) = loop.advance.overloads.values()  # type: ignore[attr-defined]
     where = compiled.library.codegen._engine
     base = next(at - part.first for part in parts if (at := where.get_function_address(part.symbol)))
@@ -171,7 +181,7 @@ def report(places: list[int], cost: float, parts: list[Part], instructions: dict
     for name, count in functions.most_common(15):
         print(f"{count / len(places) * cost:8.1f} ns  {name}")
     order = sorted(instructions)
-    for (at, name), count in sorted(hot.most_common(many)):
+    for (at, name), count in hot.most_common(many):
         here = order.index(at)
         print(f"\n{count / len(places):6.1%}  {name}")
         print("\n".join(f"        {instructions[place]}" for place in order[max(here - 2, 0) : here + 1]))

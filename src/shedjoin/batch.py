@@ -61,7 +61,7 @@ class Batch:
         ----------
         left, right
             Arrow tables, DataFrames or dicts of arrays with the columns `key`, `ts` (default: 0, 1, 2, ...), `importance`
-            (default: 1) and `bytes` (default: `ROW_BYTES`). None: no rows.
+            (default: 1) and `bytes` (default: `ROW_BYTES`). Other columns are not looked at. None: no rows.
         start
             Where the default `ts` of each stream starts.
 

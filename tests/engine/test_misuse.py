@@ -137,3 +137,19 @@ def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
 
 def test_an_exact_join_can_be_given_a_budget() -> None:
     assert sj.JoinSpec(window=sj.TimeWindow(5)).with_budget(sj.Budget(tuples=4)).policy == sj.Prob()
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("stream", [2, -1, "left", None])
+def test_there_are_two_streams_to_look_into(stream: object) -> None:
+    with pytest.raises(sj.InputError, match=r"stream must be 0 \(left\) or 1 \(right\), not "):
+        sj.JoinSpec(sj.TimeWindow(5)).build().live(stream)  # type: ignore[arg-type]
+
+
+@pytest.mark.small
+def test_a_snapshot_of_another_policy_is_refused_without_codes() -> None:
+    spec = sj.JoinSpec(sj.TimeWindow(5), sj.Budget(tuples=4))
+    with pytest.raises(
+        sj.SnapshotError, match=r"with another policy \(a join without a budget keeps all\)\. Only the budget"
+    ):
+        sj.JoinSpec(sj.TimeWindow(5)).resume(spec.build().snapshot())

@@ -133,7 +133,9 @@ class Engine(RunningPair):
                 yield Output(pairs[0][some], pairs[1][some], pairs[2][some], ShedLog(shed if start == 0 else ()), stats)
 
     def live(self, stream: int) -> NDArray[np.int64]:
-        """The row numbers of what is stored of a stream, in ascending order."""
+        """The row numbers of what is stored of a stream (0: left, 1: right), in ascending order."""
+        if stream not in range(STREAMS):
+            raise InputError(f"stream must be 0 (left) or 1 (right), not {stream!r}")
         self._check_idle()
         pool, free = self._state.arrays["pool"], self._state.arrays["free"]
         stored = np.ones(pool.size, np.bool_)

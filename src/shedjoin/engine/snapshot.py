@@ -54,8 +54,11 @@ def decode(snapshot: bytes, state: Handle, signature: dict[str, Any]) -> dict[st
     for name, mine in signature.items():
         theirs = header["signature"].get(name)
         if theirs != json.loads(json.dumps(mine)):
+            # Policies and estimators are codes here, which say nothing to people.
+            values = "" if name in ("policy", "estimator") else f": it has {theirs!r}, this join {mine!r}"
+            keeps_all = " (a join without a budget keeps all)" if name == "policy" else ""
             raise SnapshotError(
-                f"the snapshot is of a join with another {name}: it has {theirs!r}, this join {mine!r}. "
+                f"the snapshot is of a join with another {name}{keeps_all}{values}. "
                 "Only the budget and the numbers of the policy may change between a snapshot and its resumption."
             )
     shapes = {name: _checked_shape(header["shapes"], name, array.ndim) for name, array in state.lasting().items()}
