@@ -62,7 +62,7 @@ def real(folder: Path, rows: int) -> dict[str, tuple[Make, int]]:
 def budget(batch: sj.Batch, window: int) -> sj.Budget:
     """A quarter of what the windows hold on average."""
     span = int(batch.ts.max() - batch.ts.min()) + 1
-    return sj.Budget(tuples=max(4, int(len(batch) * min(1.0, window / span) / 4)))
+    return sj.Budget(tuples=max(4, int(len(batch) * min(1.0, window / span) / 4)), allocation="fixed")
 
 
 def truth(spec: sj.JoinSpec, batch: sj.Batch, out: sj.Output) -> tuple[float, float]:
@@ -115,7 +115,7 @@ def costs(rows: int, rounds: int) -> Iterator[list[str]]:
         parts = [batch.take(slice(at, at + 50_000)) for at in range(0, len(batch), 50_000)]
         for memory in (1_000, 10_000, 100_000) if ranks == "uncorrelated" else (1_000, 5_000):
             for policy in POLICIES:
-                spec = sj.JoinSpec(sj.TimeWindow(memory), sj.Budget(tuples=memory), policy)
+                spec = sj.JoinSpec(sj.TimeWindow(memory), sj.Budget(tuples=memory, allocation="fixed"), policy)
                 best = [float("inf"), float("inf")]
                 for _ in range(rounds):
                     engine, live = spec.build(), LiveRecall(spec)

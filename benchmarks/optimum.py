@@ -61,7 +61,7 @@ def weather(rows: int | None, memory: int) -> Case:
     """Ship reports, window 5000: 1942 beside 1943; or, with `rows`, seven years beside the same years, each one later."""
 
     def case(folder: Path | None) -> tuple[Workload, sj.JoinSpec, dict[str, Any]]:
-        spec = sj.JoinSpec(sj.TimeWindow(5000), sj.Budget(tuples=memory))
+        spec = sj.JoinSpec(sj.TimeWindow(5000), sj.Budget(tuples=memory, allocation="fixed"))
         if rows is None:
             return data.ships(data.data_folder(folder)), spec, {}
         years = [side["key"] for side in data.ships(data.data_folder(folder), YEARS, steps=False).streams]

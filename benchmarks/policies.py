@@ -88,7 +88,7 @@ def measure(rows: int, memories: list[int], rounds: int, console: Console) -> li
     cases: list[tuple[str, int, sj.JoinSpec, bool]] = [("exact", 0, exact, False), ("exact, pairs out", 0, exact, True)]
     for memory in memories:
         # Both windows together hold 2 M tuples and the memory M: half must be shed.
-        window, budget = sj.TimeWindow(memory), sj.Budget(tuples=memory)
+        window, budget = sj.TimeWindow(memory), sj.Budget(tuples=memory, allocation="fixed")
         for name, policy in policies(table, memory, rows).items():
             cases.append((name, memory, sj.JoinSpec(window=window, budget=budget, policy=policy), False))
     best: dict[tuple[str, int], tuple[float, int]] = {}

@@ -146,7 +146,7 @@ def main() -> None:
     subprocess.run([sys.executable, "-c", make], check=True)
     kept: dict[str, bytes] = {}
     keep_machine_code(kept)
-    budget = sj.Budget(tuples=args.memory)
+    budget = sj.Budget(tuples=args.memory, allocation="fixed")
     spec = sj.JoinSpec(window=sj.TimeWindow(args.memory), budget=budget, policy=known[args.policy])
     with tempfile.TemporaryDirectory() as name:
         places, took = sample(spec, batch, args.rounds, sampler(Path(name)))

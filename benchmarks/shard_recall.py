@@ -41,7 +41,7 @@ def messages(batch: int, labels: tuple[int, ...]) -> Iterator[Message]:
 
 def seconds(batches: list[list[Message]], recall: bool) -> float:
     """CPU time of all micro-batches but the first."""
-    spec = sj.JoinSpec(sj.TimeWindow(WINDOW), sj.Budget(tuples=WINDOW // 2), sj.Prob())
+    spec = sj.JoinSpec(sj.TimeWindow(WINDOW), sj.Budget(tuples=WINDOW // 2, allocation="fixed"), sj.Prob())
     labels = shard_labels(1, 1)
     job = Job(spec.to_dict(), labels, 0, ((0,), (0,)), {}, (RESULT, SHED, METRIC), False, recall=recall)
     store, took = DictStore(), 0.0

@@ -81,6 +81,7 @@ def work(folder: Path, out: Path, deadline: float | None) -> None:
         predicate=sj.InnerProduct("terms", at_least=AT_LEAST),
         time=("left_at", "right_at"),
         window=f"{WINDOW} seconds",
+        lateness=0,
         select=["left", "right"],
         shards=2,
         deadline=deadline,

@@ -32,6 +32,7 @@ def run(spark: Any, folder: Path, recall: bool) -> tuple[float, float, float | N
         on="k",
         time=("ts_left", "ts_right"),
         window=WINDOW * 1000,
+        lateness=0,
         budget=f"{WINDOW // 2} tuples",
     )
     query.awaitTermination()

@@ -55,6 +55,7 @@ format = "rate"
 on = "value"
 time = "timestamp"
 window = "3 seconds"
+lateness = 0
 [output]
 path = "out"
 """

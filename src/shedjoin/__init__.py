@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     )
     from shedjoin.simulation import Run, simulate
     from shedjoin.spec import JoinSpec
-    from shedjoin.window import RowWindow, TimeWindow
+    from shedjoin.window import UNLIMITED, RowWindow, TimeWindow
 else:  # the same for Python: a name is imported when it is first asked for
     _NAMES = {
         "batch": ["ROW_BYTES", "Batch"],
@@ -110,7 +110,7 @@ else:  # the same for Python: a name is imported when it is first asked for
         ],
         "simulation": ["Run", "simulate"],
         "spec": ["JoinSpec"],
-        "window": ["RowWindow", "TimeWindow"],
+        "window": ["UNLIMITED", "RowWindow", "TimeWindow"],
     }
     __getattr__, __dir__ = lazily(__name__, _NAMES)
 
@@ -118,6 +118,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ROW_BYTES",
+    "UNLIMITED",
     "WHY",
     "Additive",
     "Band",

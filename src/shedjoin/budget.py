@@ -27,20 +27,20 @@ class Budget:
     bytes
         The cap in bytes: the sum of the rows' `bytes` column (rows without one count `shedjoin.ROW_BYTES` each).
     allocation
-        ``"fixed"``: each stream has its own share and never takes from the other. ``"variable"``: one memory, in which
-        streams compete (the papers' names ending in V).
+        ``"variable"`` (default): streams compete for one memory (the papers' names ending in V). ``"fixed"``: each stream
+        has its own share, and what it does not use lies idle. `shares` implies fixed.
     shares
         The ratio of fixed shares, one number a stream; equal by default.
 
     Examples
     --------
-    >>> Budget(tuples=400).caps(streams=2)
+    >>> Budget(tuples=400)
+    Budget(tuples=400, bytes=None, allocation='variable', shares=None)
+    >>> Budget(tuples=400, allocation="fixed").caps(streams=2)
     (200, 200)
     >>> Budget(tuples=400, shares=(3, 1)).caps(streams=2)
     (300, 100)
-    >>> Budget(tuples=1)
-    Budget(tuples=1, bytes=None, allocation='fixed', shares=None)
-    >>> Budget(tuples=1).caps(streams=2)
+    >>> Budget(tuples=1, allocation="fixed").caps(streams=2)
     Traceback (most recent call last):
     ...
     shedjoin.errors.SpecError: Budget(tuples=1) leaves stream 0 with no tuple (shares 0, 0): each needs room for one
@@ -48,7 +48,7 @@ class Budget:
 
     tuples: int | None = None
     bytes: int | None = None
-    allocation: str = "fixed"
+    allocation: str | None = None
     shares: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -63,6 +63,8 @@ class Budget:
                     f"Budget.{name} must be a whole number of at least 1 and below 2**{BITS[name]}, not {value!r}"
                 )
             object.__setattr__(self, name, int(value))
+        if self.allocation is None:
+            object.__setattr__(self, "allocation", "variable" if self.shares is None else "fixed")
         if self.allocation not in ALLOCATIONS:
             raise SpecError(f"Budget.allocation must be one of {', '.join(ALLOCATIONS)}, not {self.allocation!r}")
         if self.shares is not None:

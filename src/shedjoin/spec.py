@@ -14,8 +14,8 @@ from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.engine.plan import Plan
 from shedjoin.errors import SpecError
 from shedjoin.estimators import ESTIMATORS, Estimator
-from shedjoin.policies import POLICIES, KeepAll, Policy, Prob
-from shedjoin.window import RowWindow, TimeWindow, Window
+from shedjoin.policies import POLICIES, KeepAll, Policy, Prospect
+from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
 
 if TYPE_CHECKING:
     from shedjoin.engine.engine import Engine
@@ -35,11 +35,12 @@ class JoinSpec:
     budget
         The hard cap on stored tuples. None: none, the join is exact.
     policy
-        Who stays when memory is short. Default: `KeepAll` without a budget, `Prob` with one.
+        Who stays when memory is short. Default: `KeepAll` without a budget, `Prospect` with one.
     importance
         How an output's importance follows from its inputs': min, max, sum, product or mean.
     lateness
-        How far a row may lag behind the largest `ts` of its stream and still be joined.
+        How far a row may lag behind the largest `ts` of its stream and still be joined. `UNLIMITED`: rows are never
+        late and never expire; only a budget bounds the memory.
     max_skew
         A stream whose clock lags behind the other's by more than this counts as idle and no longer holds up expiry.
 
@@ -47,7 +48,7 @@ class JoinSpec:
     --------
     >>> spec = JoinSpec(window=TimeWindow(400), budget=Budget(tuples=400))
     >>> spec.policy
-    Prob(estimator=History())
+    Prospect()
     >>> JoinSpec.from_dict(spec.to_dict()) == spec
     True
     """
@@ -68,7 +69,7 @@ class JoinSpec:
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise SpecError(f"JoinSpec.budget must be a Budget or None, not {self.budget!r}")
         if self.policy is None:
-            object.__setattr__(self, "policy", KeepAll() if self.budget is None else Prob())
+            object.__setattr__(self, "policy", KeepAll() if self.budget is None else Prospect())
         if not isinstance(self.policy, Policy):
             known = ", ".join(kind.__name__ + "()" for kind in POLICIES.values())
             raise SpecError(f"JoinSpec.policy must be a policy ({known}), not {self.policy!r}")
@@ -81,9 +82,9 @@ class JoinSpec:
             raise SpecError(f"JoinSpec.policy {self.policy!r} is for {tables} streams, but this join has {STREAMS}")
         if not isinstance(self.importance, str) or self.importance not in IMPORTANCE:
             raise SpecError(f"JoinSpec.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
-        _check_duration("lateness", self.lateness)
+        check_duration("JoinSpec.lateness", self.lateness)
         if self.max_skew is not None:
-            _check_duration("max_skew", self.max_skew)
+            check_duration("JoinSpec.max_skew", self.max_skew)
         if self.budget is not None:
             self.budget.caps(STREAMS, ROW_BYTES)
 
@@ -113,7 +114,7 @@ class JoinSpec:
         return Plan.of(self.windows, self.budget, self.policy, self.importance, self.lateness, self.max_skew)
 
     def with_budget(self, budget: Budget | None) -> JoinSpec:
-        """The same join within another budget. Where nothing was to be shed before, PROB decides."""
+        """The same join within another budget. A join that kept everything gets the default policy."""
         keeps = isinstance(self.policy, KeepAll) and budget is not None
         return replace(self, budget=budget, policy=None if keeps else self.policy)
 
@@ -159,11 +160,6 @@ def check_warmup(warmup: Any) -> None:
     whole = isinstance(warmup, int | np.integer) and not isinstance(warmup, bool)
     if warmup is not None and (not whole or abs(warmup) > LATEST):
         raise SpecError(f"warmup must be a whole number within +-2**53, not {warmup!r}")
-
-
-def _check_duration(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**50:
-        raise SpecError(f"JoinSpec.{name} must be a whole number of at least 0, in the unit of ts, not {value!r}")
 
 
 def only(what: str, data: Any, known: list[str]) -> None:

@@ -11,6 +11,8 @@ from shedjoin.errors import SpecError
 
 #: Beyond this, products of a lifetime and a weight could no longer be told apart in a float.
 LONGEST = 2**50
+#: The lateness under which no row is ever late and none expires: times lie within +-2**53.
+UNLIMITED = 2**54
 
 
 def _whole(name: str, value: object, why: str) -> int:
@@ -20,6 +22,14 @@ def _whole(name: str, value: object, why: str) -> int:
         because = f": {why}" if value < 1 else ""
         raise SpecError(f"{name} must be at least 1 and below 2**50, not {value}{because}")
     return int(value)
+
+
+def check_duration(argument: str, value: object) -> None:
+    """Reject what is no duration in the unit of `ts`. A lateness may also be `UNLIMITED`."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if whole and (0 <= value < LONGEST or (value == UNLIMITED and argument.endswith("lateness"))):  # type: ignore[operator]
+        return
+    raise SpecError(f"{argument} must be a whole number of at least 0, in the unit of ts, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

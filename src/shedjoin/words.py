@@ -16,7 +16,7 @@ from shedjoin.budget import Budget
 from shedjoin.errors import SpecError
 from shedjoin.policies import POLICIES, Policy
 from shedjoin.spec import make_policy
-from shedjoin.window import RowWindow, TimeWindow, Window
+from shedjoin.window import UNLIMITED, RowWindow, TimeWindow, Window
 
 #: Microseconds of each unit, the largest first. Months and years are left out: they have no fixed length.
 UNITS = {
@@ -97,6 +97,28 @@ def format_duration(microseconds: int) -> str:
     return " ".join(parts) or "0 seconds"
 
 
+def parse_lateness(value: object, *, argument: str = "lateness") -> int:
+    """A lateness from a duration; None and "unlimited": rows are never late and never expire.
+
+    Examples
+    --------
+    >>> parse_lateness("5 seconds"), parse_lateness(None) == parse_lateness("unlimited") == UNLIMITED
+    (5000000, True)
+    """
+    return UNLIMITED if value is None or value == "unlimited" else parse_duration(value, argument=argument)
+
+
+def format_lateness(lateness: int) -> str:
+    """A lateness in words, which `parse_lateness` reads.
+
+    Examples
+    --------
+    >>> format_lateness(5_000_000), format_lateness(UNLIMITED)
+    ('5 seconds', 'unlimited')
+    """
+    return "unlimited" if lateness == UNLIMITED else format_duration(lateness)
+
+
 def parse_budget(
     value: object,
     *,
@@ -109,15 +131,15 @@ def parse_budget(
     Parameters
     ----------
     allocation, shares
-        As in `Budget`; for a value that does not say so itself.
+        As in `Budget`. They go before what a `Budget` has; a table must not contradict them.
     argument
         What to call the value in an error.
 
     Examples
     --------
     >>> parse_budget("200k tuples")
-    Budget(tuples=200000, bytes=None, allocation='fixed', shares=None)
-    >>> parse_budget("2 GiB", allocation="variable").bytes
+    Budget(tuples=200000, bytes=None, allocation='variable', shares=None)
+    >>> parse_budget("2 GiB").bytes
     2147483648
     >>> parse_budget(500) == parse_budget("500 tuples")
     True
@@ -136,14 +158,14 @@ def parse_budget(
         given["shares"] = tuple(shares)
     match value:
         case Budget():
-            return _agreeing(value, given, argument)
+            return _named_errors(argument, lambda: replace(value, **given))
         case int() if not isinstance(value, bool):
             return _named_errors(argument, lambda: Budget(tuples=value, **given))
         case str():
             amount = _amount(value, argument)
             return _named_errors(argument, lambda: Budget(**amount, **given))
         case Mapping():
-            return _agreeing(_budget_table(value, argument), given, argument)
+            return _budget_table(value, given, argument)
     raise _no_budget(argument, value)
 
 
@@ -283,7 +305,7 @@ def _whole(amount: str, prefix: str, text: str, argument: str) -> int:
     return int(number)
 
 
-def _budget_table(data: Mapping[Any, Any], argument: str) -> Budget:
+def _budget_table(data: Mapping[Any, Any], given: dict[str, Any], argument: str) -> Budget:
     known = ("tuples", "bytes", "allocation", "shares")
     unknown = [str(name) for name in data if name not in known]
     if unknown:
@@ -291,17 +313,10 @@ def _budget_table(data: Mapping[Any, Any], argument: str) -> Budget:
     made = dict(data)
     if isinstance(made.get("shares"), list):
         made["shares"] = tuple(made["shares"])
+    for name, value in given.items():
+        if made.setdefault(name, value) != value:
+            raise SpecError(f"{argument} has {name}={made[name]!r}, but {name}={value!r} is given beside it: say one")
     return _named_errors(argument, lambda: Budget(**made))
-
-
-def _agreeing(budget: Budget, given: dict[str, Any], argument: str) -> Budget:
-    """A budget object with what was said beside it, if that does not contradict it."""
-    if not given:
-        return budget
-    said = given.get("allocation", budget.allocation)
-    if budget.allocation == "variable" and said != "variable":
-        raise SpecError(f"{argument} has allocation='variable', but allocation={said!r} was given beside it: say one")
-    return _named_errors(argument, lambda: replace(budget, **given))
 
 
 def _named_errors(argument: str, make: Callable[[], Budget]) -> Budget:

@@ -18,7 +18,7 @@ from shedjoin.spark.sources import Sink, Source
 
 SIDES = '[left]\npath = "a"\n[right]\npath = "b"\n'
 OUTPUT = '[output]\npath = "out"\n'
-JOIN = '[join]\non = "k"\ntime = "at"\nwindow = "10 minutes"\n'
+JOIN = '[join]\non = "k"\ntime = "at"\nwindow = "10 minutes"\nlateness = 0\n'
 GOOD = SIDES + OUTPUT + JOIN
 
 
@@ -231,7 +231,8 @@ BAD = [
         + "budget = 9\npolicy = {name = 'prob', estimator = {name = 'table', left = {1 = 0.5}, right = {1 = 0.5}}}\n",
         "join.policy: prob with known rows or keys is for simulations",
     ),
-    (GOOD + "lateness = 'x'\n", "join.lateness must be a duration"),
+    (GOOD.replace("lateness = 0", "lateness = 'x'"), "join.lateness must be a duration"),
+    (GOOD.replace("lateness = 0\n", ""), 'join.lateness is missing: it is needed, such as lateness = "5 minutes"'),
     (GOOD + "max_skew = -1\n", "join.max_skew must be at least 0"),
     (GOOD + "shards = 0\n", "join.shards must be a whole number from 1 to 1024, not 0"),
     (GOOD + "seed = 'x'\n", "join.seed must be a whole number"),
@@ -298,10 +299,12 @@ def explained(folder: Path, text: str, capsys: pytest.CaptureFixture[str], monke
 def test_explain_shows_memory_by_shard_and_stream(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    budget = 'budget = {tuples = 1000, shares = [3, 1]}\nshards = 3\nlateness = "5 seconds"\n'
-    said = explained(folder, GOOD + budget, capsys, monkeypatch)
+    budget = "budget = {tuples = 1000, shares = [3, 1]}\nshards = 3\n"
+    text = GOOD.replace("lateness = 0", 'lateness = "5 seconds"')
+    said = explained(folder, text + budget, capsys, monkeypatch)
     assert "10 minutes, by at and at" in said
-    assert "Prob(estimator=History())" in said
+    assert "5 seconds: a row is kept for 10 minutes 5 seconds" in said
+    assert "Prospect()" in said
     assert "3 shards (join.shards)" in said
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
     # A row has two numbers of 8 bytes, a truth value and a text: 49 bytes of columns.

@@ -83,7 +83,7 @@ def cases(draw: Draw, chooser: Chooser) -> tuple[sj.MultiJoinSpec, list[list[NRo
         index=draw(st.sampled_from(("auto", "scan", 3))),
         budget=draw(BUDGETS),
         policy=policy,
-        lateness=draw(st.sampled_from((0, 0, 2, 50))),
+        lateness=draw(st.sampled_from((0, 0, 2, 50, sj.UNLIMITED))),
         max_skew=draw(st.sampled_from((None, None, 4))),
         reordering=sj.Reordering(every=7, drift=0.0),
     )

@@ -54,7 +54,7 @@ def cases(draw: Draw) -> tuple[sj.MultiJoinSpec, list[list[NRow]]]:
         index=draw(st.one_of(choice, st.fixed_dictionaries(dict.fromkeys(names, choice)))),
         evaluate_every=every,
         expire_every=expire,
-        lateness=draw(st.sampled_from((0, 0, 2, 100))),
+        lateness=draw(st.sampled_from((0, 0, 2, 100, sj.UNLIMITED))),
         max_skew=draw(st.sampled_from((None, None, 3))),
         importance=draw(st.sampled_from(("min", "sum", "mean", "product", "max"))),
         reordering=sj.Reordering(every=draw(st.sampled_from((3, 10))), drift=0.0),

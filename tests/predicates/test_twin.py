@@ -25,10 +25,11 @@ def test_every_index_gives_the_pairs_of_the_twin(predicate: sj.Predicate, data: 
     disorder = data.draw(st.sampled_from([0, 0, 3]))
     left, right = data.draw(streams(predicate.kind, disorder=disorder))
     windows = (data.draw(st.integers(1, 8)), data.draw(st.integers(1, 8)))
+    lateness = data.draw(st.sampled_from([disorder, sj.UNLIMITED]))
     expected = exact(predicate, windows, left, right)
     for index in indexes(predicate):
         join = sj.PredicateJoin(
-            (sj.TimeWindow(windows[0]), sj.TimeWindow(windows[1])), predicate, index=index, lateness=disorder
+            (sj.TimeWindow(windows[0]), sj.TimeWindow(windows[1])), predicate, index=index, lateness=lateness
         )
         out = join.build().push(left=table(left), right=table(right))
         assert pairs(out) == expected, index

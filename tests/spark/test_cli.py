@@ -35,6 +35,7 @@ options.maxFilesPerTrigger = 1
 on = "k"
 time = "ts"
 window = "4 seconds"
+lateness = 0
 budget = 80
 select = ["k", "a", "b"]
 [output]
@@ -132,6 +133,7 @@ select = ["value % 7 AS k", "timestamp AS ts", "value AS b"]
 on = "k"
 time = "ts"
 window = "1 second"
+lateness = 0
 select = ["k", "a", "b"]
 [output]
 path = "out"

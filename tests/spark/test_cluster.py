@@ -41,7 +41,7 @@ spark = session(builder)
 spark.sparkContext.setLogLevel("OFF")
 streams = (read(spark, folder / name) for name in ("l", "r"))
 query = start(
-    *streams, output=folder / "out", trigger={"availableNow": True}, on="k", time="ts", window="2 seconds",
+    *streams, output=folder / "out", trigger={"availableNow": True}, on="k", time="ts", window="2 seconds", lateness=0,
     select=["k", "a", "b"], shards=2, cache=str(folder / "copies"),
 )
 query.awaitTermination()

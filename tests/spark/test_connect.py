@@ -37,7 +37,7 @@ builder = (
 )
 spark = session(builder)
 assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
-options = dict(on="k", time="ts", window="2 seconds", select=["k", "a", "b"], cache=str(folder / "copies"))
+options = dict(on="k", time="ts", window="2 seconds", lateness=0, select=["k", "a", "b"], cache=str(folder / "copies"))
 frames = [spark.read.parquet(str(folder / name)) for name in ("l", "r")]
 batch = shed_join(*frames, **options).toArrow()
 three = shed_join(*frames, frames[1].withColumnRenamed("b", "c"), **{**options, "select": ["k", "a", "b", "c"]})

@@ -106,6 +106,7 @@ def test_with_a_budget_the_output_is_the_engines(spark: Any, tmp_path: Path, cac
         on="k",
         time="ts",
         window="4 seconds",
+        lateness=0,
         budget="100 tuples",
         policy={"name": "life"},
         shards=1,

@@ -105,6 +105,7 @@ def test_start_keeps_account_and_refine_completes(spark: Any, tmp_path: Path, ca
         "on": "k",
         "time": "ts",
         "window": "2 seconds",
+        "lateness": 0,
         "budget": "60 tuples",
         "policy": "prob",
         "shards": 2,

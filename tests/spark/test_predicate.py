@@ -77,6 +77,7 @@ def test_a_stream_that_is_stopped_goes_on(spark: Any, tmp_path: Path, cache: str
             predicate={"name": "overlap", "column": ["words", "tags"], "at_least": 2},
             time=("at", "seen"),
             window=30,
+            lateness=0,
             select=["a", "b"],
             cache=cache,
         )
@@ -98,6 +99,7 @@ def test_a_query_with_a_deadline(spark: Any, tmp_path: Path, cache: str) -> None
         on="size",
         time="at",
         window=40,
+        lateness=0,
         budget="1k tuples",
         deadline="10 minutes",
         select=["a", "b"],
@@ -150,6 +152,6 @@ def test_what_does_not_fit_is_said(spark: Any, tmp_path: Path) -> None:
     streams = [spark.readStream.format("rate").load().withColumnRenamed("value", name) for name in "ab"]
     with pytest.raises(sj.SpecError, match="archive=True is for joins on keys without a deadline"):
         start(
-            *streams, predicate=sj.Band(("a", "b"), 1.0), time="timestamp", window="1 minute", select=["a", "b"],
-            output=tmp_path, archive=True,
+            *streams, predicate=sj.Band(("a", "b"), 1.0), time="timestamp", window="1 minute", lateness=0,
+            select=["a", "b"], output=tmp_path, archive=True,
         )  # fmt: skip

@@ -47,9 +47,8 @@ def test_the_log_of_a_push_is_read_where_it_is() -> None:
 def test_a_job_file_can_leave_it_out(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
-    text = (
-        '[left]\npath = "a"\n[right]\npath = "b"\n[join]\non = "k"\ntime = "at"\nwindow = 5\n[output]\npath = "out"\n'
-    )
+    sides, output = '[left]\npath = "a"\n[right]\npath = "b"\n', '[output]\npath = "out"\n'
+    text = f'{sides}[join]\non = "k"\ntime = "at"\nwindow = 5\nlateness = 0\n{output}'
     for more, recall in (("", True), ("recall = true\n", True), ("recall = false\n", False)):
         (tmp_path / "job.toml").write_text(text + more)
         assert read_stream_job(tmp_path / "job.toml").recall is recall

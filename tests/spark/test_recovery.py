@@ -208,7 +208,9 @@ def test_start_keeps_account_of_every_row(spark: Any, tmp_path: Path, cache: str
         on="k",
         time="ts",
         window="3 seconds",
+        lateness=0,
         budget="100 tuples",
+        allocation="fixed",
         shards=2,
         suffixes=("_l", "_r"),
         cache=cache,
@@ -269,7 +271,7 @@ def test_an_idle_stream_stops_nothing(spark: Any, tmp_path: Path, cache: str) ->
     write(tmp_path / "r", right.slice(0, 0), 2, first=1)
     write(tmp_path / "r", right.slice(200), 1, first=3)
     streams = (read(spark, tmp_path / name) for name in ("l", "r"))
-    options: dict[str, Any] = {"on": "k", "time": "ts", "window": "3 seconds", "select": ["k", "a", "b"]}
+    options: dict[str, Any] = {"on": "k", "time": "ts", "window": "3 seconds", "lateness": 0, "select": ["k", "a", "b"]}
     given = {"output": tmp_path / "out", "trigger": {"availableNow": True}, "budget": "300 tuples", "cache": cache}
     start(*streams, recall=False, **given, **options).awaitTermination()
     told = [by for _, by in sorted(rows_by_batch(spark, tmp_path / "out").items())]
@@ -313,6 +315,7 @@ def test_a_full_disk_stops_the_query_and_loses_nothing(spark: Any, tmp_path: Pat
         "on": "k",
         "time": "ts",
         "window": "3 seconds",
+        "lateness": 0,
         "select": ["k", "a", "b"],
         "budget": "40 tuples",
         "shards": 1,
@@ -354,11 +357,18 @@ def test_start_says_what_it_does_not_do(spark: Any, tmp_path: Path) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("value as k", "timestamp as ts", "value as sj_batch")
     with pytest.raises(sj.SpecError, match=r"the column 'sj_batch' of the result needs another name"):
         start(
-            stream, stream.drop("sj_batch"), output=tmp_path, on="k", time="ts", window="1 second", suffixes=("", "_r")
+            stream,
+            stream.drop("sj_batch"),
+            output=tmp_path,
+            on="k",
+            time="ts",
+            window="1 second",
+            lateness=0,
+            suffixes=("", "_r"),
         )
     job = {"format": 2, "shards": 1, "archive": False, "checkpoint": None}
     (tmp_path / "job.json").write_text(json.dumps(job))
-    other = {"on": "k", "time": "ts", "window": "1 second", "select": ["k"], "output": tmp_path}
+    other = {"on": "k", "time": "ts", "window": "1 second", "lateness": 0, "select": ["k"], "output": tmp_path}
     with pytest.raises(sj.SpecError, match=r"checkpoint was .*/checkpoint when .* was begun and is elsewhere now"):
         start(stream, stream, checkpoint="elsewhere", **other)
     (tmp_path / "metrics" / "batch=0").mkdir(parents=True)

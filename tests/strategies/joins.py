@@ -29,7 +29,7 @@ from shedjoin.policies import (
     SimpProb,
 )
 from shedjoin.spec import JoinSpec
-from shedjoin.window import RowWindow, TimeWindow
+from shedjoin.window import UNLIMITED, RowWindow, TimeWindow
 from strategies.combinations import WINDOWS, Chooser, Combination
 from strategies.rows import LONGEST_INPUT, Draw, Shape, inputs, lay_out, places
 from strategies.specs import budgets, policies, schedules, windows
@@ -68,7 +68,7 @@ class Case:
 SETTINGS = st.fixed_dictionaries(
     {
         "importance": st.sampled_from(tuple(IMPORTANCE)),
-        "lateness": st.sampled_from((0, 0, 1, 3, 10, 400)),
+        "lateness": st.sampled_from((0, 0, 1, 3, 10, 400, UNLIMITED)),
         "max_skew": st.sampled_from((None, None, None, 0, 2, 30)),
     }
 )

@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from shedjoin.batch import Batch
 from shedjoin.budget import Budget
 from shedjoin.lab.workloads import Workload, zipf
-from shedjoin.policies import Dgl, DimpProb, Life, Policy, Prob, Rand, Simp, SimpProb
+from shedjoin.policies import Dgl, DimpProb, Life, Policy, Prob, Prospect, Rand, Simp, SimpProb
 from shedjoin.quality.live import LiveRecall
 from shedjoin.simulation import Run, simulate
 from shedjoin.spec import JoinSpec
@@ -21,7 +21,7 @@ DOMAIN = 2_000
 WINDOW = 4_000
 WARMUP = 2 * WINDOW
 ROWS = 400_000
-POLICIES: tuple[Policy, ...] = (Rand(), Life(), Prob(), Simp(), SimpProb(), DimpProb(), Dgl())
+POLICIES: tuple[Policy, ...] = (Rand(), Life(), Prob(), Prospect(), Simp(), SimpProb(), DimpProb(), Dgl())
 #: A first call that takes longer than this compiled the kernels.
 LOADED = 8.0
 
@@ -47,8 +47,8 @@ def simulated(rows: int, console: Console) -> None:
             grid.add_row(*cells(policy.name, run, exact))
     console.print(grid)
     console.print(
-        "share and importance are parts of exact's. rand keeps anything, prob and life what is likely to join, simp what is "
-        "important, simp_prob, dimp_prob and dgl look at both."
+        "share and importance are parts of exact's. rand keeps anything; prob, prospect and life keep what is likely to join; "
+        "simp keeps what is important; simp_prob, dimp_prob and dgl look at both."
     )
 
 

@@ -137,6 +137,7 @@ def run(spark: Any, folder: Path, policy: str, window: int, cap: int, console: C
         on="key",
         time="at",
         window=window * STEP,
+        lateness=0,
         budget=cap,
         policy=policy,
         select=["left_row", "right_row"],

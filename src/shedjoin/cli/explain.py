@@ -20,12 +20,14 @@ from shedjoin.errors import SpecError
 from shedjoin.predicates import Predicate
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.lasting import check_policy, check_same, may_change
+from shedjoin.spark.many import Join
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import has_batches, read_job
 from shedjoin.spec import plain
-from shedjoin.words import format_duration, format_window
+from shedjoin.window import UNLIMITED, TimeWindow
+from shedjoin.words import format_duration, format_lateness, format_window
 
 #: Bytes of a stored tuple in the engine's arrays: many tuples a key, and a key of its own for each (measured).
 ENGINE = (250, 800)
@@ -98,8 +100,7 @@ def what_runs(job: StreamJob) -> Table:
     each = ", ".join(f"{window} ({name})" for window, name in zip(windows, names, strict=True))
     lengths = windows[0] if len(set(windows)) == 1 else each
     table.add_row("window", f"{lengths}, by {', '.join(times[:-1])} and {times[-1]}")
-    late = format_duration(spec.lateness) if spec.lateness else "not at all"
-    table.add_row("rows may be late", late)
+    table.add_row("rows may be late", lateness_words(spec))
     exact = "none: without a cap" if "deadline" in join else "none: exact, without a cap"
     table.add_row("policy", exact if spec.budget is None else str(spec.policy))
     if "deadline" in join:
@@ -162,6 +163,20 @@ def memory(job: StreamJob) -> Table:
     table.add_section()
     table.add_row("all", *caps(budget, streams), *([bytes_words(shares, widths)] if by_key(job) else []))
     return table
+
+
+def lateness_words(spec: Join | PredicateJoin) -> str:
+    """The lateness, and how long rows are kept because of it."""
+    if not spec.lateness:
+        return "not at all"
+    words = format_lateness(spec.lateness)
+    if spec.lateness == UNLIMITED:
+        return f"{words}: rows never expire" + ("" if spec.budget else ", and nothing bounds the memory")
+    lengths = [window.length for window in spec.windows if isinstance(window, TimeWindow)]
+    if not lengths:
+        return words
+    more = ", most of that for late rows" if spec.lateness > max(lengths) else ""
+    return f"{words}: a row is kept for {format_duration(max(lengths) + spec.lateness)}{more}"
 
 
 def names_of(job: StreamJob) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
+from shedjoin.cli.advice import advice
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cli.top import share
 from shedjoin.errors import EnvironmentProblem, InputError, SpecError
@@ -141,6 +142,8 @@ def run_query(
     done = summarise(rows)
     how = "stopped; the same command goes on from here" if stop.is_set() else "done"
     say(f"{how}. " + ("No new batch." if done is None else f"{done.rows:,} rows, {done.results:,} results."))
+    for line in [] if done is None else advice(done, job):
+        say(line)
 
 
 def follow(query: Any, watch: Watch, stop: threading.Event, tell: Callable[[list[dict[str, Any]]], None]) -> None:

@@ -15,6 +15,7 @@ path = "clicks"
 on = "ad_id"                            # or {left = "ad", right = "ad_id"}, or a list of these
 time = ["shown_at", "clicked_at"]
 window = "10 minutes"
+lateness = "1 minute"                   # 0: rows arrive in order; "unlimited": rows never expire
 budget = "200k tuples"                  # or "512 MB"; a plain number is tuples; without: exact
 policy = "prob"
 importance = {left = "bid"}
@@ -257,6 +258,7 @@ def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], Join | 
     if not all(isinstance(name, str) and name for name in (time if isinstance(time, tuple) else (time,))):
         each = "a pair" if names == SIDES else "one each"
         raise SpecError(f"join.time must be a column name, or {each} [{', '.join(names)}], not {table.get('time')!r}")
+    table.need("lateness", 'lateness = "5 minutes" (0: rows arrive in order; "unlimited": rows never expire)')
     common = any_join(table, table.one_of("combine", tuple(IMPORTANCE)) or "min", names)
     spec: Join | PredicateJoin = common
     if predicate is not None or seconds is not None:

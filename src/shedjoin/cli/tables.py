@@ -12,7 +12,7 @@ from shedjoin.multi import MultiJoinSpec
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import KEY, Join, Many
 from shedjoin.spec import JoinSpec
-from shedjoin.words import parse_budget, parse_duration, parse_policy, parse_windows
+from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_windows
 
 Made = TypeVar("Made")
 #: What `join_spec` reads.
@@ -131,7 +131,7 @@ def any_join(join: Table, importance: str, names: Sequence[str]) -> Join:
     windows = parse_windows(join.sides("window", names), len(names), argument=join.path("window"))
     budget = parse_budget(join.get("budget"), allocation=join.get("allocation"), argument=join.path("budget"))
     policy = parse_policy(join.get("policy"), argument=join.path("policy"))
-    lateness = parse_duration(join.get("lateness") or 0, argument=join.path("lateness"))
+    lateness = parse_lateness(join.get("lateness") or 0, argument=join.path("lateness"))
     skew = join.get("max_skew")
     max_skew = None if skew is None else parse_duration(skew, argument=join.path("max_skew"))
     given: tuple[Any, ...] = (budget, policy, importance, lateness, max_skew)

@@ -150,4 +150,6 @@ def _memory(view: View) -> Table:
         what = f"{amount / whole:.1%} of {'the budget' if cap else 'what is stored'}, {tuples:,} tuples"
         grid.add_row(f"memory {side}", ProgressBar(total=whole, completed=min(amount, whole), width=BAR), what)
     grid.add_row("", "", f"{stored:,} of {cap:,} {unit}" if cap else f"{stored:,} tuples, no budget")
+    if view.idle is not None:
+        grid.add_row("", "", view.idle)
     return grid

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from shedjoin.cli.advice import idle_memory
 from shedjoin.spark.metrics import Row, Summary, fractions_of, latest, recall_of, summarise
 from shedjoin.spark.prometheus import BEST, Samples
+from shedjoin.spec import make_budget
 
 WHY = ("evicted", "late", "schedule")
 #: A share with its limits.
@@ -37,6 +39,8 @@ class View:
         The ages of its most profitable basic windows, of each stream, in the first shard.
     budget
         (unit, amount) of the whole query.
+    idle
+        A sentence if memory lies idle while rows are evicted.
     age
         Seconds since the last batch ended.
     """
@@ -59,6 +63,7 @@ class View:
     partial: int = 0
     fractions: tuple[float, float, float] | None = None
     ranking: tuple[tuple[int, ...], ...] | None = None
+    idle: str | None = None
     age: float = field(default=0.0, compare=False)
 
     @property
@@ -96,6 +101,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         partial=sum(row.get("partial") or 0 for row in known),
         fractions=fractions_of(latest(known)),
         ranking=_ranking(latest(known)[0], tuple(found.rows_of)),
+        idle=None if budget is None else idle_memory(found, make_budget(budget)),
         age=max((now - found.at).total_seconds(), 0.0),
     )
 

@@ -16,7 +16,7 @@ from shedjoin.errors import SpecError
 from shedjoin.policies import Policy, Rand, Simp, SimpProb
 from shedjoin.predicates import PREDICATES, Predicate
 from shedjoin.predicates.codes import INDEXES
-from shedjoin.window import TimeWindow
+from shedjoin.window import TimeWindow, check_duration
 
 if TYPE_CHECKING:
     from shedjoin.cpu.engine import PredicateEngine
@@ -89,13 +89,9 @@ class PredicateJoin:
         _check_kind("budget", self.budget, Budget)
         if self.importance not in IMPORTANCE:
             raise SpecError(f"PredicateJoin.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
-        for name in ("lateness", "max_skew"):
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**50
-            if not whole and not (name == "max_skew" and value is None):
-                raise SpecError(
-                    f"PredicateJoin.{name} must be a whole number of at least 0, in the unit of ts, not {value!r}"
-                )
+        check_duration("PredicateJoin.lateness", self.lateness)
+        if self.max_skew is not None:
+            check_duration("PredicateJoin.max_skew", self.max_skew)
         self._check_cpu()
         self._check_memory()
 

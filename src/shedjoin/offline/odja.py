@@ -64,7 +64,7 @@ def odja(
     --------
     >>> from shedjoin.budget import Budget
     >>> from shedjoin.window import TimeWindow
-    >>> spec = JoinSpec(window=TimeWindow(3), budget=Budget(tuples=2))
+    >>> spec = JoinSpec(window=TimeWindow(3), budget=Budget(tuples=2, allocation="fixed"))
     >>> left, right = {"key": [1, 1, 1, 3, 2]}, {"key": [2, 3, 1, 1, 3]}
     >>> odja(spec, left, right).value, odja(spec, left, right, sense="lowest").value
     (5.0, 3.0)

@@ -105,7 +105,7 @@ def optimum(
 
     >>> from shedjoin.budget import Budget
     >>> from shedjoin.window import TimeWindow
-    >>> spec = JoinSpec(window=TimeWindow(3), budget=Budget(tuples=2))
+    >>> spec = JoinSpec(window=TimeWindow(3), budget=Budget(tuples=2, allocation="fixed"))
     >>> best = optimum(spec, {"key": [1, 1, 1, 3, 2]}, {"key": [2, 3, 1, 1, 3]})
     >>> best.matches, best.bound
     (5, 5)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from shedjoin.budget import ALLOCATIONS, Budget
 from shedjoin.engine.nway.state import MOST
 from shedjoin.errors import SpecError
-from shedjoin.policies import Policy, Prob, Replay
+from shedjoin.policies import Policy, Replay
 from shedjoin.spark.keys import SIDES, sides_of
 from shedjoin.spark.shares import least_of
 from shedjoin.window import RowWindow, TimeWindow, Window
-from shedjoin.words import parse_budget, parse_duration, parse_policy, parse_windows
+from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_windows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +22,10 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
 MOST_SHARDS = 1024
+#: Where Spark notes the delay of a watermark, in milliseconds, on the column that has it.
+DELAY = "spark.watermarkDelayMs"
+#: The default of `lateness`: the delay of the inputs' watermarks.
+WATERMARK = "watermark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +40,7 @@ class Told:
     policy: Any = None
     importance: Any = None
     allocation: str | None = None
-    lateness: Any = 0
+    lateness: Any = WATERMARK
     max_skew: Any = None
     shards: int | None = None
     select: Any = None
@@ -117,6 +121,25 @@ def duration_of(value: Any, kind: str, argument: str) -> int:
     return parse_duration(value, argument=argument)
 
 
+def lateness_of(
+    value: Any, kind: str, frames: tuple[DataFrame, ...], times: tuple[str, ...], sides: tuple[str, ...]
+) -> int:
+    """The lateness of a join: given, or the longest delay of the inputs' watermarks. Batch inputs have no late rows."""
+    if value == WATERMARK:
+        if not frames[0].isStreaming:
+            return 0
+        delays = [frame.schema[name].metadata.get(DELAY) for frame, name in zip(frames, times, strict=True)]
+        without = [f"{side}.{name}" for side, name, delay in zip(sides, times, delays, strict=True) if delay is None]
+        if without:
+            raise SpecError(
+                f"lateness is missing: {' and '.join(without)} {'has' if len(without) == 1 else 'have'} no watermark to take it "
+                "from. Say how far a row may lag behind the newest row of its stream, such as lateness='5 minutes'; 0: rows "
+                "arrive in the order of their times; None: rows never expire, and only a budget bounds the memory"
+            )
+        return int(max(delay for delay in delays if delay is not None)) * 1000
+    return parse_lateness(value) if value is None or value == "unlimited" else duration_of(value, kind, "lateness")
+
+
 def windows_of(value: Any, kind: str, shards: int, sides: tuple[str, ...]) -> tuple[Window, ...]:
     made = parse_windows(value, len(sides))
     for given, one in zip(sides_of("window", value, sides), made, strict=True):
@@ -138,8 +161,11 @@ def budget_of(value: Any, allocation: str | None, shards: int, streams: int) -> 
     return made
 
 
-def policy_of(policy: Any) -> Policy:
-    made = parse_policy(policy) or Prob()
+def policy_of(policy: Any) -> Policy | None:
+    """The policy that was asked for; None leaves the choice to the spec."""
+    made = parse_policy(policy)
+    if made is None:
+        return None
     if isinstance(made, Replay) or getattr(made.estimator, "name", None) == "table":
         raise SpecError(
             f"policy: {made!r} is written for known rows or keys, but on Spark rows are numbered and keys hashed by shard: "

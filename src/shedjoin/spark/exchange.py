@@ -38,6 +38,8 @@ PACKED_ARROW = pa.schema(
 GIVEN = "kind string, shard int, blob binary"
 GIVEN_ARROW = pa.schema([("kind", pa.string()), ("shard", pa.int32()), ("blob", pa.binary())])
 RESULT, SHED, METRIC = "result", "shed", "metric"
+#: How many rows of the micro-batch were late, in digits.
+LATE = "late"
 Given = tuple[str, bytes]
 
 

@@ -28,7 +28,7 @@ def shed_join(
     policy: str | dict[str, Any] | Policy | None = None,
     importance: str | tuple[str | None, ...] | None = None,
     allocation: str | None = None,
-    lateness: Any = 0,
+    lateness: Any = "watermark",
     max_skew: Any = None,
     shards: int | None = None,
     select: list[str] | dict[str, str] | None = None,
@@ -61,15 +61,17 @@ def shed_join(
         How much may be stored in all shards together: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: no limit,
         and the join is exact.
     policy
-        Who stays when memory is short: a name, a table of settings, or a policy. Default: "prob"; of a join on a predicate, or
-        with a deadline, "simp_prob".
+        Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; of three and more
+        streams "prob"; of a join on a predicate, or with a deadline, "simp_prob".
     importance
         A column of positive numbers that says how much a row matters: a name, or a pair (left, right) in which None means
         that all rows matter alike.
     allocation
-        "fixed" (default) or "variable" shares of the streams (see `Budget`), for a budget that does not say so itself.
+        "variable" (default): streams compete for one memory. "fixed": each stream has a share of its own (see `Budget`).
     lateness
-        How far a row may lag behind the newest of its stream, from one micro-batch to the next, and still be joined.
+        How far a row may lag behind the newest row of its stream, from one micro-batch to the next, and still be joined:
+        "5 minutes"; 0 if rows arrive in the order of their times; None if rows never expire. Default: the delay of the inputs'
+        watermarks. Streams without a watermark must say it. Rows that come later are counted, logged and warned of.
     max_skew
         A stream whose clock lags behind the other's by more than this counts as idle and no longer holds up expiry.
     shards
@@ -118,7 +120,7 @@ def shed_join(
         names=names,
     )
     plan = plan_join((left, right, *more), told)
-    return plan.results(plan.blobs((RESULT,)))
+    return plan.results(plan.watched(plan.blobs((RESULT,))))
 
 
 def plan_join(frames: tuple[DataFrame, ...], told: Told) -> JoinPlan:

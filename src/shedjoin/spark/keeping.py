@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ from shedjoin.engine.codes import WHY
 from shedjoin.errors import SnapshotError
 from shedjoin.spark.cache import cache_root
 from shedjoin.spark.copies import Copy
-from shedjoin.spark.exchange import OWN, to_blob
+from shedjoin.spark.exchange import LATE, OWN, Given, to_blob
 from shedjoin.spark.payload import Payload
 from shedjoin.spark.state import Blobs, Store, load_payload, save_payload
 
@@ -152,6 +152,12 @@ class Keeping:
             "batch": pa.array(np.full(rows, self.batches, np.int64)),
         }
         return pa.RecordBatch.from_pydict(columns)
+
+    def _late(self, engine: Counting, before: dict[str, int]) -> Iterator[Given]:
+        """How many rows of this micro-batch were late, if there were any."""
+        late = engine.counters["late"] - before["late"]
+        if late:
+            yield LATE, str(late).encode()
 
     def _told(
         self,

@@ -14,6 +14,7 @@ from shedjoin.spark.arguments import (
     check_frames,
     check_provider,
     duration_of,
+    lateness_of,
     policy_of,
     shards_of,
     stream_names,
@@ -59,7 +60,7 @@ def plan_keyed(frames: tuple[DataFrame, ...], told: Told, *, unkeyed: bool = Fal
         "budget": budget_of(told.budget, told.allocation, count, len(frames)),
         "policy": None if told.budget is None else chooser,
         "importance": told.combine,
-        "lateness": duration_of(told.lateness, kind, "lateness"),
+        "lateness": lateness_of(told.lateness, kind, frames, times, sides),
         "max_skew": None if told.max_skew is None else duration_of(told.max_skew, kind, "max_skew"),
     }
     windows = windows_of(told.window, kind, count, sides)
@@ -78,6 +79,7 @@ def plan_keyed(frames: tuple[DataFrame, ...], told: Told, *, unkeyed: bool = Fal
         out=columns.out_columns(frames, found, told.select, told.suffixes, sides),
         spec=spec,
         labels=shard_labels(count, partitions),
+        timestamps=kind != "number",
         seed=told.seed,
         shares=told.shares or ADAPTIVE,
         cache=told.cache,

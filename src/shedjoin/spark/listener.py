@@ -13,6 +13,8 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from shedjoin.spark.late import late_in
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -34,6 +36,8 @@ class Progress:
     ----------
     results
         Of this batch; None if the query's results were not given to `observe`.
+    late
+        Late rows of this batch, in all joins of the query.
     seconds
         From the trigger to the commit.
     state_bytes
@@ -47,6 +51,7 @@ class Progress:
     rows: int
     rows_per_second: float
     results: int | None
+    late: int
     seconds: float
     state_bytes: int
 
@@ -85,6 +90,7 @@ class Listener(StreamingQueryListener):
             rows=int(progress.numInputRows),
             rows_per_second=float(progress.processedRowsPerSecond),
             results=None if observed is None else int(observed["results"]),
+            late=late_in(progress.observedMetrics),
             seconds=progress.durationMs.get("triggerExecution", 0) / 1000,
             state_bytes=sum(int(state.memoryUsedBytes) for state in progress.stateOperators),
         )

@@ -146,6 +146,7 @@ class Shard(Keeping):
             self._store_payload(arrived.tables, seqs)
             yield from self._join(arrived, changed)
             self._save(arrived, moved=self.engine.budget != was)
+            yield from self._late(self.engine, before)
             if METRIC in self.job.kinds:
                 yield METRIC, self._metric(before, seqs, time.perf_counter() - began)
         except BaseException:  # also when Spark stops reading

@@ -13,6 +13,7 @@ from shedjoin.spark.cache import forget_at_exit
 from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, Packing, inputs_of
 from shedjoin.spark.job import Job
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted
+from shedjoin.spark.late import OBSERVED, observe_late
 from shedjoin.spark.many import Join
 from shedjoin.spark.metrics import metric_ddl
 from shedjoin.spark.payload import column_name
@@ -62,6 +63,7 @@ class JoinPlan:
     out: list[OutColumn]
     spec: Join
     labels: tuple[int, ...]
+    timestamps: bool  # or times are whole numbers
     seed: int
     shares: str
     cache: str | bool | None
@@ -104,6 +106,22 @@ class JoinPlan:
         if not is_connect(self.sides[0].sparkSession):  # whose server has the copies
             forget_at_exit(self.query, self.cache)
         return grouped.transformWithStateInPandas(ShardProcessor(job), GIVEN, outputMode="Append", timeMode="None")
+
+    def watched(self, blobs: DataFrame) -> DataFrame:
+        """The same blobs, of whose late rows the driver warns."""
+        spark = self.sides[0].sparkSession
+        if not self.streaming:
+            return blobs
+        if not is_connect(spark):  # its clients read the number from the progress of the query
+            from shedjoin.spark.query_events import warn_when_late
+
+            warn_when_late(spark, f"{OBSERVED}{self.query}", self.lateness)
+        return observe_late(blobs, self.query)
+
+    @property
+    def lateness(self) -> int | None:
+        """In microseconds; None where times are numbers in a unit of the user's."""
+        return self.spec.lateness if self.timestamps else None
 
     def results(self, blobs: DataFrame) -> DataFrame:
         """The rows of the result."""

@@ -89,6 +89,7 @@ class PredicateShard(Keeping):
             yield from self._join(arrived, watch)
             self._keep_own(arrived, seqs)
             self._save(Done(arrived.rows, arrived.clocks, None if watch is None else watch.said, budget))
+            yield from self._late(self.engine, before)
             if METRIC in self.job.kinds:
                 yield METRIC, self._metric(before, seqs, self.clock() - began)
         except BaseException:  # also when Spark stops reading

@@ -357,7 +357,7 @@ def share_of(budget: Budget, shard: int, shards: int, streams: int = STREAMS) ->
 
     Examples
     --------
-    >>> [share_of(Budget(tuples=22), shard, 3).caps(2) for shard in range(3)]
+    >>> [share_of(Budget(tuples=22, allocation="fixed"), shard, 3).caps(2) for shard in range(3)]
     [(4, 4), (4, 4), (3, 3)]
     """
     if shards == 1:

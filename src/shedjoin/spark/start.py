@@ -17,9 +17,10 @@ from shedjoin.errors import EnvironmentProblem, SpecError
 from shedjoin.spark.archive import shed_ddl
 from shedjoin.spark.arguments import Told, is_connect
 from shedjoin.spark.cache import forget
-from shedjoin.spark.exchange import METRIC, RESULT, SHED, inputs_of
+from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import plan_join, shed_join
 from shedjoin.spark.lasting import check_policy, check_same, kept_policy, may_change
+from shedjoin.spark.late import warn
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def start(
         writer = writer.trigger(**trigger)
     query = writer.start()
     if not is_connect(left.sparkSession):
-        from shedjoin.spark.endings import at_end
+        from shedjoin.spark.query_events import at_end
 
         at_end(left.sparkSession, query, partial(forget, plan.query, plan.cache))
     return query
@@ -222,6 +223,7 @@ class _Outputs:
     names: tuple[str, ...]
     archived: tuple[StructType, ...] | None
     metrics: str
+    lateness: int | None
 
     @classmethod
     def of(cls, plan: JoinPlan, folder: str, archive: bool) -> _Outputs:
@@ -235,15 +237,15 @@ class _Outputs:
             return made
 
         schemas = tuple(nullable(side.schema) for side in plan.sides)
-        return cls(folder, plan.layout(), plan.names, schemas if archive else None, plan.metrics)
+        return cls(folder, plan.layout(), plan.names, schemas if archive else None, plan.metrics, plan.lateness)
 
 
 def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
     def write(blobs: DataFrame, number: int) -> None:
         blobs = blobs.persist()
         try:
-            # Blobs are few: a shuffle to say each kind once would take longer than to hear it of every blob.
-            kinds = {row["kind"] for row in blobs.select("kind").collect()}
+            kinds, late = _contents(blobs)
+            warn(late, number, outputs.lateness)
             if RESULT in kinds:
                 results = results_of(blobs, outputs.layout)
                 if sink is None:
@@ -265,6 +267,14 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
             blobs.unpersist()
 
     return write
+
+
+def _contents(blobs: DataFrame) -> tuple[set[str], int]:
+    """Which kinds of blobs there are, and how many rows were late. Blobs are few: collecting is faster than a shuffle."""
+    from pyspark.sql import functions as fn
+
+    found = blobs.select("kind", fn.when(fn.col("kind") == LATE, fn.col("blob")).alias("late")).collect()
+    return {row["kind"] for row in found}, sum(int(row["late"]) for row in found if row["late"] is not None)
 
 
 def _overwrite(rows: DataFrame, folder: str, number: int, column: str) -> None:

@@ -94,7 +94,7 @@ def _in_memory(workload: Workload, p: dict[str, Any], share: float) -> Row:
         policy = sj.Rand() if p["method"] == "RAND, memory" else sj.Prob(_table(workload))
         spec = sj.JoinSpec(
             window=sj.TimeWindow(p["window"]),
-            budget=None if full else sj.Budget(tuples=2 * kept),
+            budget=None if full else sj.Budget(tuples=2 * kept, allocation="fixed"),
             policy=sj.KeepAll() if full else policy,
         )
         streams = workload.left, workload.right

@@ -26,7 +26,9 @@ def method(policy: sj.Policy) -> Method:
 
 def odja(workload: Workload, setting: Setting) -> Any:
     """The optimum by dynamic programming over memory states (section 4.2)."""
-    spec = sj.JoinSpec(window=sj.TimeWindow(setting.window), budget=sj.Budget(tuples=setting.memory or 0))
+    spec = sj.JoinSpec(
+        window=sj.TimeWindow(setting.window), budget=sj.Budget(tuples=setting.memory or 0, allocation="fixed")
+    )
     return sj.odja(spec, workload.left, workload.right, warmup=setting.warmup)
 
 

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from shedjoin.spark.endings import at_end
+from shedjoin.spark.query_events import at_end
 
 
 class Session:

@@ -1,0 +1,42 @@
+"""What a user should know of a run beside its numbers, and what to set."""
+
+from __future__ import annotations
+
+from shedjoin.budget import Budget
+from shedjoin.cli.stream_job import StreamJob
+from shedjoin.spark.metrics import Summary
+from shedjoin.words import format_lateness
+
+#: A budget of which less than this is used while rows are evicted is badly shared.
+USED = 0.8
+
+
+def advice(done: Summary, job: StreamJob) -> list[str]:
+    """The lines to print at the end of a run."""
+    lines = []
+    if done.late:
+        later = (
+            f"shedjoin refine {job.output} adds their results"
+            if job.archive
+            else "with archive = true, refine adds them"
+        )
+        lines.append(
+            f'{done.late:,} rows were late by more than join.lateness = "{format_lateness(job.spec.lateness)}" and were not '
+            f"joined: raise it; {later}."
+        )
+    if (idle := idle_memory(done, job.spec.budget)) is not None:
+        lines.append(idle)
+    return lines
+
+
+def idle_memory(done: Summary, budget: Budget | None) -> str | None:
+    """A sentence if one stream evicts while the share of another lies idle."""
+    if budget is None or budget.allocation != "fixed" or not done.evicted:
+        return None
+    used = (done.resident if budget.unit == "tuples" else done.stored_bytes) / budget.total
+    if used >= USED:
+        return None
+    return (
+        f"Rows are evicted while {1 - used:.0%} of the budget lies idle: the streams need unequal memory. Set allocation = "
+        '"variable", or other shares.'
+    )

@@ -1,0 +1,58 @@
+"""Late rows are never lost in silence: shards count them, Spark adds them up, the driver warns."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from shedjoin.spark.exchange import LATE
+from shedjoin.words import format_lateness
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+#: Observations of Spark that count late rows begin with this.
+OBSERVED = "shedjoin_late_"
+_LOG = logging.getLogger("shedjoin")
+
+
+def late_rows() -> Column:
+    """The late rows that shards report, added up over their blobs."""
+    from pyspark.sql import functions as fn
+
+    reported = fn.when(fn.col("kind") == LATE, fn.col("blob").cast("string").cast("long"))
+    return fn.coalesce(fn.sum(reported), fn.lit(0)).alias("late")
+
+
+def observe_late(blobs: DataFrame, query: str) -> DataFrame:
+    """The same blobs; Spark's progress reports then have the number of late rows."""
+    return blobs.observe(f"{OBSERVED}{query}", late_rows())
+
+
+def late_in(observed: Mapping[str, Any]) -> int:
+    """The late rows of a micro-batch, from the observations in its progress report."""
+    return sum(int(metrics["late"]) for name, metrics in observed.items() if name.startswith(OBSERVED))
+
+
+def warn(late: int, batch: int, lateness: int | None) -> None:
+    """Log a warning if a micro-batch has late rows. `lateness` is None where times are numbers without a unit."""
+    if late:
+        _LOG.warning("%s", warning(late, f"batch {batch}: ", lateness))
+
+
+def warning(late: int, where: str, lateness: int | None) -> str:
+    """What is said of late rows.
+
+    Examples
+    --------
+    >>> print(warning(2, "batch 7: ", 5_000_000))
+    batch 7: 2 rows were late by more than lateness='5 seconds' and were not joined. Raise lateness; with
+    start(archive=True), refine adds their results.
+    """
+    limit = "" if lateness is None else f"='{format_lateness(lateness)}'"
+    rows = "1 row was" if late == 1 else f"{late:,} rows were"
+    return (
+        f"{where}{rows} late by more than lateness{limit} and {'was' if late == 1 else 'were'} not joined. "
+        "Raise lateness; with start(archive=True), refine adds their results."
+    )
