@@ -37,7 +37,7 @@ ROWS = {"key": [1, 2, 1], "ts": [0, 1, 2]}
         (lambda: sj.Budget(tuples=4, shares=(1, 0)), ["shares", "above 0"]),
         (lambda: sj.Budget(tuples=4, shares=("a", "b")), ["shares", "numbers"]),  # type: ignore[arg-type]
         (lambda: sj.Budget(tuples=4, shares=(1, 1), allocation="variable"), ["shares", "fixed"]),
-        (lambda: sj.JoinSpec(TIME, sj.Budget(tuples=1)), ["tuples=1", "room for one"]),
+        (lambda: sj.JoinSpec(TIME, sj.Budget(tuples=1, allocation="fixed")), ["tuples=1", "room for one"]),
         (lambda: sj.JoinSpec(TIME, sj.Budget(tuples=1, allocation="variable")), ["tuples=1", "the least is 2"]),
         (lambda: sj.JoinSpec(TIME, sj.Budget(tuples=9, shares=(100, 1))), ["stream 1", "room for one"]),
         (lambda: sj.JoinSpec(TIME, sj.Budget(bytes=200)), ["bytes=200", "192 bytes"]),

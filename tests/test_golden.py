@@ -44,7 +44,7 @@ def test_das2003_example_has_seven_results(window: sj.TimeWindow | sj.RowWindow)
 
 @pytest.mark.small
 def test_das2003_example_has_five_results_in_two_tuples() -> None:
-    spec = sj.JoinSpec(sj.TimeWindow(3), sj.Budget(tuples=2), SCHEDULE)
+    spec = sj.JoinSpec(sj.TimeWindow(3), sj.Budget(tuples=2, allocation="fixed"), SCHEDULE)
     run = sj.simulate(spec, {"key": R}, {"key": S})
     assert run.matches == 5
     assert set(EXACT) - set(pairs_of(run)) == {(1, 2), (1, 3)}
@@ -77,7 +77,7 @@ def rows_of(stream: int, columns: Table) -> list[Row]:
     return [Row(stream, key, ts, value) for ts, (key, value) in enumerate(zip(keys, importances, strict=True))]
 
 
-ONE_EACH = sj.Budget(tuples=2)
+ONE_EACH = sj.Budget(tuples=2, allocation="fixed")
 KNOWN = sj.Table({}, {1: 0.5, 2: 0.3})
 WORKED = {
     # r1 (0.3) is lower than r0 (0.5); then r0 and r2 are equal and the older goes. Right: the older of the zeros.

@@ -20,7 +20,7 @@ RIGHT = {"ad": ["b", "c", "a", "a", "c"], "at": [0, 1, 2, 3, 4], "bid": [1, 1, 2
 JOB = """
 [join]
 window = {time = 3}
-budget = 2
+budget = {tuples = 2, allocation = "fixed"}
 [left]
 path = "left.parquet"
 key = "ad"
@@ -39,7 +39,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-FILES = ["left.parquet", "right.csv", "--key", "ad", "--ts", "at", "--window", "3", "--budget", "2"]
+FILES = [
+    "left.parquet",
+    "right.csv",
+    "--key",
+    "ad",
+    "--ts",
+    "at",
+    "--window",
+    "3",
+    "--budget",
+    "2",
+    "--allocation",
+    "fixed",
+]
 
 
 @pytest.mark.parametrize("inputs", [["job.toml"], FILES], ids=["job", "files"])
@@ -51,7 +64,9 @@ def test_a_job_and_two_files_say_the_same(folder: Path, inputs: list[str], capsy
     assert "of the optimum" in printed
     until = pq.read_table(folder / "until.parquet").to_pydict()
     assert (until["stream"], until["row"]) == (["left"] * 5 + ["right"] * 5, [0, 1, 2, 3, 4] * 2)
-    spec = sj.JoinSpec(sj.TimeWindow(3), sj.Budget(tuples=2), sj.Replay(until["until"][:5], until["until"][5:]))
+    spec = sj.JoinSpec(
+        sj.TimeWindow(3), sj.Budget(tuples=2, allocation="fixed"), sj.Replay(until["until"][:5], until["until"][5:])
+    )
     numbers = [[ord(letter) for letter in side["ad"]] for side in (LEFT, RIGHT)]
     assert sj.simulate(spec, {"key": numbers[0]}, {"key": numbers[1]}).matches == 5
 

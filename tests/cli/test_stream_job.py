@@ -219,7 +219,7 @@ BAD = [
     (GOOD + "budget = '200k'\n", "join.budget must be an amount of tuples or bytes"),
     (GOOD + "budget = true\n", "join.budget must be an amount of tuples or bytes"),
     (GOOD + "budget = -3\n", "join.budget: Budget.tuples must be a whole number of at least 1"),
-    (GOOD + "budget = 1\n", "join: Budget(tuples=1) leaves stream 0 with no tuple"),
+    (GOOD + "budget = 1\nallocation = 'fixed'\n", "join: Budget(tuples=1) leaves stream 0 with no tuple"),
     (GOOD + "budget = 5\nshards = 3\n", "join.budget: 5 tuples are too few for 3 shards"),
     (GOOD + "budget = {tuple = 5}\n", "join.budget has no setting 'tuple'"),
     (GOOD + "budget = 5\nallocation = 'some'\n", "join.budget: Budget.allocation must be one of fixed, variable"),
@@ -363,7 +363,7 @@ def test_explain_without_a_budget_says_that_there_is_no_cap(
 
 def test_three_streams(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     text = THREE.replace('on = "k"', 'on = ["k", {x = "a", z = "a", y = "b"}]') + (
-        'importance = {y = "k"}\nbudget = "900 tuples"\nshards = 2\nsuffixes = ["_x", "", "_z"]\n'
+        'importance = {y = "k"}\nbudget = "900 tuples"\nallocation = "fixed"\nshards = 2\nsuffixes = ["_x", "", "_z"]\n'
     )
     text = text.replace('window = "10 minutes"', 'window = {x = "10 minutes", y = "1 minute", z = "1 minute"}')
     job = read(folder, text)
@@ -401,7 +401,7 @@ def test_predicates_by_their_names(folder: Path) -> None:
 def test_a_predicate_and_a_deadline(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    more = 'budget = 90\npolicy = "simp"\ndeadline = "5 seconds"\nshards = 2\n'
+    more = 'budget = 90\nallocation = "fixed"\npolicy = "simp"\ndeadline = "5 seconds"\nshards = 2\n'
     job = read(folder, ITEMS + more)
     assert isinstance(job.spec, sj.PredicateJoin)
     assert (job.spec.predicate, job.spec.policy) == (sj.Overlap("tags", at_least=2), sj.Simp())

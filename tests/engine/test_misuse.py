@@ -136,7 +136,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
 
 
 def test_an_exact_join_can_be_given_a_budget() -> None:
-    assert sj.JoinSpec(window=sj.TimeWindow(5)).with_budget(sj.Budget(tuples=4)).policy == sj.Prob()
+    assert sj.JoinSpec(window=sj.TimeWindow(5)).with_budget(sj.Budget(tuples=4)).policy == sj.Prospect()
 
 
 @pytest.mark.small

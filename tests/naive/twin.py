@@ -359,7 +359,7 @@ class Twin:
         return self.clock_of(stream) if horizon is None else horizon
 
     def share(self, x: Stored) -> float:
-        return (self.end(x) - self.base(x.stream)) / self.windows[x.stream].size
+        return float(self.end(x) - self.base(x.stream)) / self.windows[x.stream].size  # a float before it is divided
 
 
 def times_log(b: float, m: float) -> float:

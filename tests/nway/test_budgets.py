@@ -219,7 +219,10 @@ def test_lazy_evaluation_within_a_budget_costs_nothing(chooser: Chooser) -> None
 @pytest.mark.small
 def test_lazy_results_wait_as_long_as_memory_lasts() -> None:
     spec = sj.MultiJoinSpec(
-        windows=dict.fromkeys(NAMES, sj.TimeWindow(100)), on="x", evaluate_every=50, budget=sj.Budget(tuples=12)
+        windows=dict.fromkeys(NAMES, sj.TimeWindow(100)),
+        on="x",
+        evaluate_every=50,
+        budget=sj.Budget(tuples=12, allocation="fixed"),
     )
     engine = spec.build()
     rows = {name: {"x": [1, 2], "ts": [0, 1]} for name in NAMES}
@@ -229,9 +232,9 @@ def test_lazy_results_wait_as_long_as_memory_lasts() -> None:
     out = engine.push(later)  # at 5 each stream has one too many
     assert (len(out), len(out.shed), engine.counters["evaluations"]) == (3**3 + 2**3, 3, 1)
     engine = spec.resume(saved)
-    assert len(engine.set_budget(sj.Budget(tuples=3))) == 2  # what waited is joined first
+    assert len(engine.set_budget(sj.Budget(tuples=3, allocation="fixed"))) == 2  # what waited is joined first
     assert max(engine.residents.values()) == 1
-    again = replace(spec, budget=sj.Budget(tuples=3)).resume(saved)
+    again = replace(spec, budget=sj.Budget(tuples=3, allocation="fixed")).resume(saved)
     out = again.push({"a": {"x": [9], "ts": [101]}})
     assert len(out) == 2
     assert max(again.residents.values()) == 1
@@ -242,11 +245,11 @@ def test_lazy_results_wait_as_long_as_memory_lasts() -> None:
 def test_exact_when_the_cap_allows_and_a_smaller_budget_takes_hold(chooser: Chooser) -> None:
     def check(case: tuple[sj.MultiJoinSpec, list[list[NRow]]]) -> None:
         spec, pushes = case
-        wide = replace(spec, budget=sj.Budget(tuples=1000))
+        wide = replace(spec, budget=sj.Budget(tuples=1000, allocation="fixed"))
         out, engine = run(wide, pushes)
         if chooser.policy != "replay":
             assert results(out) == exact(spec, pushes)
-        engine.set_budget(sj.Budget(tuples=3))
+        engine.set_budget(sj.Budget(tuples=3, allocation="fixed"))
         assert max(engine.residents.values()) <= 1
         engine.set_budget(sj.Budget(tuples=3, allocation="variable"))
         assert sum(engine.residents.values()) <= 3
@@ -268,7 +271,10 @@ def test_prob_keeps_what_can_be_completed() -> None:
     """A value that one stream never brings is worth nothing in the others, however frequent it is there."""
     table = sj.Table({1: 0.9, 2: 0.1}, {1: 0.9, 2: 0.1}, [{2: 1.0}])
     spec = sj.MultiJoinSpec(
-        windows=dict.fromkeys(NAMES, sj.TimeWindow(100)), on="x", budget=sj.Budget(tuples=6), policy=sj.Prob(table)
+        windows=dict.fromkeys(NAMES, sj.TimeWindow(100)),
+        on="x",
+        budget=sj.Budget(tuples=6, allocation="fixed"),
+        policy=sj.Prob(table),
     )
     engine = spec.build()
     engine.push({"a": {"x": [1, 1, 2, 1, 2, 1]}, "b": {"x": [1, 2, 1, 1, 2, 1]}})
@@ -280,7 +286,10 @@ def test_prob_keeps_what_can_be_completed() -> None:
 @pytest.mark.small
 def test_shed_log_as_a_table() -> None:
     spec = sj.MultiJoinSpec(
-        windows=dict.fromkeys(NAMES, sj.TimeWindow(100)), on="x", budget=sj.Budget(tuples=3), policy=sj.Rand()
+        windows=dict.fromkeys(NAMES, sj.TimeWindow(100)),
+        on="x",
+        budget=sj.Budget(tuples=3, allocation="fixed"),
+        policy=sj.Rand(),
     )
     out = spec.build().push({"a": {"x": [1, 2, 3]}})
     assert out.shed.to_arrow().column_names[:2] == ["stream", "seq"]

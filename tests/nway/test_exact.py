@@ -232,7 +232,7 @@ def test_explain_before_anything_is_known() -> None:
 def test_a_stream_that_stops_or_jumps_holds_up_nothing() -> None:
     """One stream stops, another brings a hundred times its rows: the others go on, and the cap holds."""
     rng = np.random.default_rng(2)
-    budget = sj.Budget(tuples=60)
+    budget = sj.Budget(tuples=60, allocation="fixed")
     spec = sj.MultiJoinSpec(
         windows=dict.fromkeys("abc", sj.TimeWindow(50)), on="x", budget=budget, reordering=sj.Reordering(every=50)
     )
@@ -307,7 +307,7 @@ WIDE = dict.fromkeys("abc", sj.TimeWindow(5))
         (dict(evaluate_every=4, expire_every=6), "multiple of evaluate_every"),
         (dict(evaluate_every=-1), "evaluate_every must be a whole number"),
         (dict(budget=sj.Budget(tuples=30), policy=sj.Dgl(), evaluate_every=2), "evaluate_every must be 0 with Dgl"),
-        (dict(budget=sj.Budget(tuples=2)), "leaves stream 0 with no tuple"),
+        (dict(budget=sj.Budget(tuples=2, allocation="fixed")), "leaves stream 0 with no tuple"),
         (dict(budget=30), "must be a Budget"),
         (dict(policy=sj.Prob(sj.Table({}, {}))), "is for 2 streams, but there are 3"),
         (dict(policy="prob"), "must be a policy"),

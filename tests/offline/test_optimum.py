@@ -29,8 +29,8 @@ WINDOWS: tuple[Any, ...] = (
     (sj.RowWindow(4), sj.TimeWindow(3)),
 )
 BUDGETS = (
-    sj.Budget(tuples=2),
-    sj.Budget(tuples=4),
+    sj.Budget(tuples=2, shares=(1, 1)),
+    sj.Budget(tuples=4, shares=(1, 1)),
     sj.Budget(tuples=4, shares=(3, 1)),
     sj.Budget(tuples=2, allocation="variable"),
     sj.Budget(tuples=3, allocation="variable"),
@@ -165,7 +165,7 @@ def test_blocks_and_graphs_agree_on_long_streams(allocation: str, monkeypatch: p
 
 
 def test_the_example_of_das2003() -> None:
-    spec = sj.JoinSpec(sj.TimeWindow(3), sj.Budget(tuples=2))
+    spec = sj.JoinSpec(sj.TimeWindow(3), sj.Budget(tuples=2, shares=(1, 1)))
     left, right = {"key": [1, 1, 1, 3, 2]}, {"key": [2, 3, 1, 1, 3]}
     assert sj.simulate(sj.JoinSpec(sj.TimeWindow(3)), left, right).matches == 7
     assert sj.optimum(spec, left, right).matches == 5
@@ -193,7 +193,7 @@ def test_the_example_of_das2003() -> None:
 )
 def test_refusals(arguments: dict[str, Any], sentence: str) -> None:
     given: dict[str, Any] = dict(
-        spec=sj.JoinSpec(sj.TimeWindow(3), sj.Budget(tuples=2)),
+        spec=sj.JoinSpec(sj.TimeWindow(3), sj.Budget(tuples=2, shares=(1, 1))),
         left={"key": [1, 2], "importance": [1, 2], "bytes": [200, 100]},
         right={"key": [2, 1]},
     )
@@ -206,7 +206,7 @@ def test_ctrl_c_reports_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "BLOCK", 100)
     monkeypatch.setattr(solver, "FAN", 3)
     left, right = zipf(1500, 20, 3)
-    spec = sj.JoinSpec(sj.TimeWindow(60), sj.Budget(tuples=60))
+    spec = sj.JoinSpec(sj.TimeWindow(60), sj.Budget(tuples=60, shares=(1, 1)))
 
     def press(stage: str, done: int, total: int) -> None:
         if done == total // 2:

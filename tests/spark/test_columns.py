@@ -154,10 +154,14 @@ def test_windows_are_half_open_and_may_differ(spark: Any) -> None:
     assert sorted(row["u"] for row in joined.collect()) == [96, 109]
 
 
+#: Each stream has half of the budget, in one shard.
+SPLIT: dict[str, Any] = {"allocation": "fixed", "shards": 1}
+
+
 def test_bytes_are_a_budget_too(spark: Any) -> None:
     left = spark.createDataFrame([(1, t, "x" * (1000 if t == 3 else 10)) for t in range(10)], "k int, t long, p string")
     right = spark.createDataFrame([(1, 20, "q")], "k int, u long, r string")
-    joined = shed_join(left, right, on="k", time=("t", "u"), window=50, budget="2400 bytes", policy="simp", shards=1)
+    joined = shed_join(left, right, on="k", time=("t", "u"), window=50, budget="2400 bytes", policy="simp", **SPLIT)
     kept = [row["t"] for row in joined.collect()]
     assert 3 not in kept
     assert len(kept) == 5  # 1200 bytes for each side, 192 + 4 + 8 + 14 and some bits a row
@@ -175,12 +179,12 @@ def test_importance_decides_who_stays(spark: Any) -> None:
         budget="8 tuples",
         policy="simp",
         importance=("w", None),
-        shards=1,
+        **SPLIT,
     )
     assert sorted(row["w"] for row in joined.collect()) == [5.0] * 4
 
 
-SHARED = sj.Budget(tuples=9, allocation="variable")
+SHARED = {"tuples": 9, "allocation": "variable"}
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "key": ({"on": "z"}, "on: left has no column 'z'; it has k, t, x"),
     "no key": ({"on": []}, "on must name at least one key column"),

@@ -22,7 +22,7 @@ from shedjoin.spark.job import Job
 from shedjoin.spark.state import read_head
 
 SPEC = sj.JoinSpec(sj.TimeWindow(300), lateness=40)
-SHEDDING = sj.JoinSpec(sj.TimeWindow(300), sj.Budget(tuples=120), sj.Prob(), lateness=40)
+SHEDDING = sj.JoinSpec(sj.TimeWindow(300), sj.Budget(tuples=120, allocation="fixed"), sj.Prob(), lateness=40)
 Tables = list[tuple[list[pa.RecordBatch], list[pa.RecordBatch]]]
 
 
@@ -251,7 +251,7 @@ def test_the_budget_may_change() -> None:
     for left, right in parts[:5]:
         shards.batch(left, right)
     engine = shards.stores[0].copy()
-    shards.job = job(SHEDDING.with_budget(sj.Budget(tuples=40)))
+    shards.job = job(SHEDDING.with_budget(sj.Budget(tuples=40, allocation="fixed")))
     given = shards.batch(*parts[5])
     (told,) = given["metric"]
     assert told["resident_left"] + told["resident_right"] <= 40
@@ -262,13 +262,19 @@ def test_the_budget_may_change() -> None:
     assert again.batch(*parts[6])["shed"] == shards.batch(*parts[6])["shed"]
 
 
-ADDITIVE = sj.JoinSpec(sj.TimeWindow(300), sj.Budget(tuples=120), sj.Additive(1.0, 1.0, estimator=sj.Decayed(100.0)))
+ADDITIVE = sj.JoinSpec(
+    sj.TimeWindow(300), sj.Budget(tuples=120, allocation="fixed"), sj.Additive(1.0, 1.0, estimator=sj.Decayed(100.0))
+)
 
 
 def test_the_numbers_of_the_policy_may_change(tmp_path: Path) -> None:
     """What comes of it is the same from copies and from the state store, and is what an engine does."""
     parts = cut(rows(9), 10)
-    other = replace(ADDITIVE, policy=sj.Additive(0.5, 3.0, 1.0, estimator=sj.Decayed(7.0)), budget=sj.Budget(tuples=90))
+    other = replace(
+        ADDITIVE,
+        policy=sj.Additive(0.5, 3.0, 1.0, estimator=sj.Decayed(7.0)),
+        budget=sj.Budget(tuples=90, allocation="fixed"),
+    )
     copied, restored = (Shards(job(ADDITIVE, cache=cache)) for cache in (str(tmp_path / "cache"), False))
     for place, (left, right) in enumerate(parts):
         if place in (5, 7):

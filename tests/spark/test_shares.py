@@ -43,7 +43,7 @@ def same(one: Counts, two: Counts) -> bool:
 
 
 def spec_of(tuples: int, policy: sj.Policy | None = None, **more: Any) -> sj.JoinSpec:
-    return sj.JoinSpec(WINDOW, sj.Budget(tuples=tuples, **more), policy or sj.Prob())
+    return sj.JoinSpec(WINDOW, sj.Budget(**{"tuples": tuples, "allocation": "fixed", **more}), policy or sj.Prob())
 
 
 def key_of(shard: int, shards: int, first: int = 0) -> int:
@@ -173,7 +173,7 @@ def test_bytes_are_shared_by_the_bytes_of_rows() -> None:
     shards = 2
     keys = np.array([key_of(0, shards), key_of(1, shards)] * 500)
     sizes = np.where(keys == keys[0], 3000, 1000)
-    spec = sj.JoinSpec(WINDOW, sj.Budget(bytes=1_000_000), sj.Rand())
+    spec = sj.JoinSpec(WINDOW, sj.Budget(bytes=1_000_000, allocation="fixed"), sj.Rand())
     picture = Picture.new(shards).follow([[counted(keys, shards, 0, sizes)]] * 2, [999, 999], spec)
     assert picture.parts[0] == pytest.approx((375_000, 125_000), rel=0.03)
 
@@ -230,7 +230,7 @@ def test_eight_shards_recall_what_one_does(ranks: str, policy: sj.Policy, part: 
     """Zipf 1: within 2%. RAND draws lots, so its mean is taken."""
     window = 4000
     batch = streams(60_000, 8000, ranks, seed=3)
-    spec = sj.JoinSpec(sj.TimeWindow(window), sj.Budget(tuples=2 * window // part), policy)
+    spec = sj.JoinSpec(sj.TimeWindow(window), sj.Budget(tuples=2 * window // part, allocation="fixed"), policy)
     seeds = range(0, 100, 10 if policy.name == "rand" and ranks == "uncorrelated" else 100)
     one, eight = ([Run(spec, batch, shards, 5000, seed=seed) for seed in seeds] for shards in (1, 8))
     assert sum(run.matches for run in eight) > 0.98 * sum(run.matches for run in one)
@@ -241,7 +241,7 @@ def test_eight_shards_recall_what_one_does(ranks: str, policy: sj.Policy, part: 
 def test_equal_shares_would_not_do() -> None:
     """What all this is for."""
     batch = streams(40_000, 8000, "correlated", seed=3)
-    spec = sj.JoinSpec(sj.TimeWindow(4000), sj.Budget(tuples=2000), sj.Prob())
+    spec = sj.JoinSpec(sj.TimeWindow(4000), sj.Budget(tuples=2000, allocation="fixed"), sj.Prob())
     adaptive, equal = (Run(spec, batch, 8, 5000, adaptive=one).matches for one in (True, False))
     assert equal < 0.7 * adaptive
 
@@ -249,7 +249,7 @@ def test_equal_shares_would_not_do() -> None:
 # ------------------------------------------------------------------------------------------------ in the operator
 
 
-MOVING = sj.JoinSpec(sj.TimeWindow(200), sj.Budget(tuples=120), sj.Prob())
+MOVING = sj.JoinSpec(sj.TimeWindow(200), sj.Budget(tuples=120, allocation="fixed"), sj.Prob())
 
 
 def changing_batches() -> list[tuple[list[Any], list[Any]]]:
@@ -355,5 +355,5 @@ def test_on_spark_eight_shards_keep_to_the_cap_and_recall_what_one_does(spark: A
         assert sum(row["resident_left"] for row in rows) <= 250
         assert sum(row["resident_right"] for row in rows) <= 250
         assert max(row["resident_left"] for row in rows) > 40  # more than an equal part, which is 32 or less
-    one = Run(sj.JoinSpec(sj.TimeWindow(1000), sj.Budget(tuples=500), sj.Prob()), batch, 1, 8000)
+    one = Run(sj.JoinSpec(sj.TimeWindow(1000), sj.Budget(tuples=500, allocation="fixed"), sj.Prob()), batch, 1, 8000)
     assert sum(row["results"] for row in found) > 0.95 * one.matches

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files = add_files(parser)
     files.add_argument("--budget", metavar="M", help="such as 400 (tuples), '20k tuples' or '512 MB'")
     files.add_argument("--allocation", choices=ALLOCATIONS, help="fixed shares, or one memory for both (default)")
-    files.add_argument("--policy", metavar="NAME", help="the policy to hold against the optimum (default: prob)")
+    files.add_argument("--policy", metavar="NAME", help="the policy to compare with the optimum (default: prospect)")
     files.add_argument("--warmup", type=int, metavar="TS", help="count results from this time on")
     parser.add_argument(
         "--objective",

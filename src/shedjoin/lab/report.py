@@ -49,7 +49,7 @@ STYLES = {
     "PROB, window": ("#56B4E9", "D"),
     "LIFE, window": ("#7FD4B8", "v"),
     "DIMPPROB, window": ("#7FD4B8", "v"),
-    "PROB, true": ("#002B45", ""),
+    "PROSPECT, true": ("#5E2A4B", ""),
     "RAND, true": ("#6B2F00", ""),
 }
 #: Colours and markers for series that are not methods, in their order.

@@ -119,8 +119,8 @@ def shed_join(
         deadline=deadline,
         names=names,
     )
-    plan = plan_join((left, right, *more), told)
-    return plan.results(plan.watched(plan.blobs((RESULT,))))
+    plan = plan_join((left, right, *more), told).with_watermarks()
+    return plan.with_event_time(plan.results(plan.watched(plan.blobs((RESULT,)))))
 
 
 def plan_join(frames: tuple[DataFrame, ...], told: Told) -> JoinPlan:

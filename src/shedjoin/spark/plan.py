@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.spark import keys as columns
-from shedjoin.spark.arguments import is_connect
+from shedjoin.spark.arguments import DELAY, is_connect
 from shedjoin.spark.cache import forget_at_exit
 from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, Packing, inputs_of
 from shedjoin.spark.job import Job
@@ -18,6 +18,8 @@ from shedjoin.spark.many import Join
 from shedjoin.spark.metrics import metric_ddl
 from shedjoin.spark.payload import column_name
 from shedjoin.spark.tasks import batch_worker, pack_worker, unpack_worker
+from shedjoin.spark.watermarks import check_lowest, delayed, milliseconds
+from shedjoin.window import UNLIMITED, TimeWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -126,6 +128,34 @@ class JoinPlan:
     def results(self, blobs: DataFrame) -> DataFrame:
         """The rows of the result."""
         return results_of(blobs, self.layout())
+
+    @property
+    def delay(self) -> int | None:
+        """How far results may lag behind the newest row, in milliseconds; None: no watermark is possible."""
+        if not self.streaming or self.lateness is None or self.lateness >= UNLIMITED:
+            return None
+        if not all(isinstance(window, TimeWindow) for window in self.spec.windows):
+            return None
+        return milliseconds(self.lateness + max(window.size for window in self.spec.windows))
+
+    def with_watermarks(self) -> JoinPlan:
+        """The same join, whose results have a watermark that holds for them."""
+        if self.delay is None:
+            return self
+        check_lowest(self.sides[0].sparkSession)
+        sides = [delayed(side, time, self.delay) for side, time in zip(self.sides, self.times, strict=True)]
+        return replace(self, sides=tuple(sides))
+
+    def with_event_time(self, results: DataFrame) -> DataFrame:
+        """The same rows, in which Spark knows the time columns as event times."""
+        from pyspark.sql import functions as fn
+
+        if self.delay is None:
+            return results
+        note = {DELAY: self.delay}
+        times = {one.name for one in self.out if one.source == self.times[one.side]}
+        named = ((name, fn.col(quoted(name))) for name in results.columns)
+        return results.select(*(one.alias(name, metadata=note) if name in times else one for name, one in named))
 
     def layout(self) -> Layout:
         """How results look in their blobs."""
