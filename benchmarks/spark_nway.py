@@ -34,6 +34,7 @@ Memory is that of the whole process tree (JVM and Python workers), shared pages 
 stores held at the end of a micro-batch, as Spark tells it: bytes in memory for the in-memory store, bytes of the database's files
 for RocksDB. Rows stored are those of Spark's own count (the cascade keeps pairs as well as rows), for `shed_join` the tuples of
 its windows. A cascade joins the streams in the order that is written; shed_join chooses its own.
+With RocksDB, Spark's joins use their newest state format (`spark.sql.streaming.join.stateFormatVersion=4`).
 "Once warm": the median micro-batch of the second half of them; in the first, workers start and the JVM compiles.
 """
 
