@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
+FLINK := .venv-flink
 READY := $(VENV)/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 # Tests wait for Spark now and then: three processes keep two cores busy.
@@ -65,12 +66,22 @@ interpreted: checks ## the tests that are quick enough with the JIT off
 	$(call say,tests - with the JIT off)
 	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m small
 
+# PyFlink needs older versions of what shedjoin needs: it has an environment of its own.
+$(FLINK)/.ready:
+	$(call say,making $(FLINK) and installing PyFlink (some hundred megabytes))
+	@$(PYTHON) -m venv $(FLINK)
+	@$(FLINK)/bin/python -m pip install --quiet --disable-pip-version-check apache-flink==2.3.0
+	@touch $@
+
+.PHONY: flink
+flink: $(FLINK)/.ready ## install PyFlink, a peer in make bench
+
 .PHONY: bench
-bench: $(READY) ## tuples/s of every policy; joins on sets; the join on Spark beside Spark's own
+bench: $(READY) $(FLINK)/.ready ## tuples/s of every policy; joins on sets; the join on Spark beside Spark's own, Flink and DuckDB
 	@$(BIN)/python benchmarks/policies.py
 	@$(BIN)/python benchmarks/predicates.py
 	@$(BIN)/shedjoin check
-	@$(BIN)/python benchmarks/spark_join.py --page docs/benchmarks-spark.md
+	@$(BIN)/python benchmarks/spark_join.py --flink $(FLINK)/bin/python --page docs/benchmarks-spark.md
 	@$(BIN)/python benchmarks/spark_nway.py --page docs/benchmarks-nway.md
 	@$(BIN)/python benchmarks/spark_sets.py
 	@$(BIN)/python benchmarks/spark_deadline.py --page docs/benchmarks-deadline.md
@@ -89,5 +100,5 @@ format: $(READY) ## let ruff put the code in order
 
 .PHONY: clean
 clean: ## remove the environment and everything made
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(FLINK) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,12 +10,12 @@ Cost: CPU time of `LiveRecall.follow` beside that of `Engine.push`, in the same 
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from page_sections import write_section
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -183,12 +183,9 @@ def main() -> None:
     cost_body = list(costs(args.cost_rows, args.rounds)) if args.cost_rows else []
     show(console, cost_header, cost_body)
     if args.write:
-        text = PAGE.read_text()
-        measured = [("coverage", header, body), ("cost", cost_header, cost_body)]
-        for mark, table in [(mark, lines(head, rows)) for mark, head, rows in measured if rows]:
-            between = rf"(<!-- {mark} -->\n).*?(\n<!-- end -->)"
-            text = re.sub(between, lambda match, table=table: match[1] + table + match[2], text, flags=re.DOTALL)
-        PAGE.write_text(text)
+        for mark, head, rows in (("coverage", header, body), ("cost", cost_header, cost_body)):
+            if rows:
+                write_section(PAGE, mark, lines(head, rows))
         console.print(f"written: {PAGE}")
 
 

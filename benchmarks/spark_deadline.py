@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from spark_join import spark_session
+from spark_queries import spark_session
 
 SECOND = 1_000_000
 ITEMS, DISTINCT, AT_LEAST = 5, 20, 7.0

@@ -1,7 +1,7 @@
 """shed_join of three streams against a cascade of two of Spark's own joins: the same files, the same output.
 
 Each system runs in a process of its own (with its JVM and Python workers), as in spark_join.py; the cascade runs once with the
-in-memory state store and once with RocksDB, which is where ours keeps its state.
+in-memory state store and once with RocksDB (and the newest format of Spark's join state), which is where ours keeps its state.
 
     python benchmarks/spark_nway.py --cases rare --rows 100000 --batches 4
 """
@@ -19,17 +19,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from spark_join import (
-    MILLISECOND,
-    case_of,
-    check_equal,
-    run_alone,
-    spark_session,
-    stream_of,
-    times_of,
-    write_files,
-    write_out,
-)
+from spark_join import case_of
+from spark_queries import spark_session, stream_of, times_of, warm_seconds, write_out
+from system_process import check_equal, run_alone
+from window_streams import MILLISECOND, write_files
 
 NAMES = ("a", "b", "c")
 #: When the streams begin, in microseconds. Not at 0, where watermarks begin: Spark's cascade drops a row of that time as late.
@@ -41,6 +34,7 @@ Memory is that of the whole process tree (JVM and Python workers), shared pages 
 stores held at the end of a micro-batch, as Spark tells it: bytes in memory for the in-memory store, bytes of the database's files
 for RocksDB. Rows stored are those of Spark's own count (the cascade keeps pairs as well as rows), for `shed_join` the tuples of
 its windows. A cascade joins the streams in the order that is written; shed_join chooses its own.
+With RocksDB, Spark's joins use their newest state format (`spark.sql.streaming.join.stateFormatVersion=4`).
 "Once warm": the median micro-batch of the second half of them; in the first, workers start and the JVM compiles.
 """
 
@@ -81,7 +75,6 @@ def make(folder: Path, rows: int, keys: tuple[int, int, int], batches: int) -> N
         random = np.random.default_rng(number)
         ts = pa.array(BEGIN + np.arange(rows, dtype=np.int64) * MILLISECOND, pa.timestamp("us", tz="UTC"))
         table = pa.table({f"k_{name}": random.integers(0, many, rows), f"ts_{name}": ts, name: np.arange(rows)})
-        (folder / name).mkdir(parents=True)
         write_files(folder / name, table, np.linspace(0, rows, batches + 1).astype(int).tolist())
 
 
@@ -127,7 +120,7 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
         "seconds": seconds,
         "results": total["n"],
         "hash": str(total["h"]),
-        "batches": times_of(told),
+        "warm": warm_seconds(times_of(told)),
         "state_bytes": max(sum(_bytes(one) for one in operators) for operators in state),
         "state_rows": max(sum(one["numRowsTotal"] for one in operators) for operators in state),
     }

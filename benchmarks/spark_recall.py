@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from spark_join import make, spark_session, stream_of, times_of
+from spark_queries import spark_session, stream_of, times_of, with_rows
+from window_streams import make
 
 #: Rows a stream, micro-batches, keys; a window of as many rows of each stream as this, of which a fourth fit.
 ROWS, BATCHES, KEYS, WINDOW = 2_000_000, 4, 20_000, 10_000
@@ -36,7 +37,7 @@ def run(spark: Any, folder: Path, recall: bool) -> tuple[float, float, float | N
         budget=f"{WINDOW // 2} tuples",
     )
     query.awaitTermination()
-    took = times_of([one for one in query.recentProgress if one["numInputRows"]])
+    took = times_of(with_rows(query))
     rows = spark.read.parquet(str(out / "metrics")).where(f"batch >= {BATCHES // 2}").collect()
     told = [row["recall"] for row in rows if row["recall"] is not None]
     return (

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from spark_join import spark_session
+from spark_queries import spark_session
 
 ITEMS, DISTINCT, AT_LEAST = 5, 100, 3
 
