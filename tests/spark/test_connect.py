@@ -26,7 +26,7 @@ CLIENT = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
 from pathlib import Path
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions as fn
 from shedjoin.spark import refine, session, shed_join, start
 from streams import pairs, read
 
@@ -52,7 +52,20 @@ query = start(
 query.awaitTermination()
 refined = refine(folder / "out", spark=spark)
 missed = [(row["a"], row["b"]) for row in refined.rows.collect()]
+def counted(streams):
+    streams = streams[0].withWatermark("ts", "1 second"), streams[1].withWatermark("ts", "1 second").withColumnRenamed("ts", "at")
+    joined = shed_join(*streams, **{**options, "time": ("ts", "at"), "lateness": "1 second", "select": ["at"]})
+    return joined.groupBy(fn.window("at", "1 second")).count().selectExpr("CAST(window.start AS bigint) AS start", "count")
+
+
+appended = counted([read(spark, folder / name) for name in ("l", "r")]).writeStream.format("parquet")
+appended = appended.option("checkpointLocation", str(folder / "c")).trigger(availableNow=True).start(str(folder / "counts"))
+appended.awaitTermination()
+given, wanted = (
+    sorted(map(tuple, frame.collect())) for frame in (spark.read.parquet(str(folder / "counts")), counted(frames))
+)
 found = {
+    "counts": 0 < len(given) < len(wanted) and given == wanted[:len(given)],
     "batch": sorted(zip(batch["a"].to_pylist(), batch["b"].to_pylist())),
     "three": sorted(zip(three["a"].to_pylist(), three["b"].to_pylist())),
     "start": sorted([*pairs(spark, folder / "out" / "results"), *missed]),
@@ -105,4 +118,4 @@ def test_the_same_call_works_over_connect(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "found.json").read_text())
     wanted = [list(pair) for pair in exact(left, right, 2 * SECOND)]
     assert 0 < found.pop("missed") < len(wanted)
-    assert found == {"batch": wanted, "three": wanted, "start": wanted, "numba": False}
+    assert found == {"batch": wanted, "three": wanted, "start": wanted, "numba": False, "counts": True}
