@@ -17,6 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from shedjoin.cli.advice import advice
+from shedjoin.cli.preflight import check_job
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cli.top import share
 from shedjoin.errors import EnvironmentProblem, InputError, SpecError
@@ -32,6 +33,8 @@ LOOK = 0.3
 LOG = "spark.log"
 #: An error of this library inside of what Spark says.
 _OURS = re.compile(r"shedjoin\.errors\.(\w+): (.+)")
+#: What Spark says when a source has another path than its checkpoint: the path of now, and a file of before.
+_MOVED = re.compile(r"Wrong basePath (\S+) for the root path: (\S+)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +56,7 @@ def handle(args: argparse.Namespace) -> int:
     if port is not None and not 0 <= port <= 65535:
         raise SpecError(f"--metrics-port must be from 0 to 65535, not {port}")
     trigger = {"availableNow": True} if args.available_now else job.trigger
+    check_job(job)
     check_java()
     console = Console()
     with ExitStack() as stack:
@@ -188,7 +192,15 @@ def batch_line(batch: Summary, job: StreamJob, fractions: tuple[float, float, fl
 def reason_of(problem: BaseException) -> str:
     """Why a query failed, in one sentence: what this library says if it was that, else the first line of Spark's words."""
     ours = _OURS.findall(str(problem))
-    return ours[-1][1].strip() if ours else first_line(problem)
+    if ours:
+        return str(ours[-1][1]).strip()
+    moved = _MOVED.search(str(problem))
+    if moved is not None:
+        return (
+            f"the checkpoint has still to read {moved[2]}, which is not in the source's directory of now, {moved[1]}: put the "
+            "source's path back, or start with a new output directory"
+        )
+    return first_line(problem)
 
 
 @contextmanager

@@ -179,6 +179,8 @@ def _source(table: Table, folder: Path) -> Source:
             raise SpecError(f"{table.path('path')} is missing: a source of {kind} files needs a directory")
         if _is_local(path) and not Path(path).exists():
             raise SpecError(f"{table.path('path')}: there is no {path}")
+        if Path(path).is_file():
+            raise SpecError(f"{table.path('path')} must be a directory of files, but {path} is a file")
         if schema is None and kind not in TYPED:
             raise SpecError(
                 f'{table.path("schema")} is missing: {kind} files do not say it, such as schema = "id bigint, at timestamp"'

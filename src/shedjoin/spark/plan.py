@@ -202,4 +202,5 @@ class JoinPlan:
             self.query,
             self.names,
             self.recall,
+            self.timestamps,
         )

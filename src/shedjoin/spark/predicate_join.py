@@ -217,6 +217,7 @@ class PredicatePlan(JoinPlan):
             spread=self.spread,
             deadline=self.deadline,
             query=self.query,
+            timestamps=self.timestamps,
         )
 
     def _signature(self) -> dict[str, Any]:
