@@ -138,7 +138,9 @@ def _check_arguments(join: dict[str, Any], trigger: object) -> None:
         if name not in known:
             near = get_close_matches(name, known, 1)
             perhaps = f" (perhaps {near[0]}?)" if near else ""
-            raise SpecError(f"start has no argument {name!r}{perhaps}: beside its own it takes {', '.join(known)}")
+            raise SpecError(
+                f"start has no argument {name!r}{perhaps}: it takes its own and those of shed_join, {', '.join(known)}"
+            )
     for name in ("time", "window"):
         if name not in join:
             raise SpecError(f"{name} is missing: start takes the arguments of shed_join, which has no default for it")
@@ -167,7 +169,7 @@ def check_directory(path: str, *, argument: str) -> None:
     """A clear word if a path of this machine is one of a file."""
     place = path.removeprefix("file://")
     if "://" not in place and os.path.exists(place) and not os.path.isdir(place):
-        raise SpecError(f"{argument} must be a directory, there or still to be made, but {path} is a file")
+        raise SpecError(f"{argument} must be a directory, but {path} is a file")
 
 
 def check_writable(path: str, *, argument: str) -> None:
@@ -194,7 +196,7 @@ def _check_names(plan: JoinPlan, archive: bool, sink: Sink | None) -> None:
             written |= {f"{plan.names[side]}.{name}": name for name in frame.columns}
     for what, name in written.items():
         if name in taken:
-            raise SpecError(f"{what} needs another name: {', '.join(taken)} are written beside the columns of the join")
+            raise SpecError(f"{what} needs another name: shedjoin writes columns named {', '.join(taken)}")
 
 
 def _check_checkpoint(folder: str, before: dict[str, Any], given: str | os.PathLike[str] | None) -> None:
