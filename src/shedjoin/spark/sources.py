@@ -45,6 +45,7 @@ class Source:
         """The stream."""
         from pyspark.errors import PySparkException
 
+        check_known(f"{self.name}.format", self.format, self.options, spark)
         try:
             reader = spark.readStream.format(self.format).options(**self.options)
             if self.schema is not None:
