@@ -13,8 +13,8 @@ from shedjoin.spark import refine
     ("options", "words"),
     [
         (["--upto", "-1"], "--upto must be the number of a batch, from 0 on, not -1"),
-        (["--into", __file__], f"--into must be a directory, there or still to be made, but {__file__} is a file"),
-        (["--into", f"file://{__file__}"], "--into must be a directory, there or still to be made, but file://"),
+        (["--into", __file__], f"--into must be a directory, but {__file__} is a file"),
+        (["--into", f"file://{__file__}"], "--into must be a directory, but file://"),
     ],
 )
 def test_refine_says_what_is_wrong_before_any_work(

@@ -12,6 +12,7 @@ import pytest
 
 import shedjoin as sj
 from shedjoin.cli import main
+from shedjoin.cli.preflight import check_formats
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.spark import shed_join
 from shedjoin.spark.sources import Sink, Source
@@ -246,14 +247,14 @@ BAD = [
     (GOOD.replace('"a"', '"nowhere"'), "left.path: there is no "),
     (GOOD.replace('"b"', "3"), "right.path must be a text, not 3"),
     (GOOD.replace('path = "b"', 'path = "b"\nform = "csv"'), "right.form: there is no such setting"),
-    (GOOD.replace('path = "b"', 'path = "b"\nformat = "csv"'), "right.schema is missing: csv files do not say it"),
+    (GOOD.replace('path = "b"', 'path = "b"\nformat = "csv"'), "right.schema is missing: csv files do not store types"),
     (GOOD.replace('path = "b"', 'format = "json"'), "right.path is missing"),
     (GOOD.replace('path = "b"', 'path = "b"\nschema = {k = 3}'), "right.schema.k must be a type"),
     (GOOD.replace('path = "b"', 'path = "b"\noptions = 3'), "right.options must be a table of settings"),
     (GOOD.replace('path = "b"', 'path = "b"\noptions = {x = [1]}'), "right.options.x must be a text, a number"),
     (GOOD.replace('path = "b"', 'path = "b"\nselect = "k"'), "right.select must be a list of texts"),
     (GOOD.replace('path = "out"', ""), "output.path is missing"),
-    (GOOD.replace('"out"', '"job.toml"'), "output.path must be a directory, there or still to be made, but "),
+    (GOOD.replace('"out"', '"job.toml"'), "output.path must be a directory, but "),
     (
         GOOD.replace('"out"', '"s3://bucket/out"'),
         "output.path must be the path of a directory, not an address: 's3://b",
@@ -420,18 +421,89 @@ def test_a_predicate_and_a_deadline(
     assert "each has the keys that hash to it" in said
 
 
-def test_explain_says_what_may_not_change(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def begun(folder: Path, **changes: object) -> None:
+    """An output directory in which the job of `GOOD` has begun, with DGL and a budget of 9 tuples."""
     spec = sj.JoinSpec(sj.TimeWindow(600_000_000), sj.Budget(tuples=9), sj.Dgl())
-    job = {"format": 2, "spec": spec.to_dict(), "streams": ["left", "right"], "shards": 1}
+    job = {
+        "format": 2, "spec": spec.to_dict(), "shards": 1, "seed": 0, "on": [["k", "k"]], "time": ["at", "at"],
+        "importance": [None, None], "streams": ["left", "right"], "columns": [], "archive": False, "checkpoint": None,
+        "timestamps": True,
+    }  # fmt: skip
+    (folder / "out" / "checkpoint").mkdir(parents=True)
     (folder / "out" / "metrics" / "batch=0").mkdir(parents=True)
-    (folder / "out" / "job.json").write_text(json.dumps(job))
-    (folder / "job.toml").write_text(GOOD + 'budget = 9\npolicy = {name = "dgl", gain = 2.0}\n')
-    assert main(["explain", str(folder / "job.toml")]) == 0
-    capsys.readouterr()
-    for change, what in (
-        ('budget = 9\npolicy = "prob"\n', "policy: it has {'name': 'dgl', "),
-        ('deadline = "1 second"\n', "predicate: it has None, this query {'name': 'equal', "),
-    ):
-        (folder / "job.toml").write_text(GOOD + change)
-        assert main(["explain", str(folder / "job.toml")]) == 2
-        assert capsys.readouterr().err.startswith(f"shedjoin: this checkpoint belongs to a join with another {what}")
+    (folder / "out" / "job.json").write_text(json.dumps(job | changes))
+
+
+DGL = 'budget = 9\npolicy = "dgl"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (GOOD + 'budget = 9\npolicy = "prob"\n', "another policy: it has Dgl("),
+        (GOOD.replace("10 minutes", "10 minutes 1 us") + DGL, "has 10 minutes, this query 10 minutes 1 microsecond. "),
+        (GOOD.replace('on = "k"', 'on = ["k", "x"]') + DGL, "another on: it has k = k, this query k = k, x = x. "),
+        (GOOD + DGL + "shards = 2\n", "another shards: it has 1, this query 2. "),
+        (GOOD.replace('"out"\n', '"out"\narchive = true\n') + DGL, "began without an archive, which cannot change"),
+        (GOOD.replace('"out"\n', '"out"\ncheckpoint = "c"\n') + DGL, "checkpoint was "),
+    ],
+)
+@pytest.mark.parametrize("command", ["explain", "run"])
+def test_a_query_goes_on_as_it_began(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str, text: str, words: str
+) -> None:
+    begun(folder)
+    (folder / "job.toml").write_text(text)
+    assert main([command, str(folder / "job.toml")]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_explain_lets_a_query_go_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    begun(folder)
+    for more in (DGL, 'budget = 12\npolicy = {name = "dgl", gain = 2.0}\n'):
+        (folder / "job.toml").write_text(GOOD + more)
+        assert main(["explain", str(folder / "job.toml")]) == 0
+    (folder / "out" / "checkpoint").rmdir()
+    assert main(["explain", str(folder / "job.toml")]) == 2
+    assert "its checkpoint" in capsys.readouterr().err
+
+
+KAFKA = '[left]\nformat = "kafka"\n[right]\npath = "b"\n'
+POSTGRES = 'format = "jdbc"\noptions.url = "jdbc:postgresql://host/db"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            KAFKA + OUTPUT + JOIN,
+            'left.format: kafka needs a jar that Spark does not have: set jars.packages = "org.apache.spark:',
+        ),
+        (GOOD + "[sink]\n" + POSTGRES, "sink.format: jdbc needs the database's driver, a jar that Spark does not have"),
+        (GOOD + '[sink]\npath = "job.toml/below"\n', "sink.path: the directory "),
+        (GOOD.replace('"out"', '"job.toml/out"'), "output.path: the directory "),
+        (
+            GOOD.replace('"out"', '"/proc/out"'),
+            "output.path: the directory /proc/out cannot be written, because /proc cannot",
+        ),
+        (GOOD.replace('"a"', '"a/0.parquet"'), "left.path must be a directory of files, but "),
+        (GOOD + 'budget = "900 TB"\n', "join.budget: 900 TB are more than this machine has, "),
+    ],
+)
+@pytest.mark.parametrize("command", ["explain", "run"])
+def test_what_cannot_run_is_refused_before_spark_starts(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str, text: str, words: str
+) -> None:
+    (folder / "job.toml").write_text(text)
+    assert main([command, str(folder / "job.toml")]) == 2
+    assert words in capsys.readouterr().err
+    assert {path.name for path in folder.iterdir()} == {"a", "b", "job.toml"}
+
+
+def test_a_jar_that_is_given_is_trusted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = read(folder, GOOD + '[sink]\nformat = "kafka"\n[spark]\njars.packages = "org.apache.spark:kafka:1"\n')
+    check_formats(sink)
+    cluster = read(folder, GOOD + '[sink]\nformat = "kafka"\n[spark]\nmaster = "yarn"\n')
+    check_formats(cluster)
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    check_formats(read(folder, GOOD + '[sink]\nformat = "kafka"\n'))

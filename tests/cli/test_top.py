@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from shedjoin.cli import main, top
 from shedjoin.cli.view import of_rows, of_samples
@@ -102,6 +104,25 @@ def test_rows_and_samples_show_the_same_query() -> None:
         assert getattr(seen, name) == getattr(told, name), name
     assert of_rows([], None) is None
     assert of_samples({}, None, 1.0) is None
+
+
+def test_a_frame_is_written_when_there_is_no_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
+    assert main(["top", str(folder)]) == 0
+    assert "batch 2, 2 shards" in capsys.readouterr().out
+
+
+def test_recent_is_not_called_late(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    board = Board(query="q", budget={"tuples": 400})
+    board.add(ROWS)
+    assert "delivered in recent micro-batches" in board.text()
+    assert "of late" not in board.text()
+    view = of_rows(ROWS, BUDGET)
+    assert view is not None
+    Console().print(top.frame(replace(view, recent=(0.5, 0.4, 0.6)), "q"))
+    assert "recent batches" in capsys.readouterr().out
 
 
 def test_one_frame_of_a_directory(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:

@@ -83,7 +83,10 @@ def test_a_job_is_run_refined_and_watched(
 
     with large_plans(spark):
         assert main(["refine", out]) == 0
-    assert "up to 1" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "starting Spark\n" in said
+    assert f"refining {out}\n" in said
+    assert "up to 1" in said
     results = spark.read.option("header", True).csv(str(folder / "joined")).selectExpr("int(a) a", "int(b) b")
     refined = spark.read.parquet(f"{out}/refined").selectExpr("int(a) a", "int(b) b")
     found = sorted((row["a"], row["b"]) for row in results.unionAll(refined).collect())
@@ -111,6 +114,13 @@ def test_what_fails_while_running_gets_one_sentence(folder: Path, spark: Any) ->
     words = "Traceback ...\nshedjoin.errors.InputError: left.ts is absurd: 3\n\tat org.apache.spark\n"
     assert reason_of(RuntimeError(words)) == "left.ts is absurd: 3"
     assert reason_of(RuntimeError("the disk is full\nat java")) == "the disk is full"
+
+
+def test_a_source_that_moved_is_told_in_a_sentence() -> None:
+    words = "[STREAM_FAILED] Query [id = 1] terminated: Wrong basePath file:/new/l for the root path: file:/old/l/1.parquet\n..."
+    assert reason_of(RuntimeError(words)).startswith(
+        "the checkpoint has still to read file:/old/l/1.parquet, which is not in the source's directory of now, file:/new/l: "
+    )
 
 
 def run_with_columns(spark: Any, job: Any, board: Board, said: list[str]) -> None:
@@ -143,7 +153,8 @@ master = "local[1]"
 
 
 @pytest.mark.own_spark
-def test_an_interrupt_stops_an_endless_query_cleanly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_an_endless_query_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "job.toml").write_text(ENDLESS)
     command = [sys.executable, "-m", "shedjoin.cli", "run", str(tmp_path / "job.toml")]
     environment = {**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1", "SPARK_SUBMIT_OPTS": QUICK_JAVA}
@@ -158,7 +169,7 @@ def test_an_interrupt_stops_an_endless_query_cleanly(tmp_path: Path) -> None:
         for line in process.stdout:
             told.append(line)
             if line.startswith("batch ") and not any(one.startswith("batch ") for one in told[:-1]):
-                os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to Spark and its workers as well
+                os.killpg(process.pid, number)  # as a terminal does: to Spark and its workers as well
         complaints = process.stderr.read()
         guard.cancel()
     assert process.returncode == 0, complaints

@@ -12,7 +12,7 @@ import shedjoin as sj
 from shedjoin.errors import InputError
 from shedjoin.spark.lasting import kept_policy
 from shedjoin.spark.output import check_archive
-from shedjoin.spark.start import _check_checkpoint, _is_default, check_lasting, job_of, read_job, write_job
+from shedjoin.spark.start import _check_checkpoint, check_lasting, is_default, job_of, read_job, write_job
 
 
 def plan(window: int, tuples: int = 9, **more: Any) -> Any:
@@ -25,6 +25,7 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "importances": (None, None),
         "names": ("left", "right"),
         "out": [],
+        "timestamps": True,
     }
     return SimpleNamespace(**(made | more))
 
@@ -41,7 +42,7 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
 def test_another_join_is_refused(what: str, change: dict[str, Any]) -> None:
     first = job_of(plan(10), True, None)
     with pytest.raises(sj.SnapshotError, match=rf"a join with another {what}: it has .*the budget may change"):
-        check_lasting(first, job_of(plan(**{"window": 10, **change}), True, None))
+        check_lasting(first, job_of(plan(**{"window": 10, **change}), True, None), "out")
 
 
 W, B = sj.TimeWindow(10), sj.Budget(tuples=9)
@@ -65,38 +66,52 @@ def by(policy: sj.Policy | None, budget: sj.Budget | None = B, kind: str = "two"
         ("two", sj.Dgl(), sj.Prob(), "it is another policy.*the numbers of the policy"),
         ("two", sj.Prob(sj.History()), sj.Prob(sj.InWindow()), "it has another estimator"),
         ("two", sj.Prob(sj.CountMin(8, 2)), sj.Prob(sj.CountMin(8, 3)), "cannot be made wider"),
-        ("many", sj.Dgl(), sj.Prob(), "by the policy it began with"),
-        ("many", sj.Dgl(gain=1.0), sj.Dgl(gain=2.0), "by the policy it began with"),
+        ("many", sj.Dgl(), sj.Prob(), "cannot change after the start"),
+        ("many", sj.Dgl(gain=1.0), sj.Dgl(gain=2.0), "cannot change after the start"),
         ("predicate", sj.Rand(), sj.SimpProb(), "predicate, window, time, policy"),
     ],
 )
 def test_another_policy_is_refused_rows_or_none(kind: str, was: sj.Policy, now: sj.Policy, why: str) -> None:
-    with pytest.raises(sj.SnapshotError, match=rf"a join with another policy: it has .*{was.name}.*{why}"):
-        check_lasting(by(was, kind=kind), by(now, kind=kind))
-    check_lasting(by(was, kind=kind), by(was, sj.Budget(tuples=5), kind=kind))
+    with pytest.raises(sj.SnapshotError, match=rf"a join with another policy: it has (?i:{type(was).__name__}).*{why}"):
+        check_lasting(by(was, kind=kind), by(now, kind=kind), "out")
+    check_lasting(by(was, kind=kind), by(was, sj.Budget(tuples=5), kind=kind), "out")
 
 
-def test_a_budget_comes_late_to_none_that_began_without() -> None:
-    with pytest.raises(sj.SnapshotError, match=r"another policy: it has \{'name': 'keep_all'\}"):
-        check_lasting(by(None, None), by(sj.Prob()))
-    check_lasting(by(None, None), by(None, None))
+@pytest.mark.parametrize(("kind", "policy"), [("two", sj.Prob()), ("many", sj.Prob()), ("predicate", sj.Rand())])
+def test_a_budget_is_not_added_to_a_query_that_began_without(kind: str, policy: sj.Policy) -> None:
+    words = "^the query in out began without a budget, and a budget cannot be added to it: start with a new output directory"
+    with pytest.raises(sj.SnapshotError, match=words):
+        check_lasting(by(None, None, kind), by(policy, B, kind), "out")
+    check_lasting(by(None, None, kind), by(None, None, kind), "out")
+
+
+def test_a_predicate_keeps_its_budget() -> None:
+    with pytest.raises(sj.SnapshotError, match=r"^the query in out began with a budget.*give it a budget"):
+        check_lasting(by(sj.Rand(), B, "predicate"), by(None, None, "predicate"), "out")
+
+
+@pytest.mark.parametrize(("timestamps", "words"), [(True, "10 minutes 1 microsecond"), (False, "600000001")])
+def test_a_window_is_told_in_words(timestamps: bool, words: str) -> None:
+    first, second = (job_of(plan(window, timestamps=timestamps), True, None) for window in (600_000_000, 600_000_001))
+    with pytest.raises(sj.SnapshotError, match=f"another window: it has [^,]*, this query {words}\\. With the same"):
+        check_lasting(first, second, "out")
 
 
 def test_the_numbers_of_a_policy_may_change() -> None:
-    check_lasting(by(sj.Dgl(gain=1.0)), by(sj.Dgl(gain=2.0)))
-    check_lasting(by(sj.Prob(sj.Decayed(3.0))), by(sj.Prob(sj.Decayed(9.0))))
+    check_lasting(by(sj.Dgl(gain=1.0)), by(sj.Dgl(gain=2.0)), "out")
+    check_lasting(by(sj.Prob(sj.Decayed(3.0))), by(sj.Prob(sj.Decayed(9.0))), "out")
 
 
 @pytest.mark.parametrize("kind", ["two", "many"])
 def test_while_there_is_no_budget_the_policy_is_kept(kind: str) -> None:
     """It may come back then, as the shards have it; another may not."""
     first, without = by(sj.Dgl(), kind=kind), by(None, None, kind=kind)
-    check_lasting(first, without)
+    check_lasting(first, without, "out")
     assert kept_policy(first["spec"], by(sj.Prob(), kind=kind)["spec"]) is None
     without["spec"]["policy"] = kept_policy(first["spec"], without["spec"])
-    check_lasting(without, by(sj.Dgl(), kind=kind))
+    check_lasting(without, by(sj.Dgl(), kind=kind), "out")
     with pytest.raises(sj.SnapshotError, match="another policy"):
-        check_lasting(without, by(sj.Prob(), kind=kind))
+        check_lasting(without, by(sj.Prob(), kind=kind), "out")
 
 
 def test_what_may_change_is_written(tmp_path: Path) -> None:
@@ -104,7 +119,7 @@ def test_what_may_change_is_written(tmp_path: Path) -> None:
     first = read_job(tmp_path)
     assert first is not None
     second = job_of(plan(10, tuples=5), True, None)
-    check_lasting(first, second)
+    check_lasting(first, second, "out")
     write_job(str(tmp_path), second)
     now = read_job(tmp_path)
     assert now is not None
@@ -116,7 +131,7 @@ def test_a_checkpoint_is_the_same_from_every_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str | None
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    first = None if given is None or _is_default("out", f"out/{given}") else f"out/{given}"
+    first = None if given is None or is_default("out", f"out/{given}") else f"out/{given}"
     assert (first is None) == (given != "elsewhere")
     job = job_of(plan(10), True, first)
     (tmp_path / "below").mkdir()

@@ -154,7 +154,7 @@ def test_start_keeps_account_and_refine_completes(spark: Any, tmp_path: Path, ca
         board.add(row for row in told if row["batch"] == batch)
     counted = {(labels["side"], value) for labels, value in parse(board.text())["rows_total"] if labels["shard"] == "0"}
     assert {name for name, _ in counted} == set(options["names"])
-    with pytest.raises(sj.SpecError, match="archive was True"):
+    with pytest.raises(sj.SpecError, match="began with an archive, which cannot change"):
         query(archive=False)
 
 

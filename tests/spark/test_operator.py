@@ -317,7 +317,6 @@ def test_a_budget_may_be_taken_away_and_come_back() -> None:
 CHANGES: dict[str, Job] = {
     "window": job(sj.JoinSpec(sj.TimeWindow(301), lateness=40)),
     "lateness": job(sj.JoinSpec(sj.TimeWindow(300), lateness=41)),
-    "policy": job(SHEDDING),
     "seed": job(SPEC, seed=1),
     "shards": job(SPEC, 2),
     "policy ": job(replace(ADDITIVE, policy=sj.Additive(estimator=sj.History()))),
@@ -332,6 +331,13 @@ def test_what_may_not_change_is_refused(name: str) -> None:
     changed = CHANGES[name]
     with pytest.raises(sj.SnapshotError, match=f"a join with another {name.strip()}: .*the budget may change"):
         list(operator.Shard(changed, 0, shards.stores[0]).run([]))
+
+
+def test_a_budget_is_not_added_to_a_join_that_began_without() -> None:
+    shards = Shards(job(SPEC))
+    shards.batch([table([1], [1])], [])
+    with pytest.raises(sj.SnapshotError, match=r"^this query began without a budget, and a budget cannot be added"):
+        list(operator.Shard(job(SHEDDING), 0, shards.stores[0]).run([]))
 
 
 def test_damage_is_noticed() -> None:

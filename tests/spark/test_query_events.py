@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from shedjoin.spark.query_events import at_end
+from shedjoin.spark.query_events import QueryEvents, _remove, at_end
 
 
 class Session:
@@ -32,3 +32,15 @@ def test_a_query_that_was_over_already_is_seen_to() -> None:
     at_end(spark, query("one", active=False), lambda: done.append("one"))
     spark.listeners[0].onQueryTerminated(SimpleNamespace(runId="one"))
     assert done == ["one"]
+
+
+def test_a_listener_goes_when_its_events_have_arrived() -> None:
+    done: list[str] = []
+    bus = SimpleNamespace(waitUntilEmpty=lambda _: done.append("waited"))
+    context = SimpleNamespace(listenerBus=lambda: bus)
+    spark = SimpleNamespace(
+        sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: context)),
+        streams=SimpleNamespace(removeListener=lambda _: done.append("removed")),
+    )
+    _remove(spark, QueryEvents())
+    assert done == ["waited", "removed"]

@@ -342,7 +342,9 @@ def test_a_full_disk_stops_the_query_and_loses_nothing(spark: Any, tmp_path: Pat
 
 def test_start_says_what_it_does_not_do(spark: Any, tmp_path: Path) -> None:
     for match, wrong in {
-        r"start has no argument 'budgt' \(perhaps budget\?\): beside its own it takes on,": {"budgt": 3},
+        r"start has no argument 'budgt' \(perhaps budget\?\): it takes its own and those of shed_join, on,": {
+            "budgt": 3
+        },
         r"trigger must be a dict with one setting of Spark, such as .*, not '10 seconds'": {"trigger": "10 seconds"},
         r"trigger must be .*, not \{'processTime': '1 s'\}": {"trigger": {"processTime": "1 s"}},
     }.items():
@@ -369,7 +371,7 @@ def test_start_says_what_it_does_not_do(spark: Any, tmp_path: Path) -> None:
     job = {"format": 2, "shards": 1, "archive": False, "checkpoint": None}
     (tmp_path / "job.json").write_text(json.dumps(job))
     other = {"on": "k", "time": "ts", "window": "1 second", "lateness": 0, "select": ["k"], "output": tmp_path}
-    with pytest.raises(sj.SpecError, match=r"checkpoint was .*/checkpoint when .* was begun and is elsewhere now"):
+    with pytest.raises(sj.SpecError, match=r"checkpoint was .*/checkpoint when .* was begun and is .*elsewhere now"):
         start(stream, stream, checkpoint="elsewhere", **other)
     (tmp_path / "metrics" / "batch=0").mkdir(parents=True)
     with pytest.raises(sj.SpecError, match=r"its checkpoint .* is gone"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 from pathlib import Path
@@ -14,17 +13,17 @@ from rich.table import Table
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
+from shedjoin.cli.preflight import check_job, names_of, parts_of, schema_of_files
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.errors import SpecError
 from shedjoin.predicates import Predicate
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.lasting import check_policy, check_same, may_change
 from shedjoin.spark.many import Join
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
-from shedjoin.spark.start import has_batches, read_job
+from shedjoin.spark.start import read_job
 from shedjoin.spec import plain
 from shedjoin.window import UNLIMITED, TimeWindow
 from shedjoin.words import format_duration, format_lateness, format_window
@@ -46,45 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Print the job and its memory."""
     job = read_stream_job(args.job)
-    check_columns(job)
-    check_before(job)
+    check_job(job)
     console = Console()
     console.print("What will run", what_runs(job), "Memory: " + split_words(job), memory(job), sep="\n")
     if job.spec.budget is not None and by_key(job) and None in [row_width(source) for source in job.sources]:
         console.print("about: without the columns of a source that are not known before it is read")
     return 0
-
-
-def check_columns(job: StreamJob) -> None:
-    """See that the columns of keys, times and importance are there, where a source says which it has."""
-    names, join = names_of(job), job.join
-    on = join["predicate"].columns if "on" not in join else join["on"]
-    wanted = [("join.on" if "on" in join else "join.predicate", one) for one in (on if isinstance(on, list) else [on])]
-    wanted += [(f"join.{what}", join[what]) for what in ("time", "importance") if join.get(what) is not None]
-    for side, (name, source) in enumerate(zip(names, job.sources, strict=True)):
-        known = columns_of(source)
-        if known is None:
-            continue
-        there = {column.lower() for column in known}  # Spark does not tell upper from lower case
-        for what, given in wanted:
-            column = given if isinstance(given, str) else given[side]
-            # A dot may lead to a field of a column.
-            if column is not None and not {column.lower(), column.lower().partition(".")[0]} & there:
-                raise SpecError(f"{what}: {name} has no column {column!r}; it has {', '.join(known)}")
-
-
-def check_before(job: StreamJob) -> None:
-    """See that a query that goes on does so on its streams, on its predicate and by its policy."""
-    before = read_job(job.output)
-    if before is None or not has_batches(job.output):
-        return
-    was, now = before["spec"], job.spec.to_dict()
-    one, other = [
-        {"streams": list(streams), "predicate": spec.get("predicate")}
-        for streams, spec in ((before["streams"], was), (names_of(job), json.loads(json.dumps(now))))
-    ]
-    check_same(one, other, may_change(len(before["streams"]), predicate="predicate" in was))
-    check_policy(was, now, len(before["streams"]))
 
 
 def what_runs(job: StreamJob) -> Table:
@@ -179,12 +145,6 @@ def lateness_words(spec: Join | PredicateJoin) -> str:
     return f"{words}: a row is kept for {format_duration(max(lengths) + spec.lateness)}{more}"
 
 
-def names_of(job: StreamJob) -> tuple[str, ...]:
-    """What the streams are called."""
-    names: tuple[str, ...] = job.join.get("names", SIDES)
-    return names
-
-
 def caps(budget: Budget, streams: int) -> list[str]:
     """The cap of each stream."""
     found = budget.caps(streams, ROW_BYTES)
@@ -271,61 +231,16 @@ SOME = 32
 def row_width(source: Source) -> int | None:
     """About how many bytes the columns of a row take; None if they are not known."""
     if source.schema is None:
-        kinds = None if (found := _schema_of_files(source)) is None else found.types
+        kinds = None if (found := schema_of_files(source)) is None else found.types
         return None if kinds is None else sum(_width(kind) for kind in kinds)
     written = [re.split(r"[\s:]+", column, maxsplit=1)[-1].lower() for column in parts_of(source.schema)]
     return sum(WIDTHS.get(re.split(r"\W", kind, maxsplit=1)[0], SOME) for kind in written)
-
-
-def columns_of(source: Source) -> list[str] | None:
-    """The columns of a stream; None if they are not known before it is read."""
-    if source.select or (source.path is not None and any(Path(source.path).glob("*=*"))):  # expressions; partitions
-        return None
-    if source.schema is None:
-        return None if (found := _schema_of_files(source)) is None else list(found.names)
-    names = [re.match(r"`([^`]+)`|([^\s:`]+)", column) for column in parts_of(source.schema)]
-    return [name[1] or name[2] for name in names if name is not None]
-
-
-def parts_of(schema: str) -> list[str]:
-    """The columns of a schema as Spark writes it.
-
-    Examples
-    --------
-    >>> parts_of("`a,b` decimal(10, 2), c struct<x: int, y: int>")
-    ['`a,b` decimal(10, 2)', 'c struct<x: int, y: int>']
-    """
-    parts, depth, quoted = [""], 0, False
-    for sign in schema:  # commas inside of names, of decimal(10, 2) or of struct<...> part no columns
-        quoted ^= sign == "`"
-        depth += 0 if quoted else (sign in "(<") - (sign in ")>")
-        if sign == "," and depth == 0 and not quoted:
-            parts.append("")
-        else:
-            parts[-1] += sign
-    return [part.strip() for part in parts]
 
 
 def _width(kind: Any) -> int:
     import pyarrow as pa
 
     return kind.bit_width // 8 or 1 if pa.types.is_primitive(kind) else SOME
-
-
-def _schema_of_files(source: Source) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if source.format != "parquet" or source.path is None:
-        return None
-    path = Path(source.path)
-    first = path if path.is_file() else next(iter(sorted(path.rglob("*.parquet"))), None)
-    if first is None or not first.is_file():
-        return None
-    try:
-        return pq.read_schema(first)
-    except (OSError, pa.ArrowInvalid):
-        return None
 
 
 def source_words(source: Source) -> str:

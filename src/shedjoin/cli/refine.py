@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from shedjoin.cli.options import as_typed
+from shedjoin.cli.progress import progress
 from shedjoin.cli.run import LOG, open_session
 from shedjoin.lab.java import check_java
 from shedjoin.spark.master import check_master
@@ -40,9 +41,9 @@ def handle(args: argparse.Namespace) -> int:
     console = Console()
     settings = {"spark.master": args.master, "spark.app.name": "shedjoin refine"}
     with ExitStack() as stack:
-        status = stack.enter_context(console.status("starting Spark"))
+        say = stack.enter_context(progress(console, "starting Spark"))
         spark = stack.enter_context(open_session(settings, Path(args.dir, LOG), check=False))
-        status.update(f"refining {args.dir}")
+        say(f"refining {args.dir}")
         done = refine(args.dir, into=args.into, upto=args.upto, spark=spark)
     table = Table("", "", show_header=False)
     table.add_row("batches", "none yet" if done.batches is None else f"up to {done.batches}")

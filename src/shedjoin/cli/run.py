@@ -8,7 +8,6 @@ import re
 import signal
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Any
 from rich.console import Console
 
 from shedjoin.cli.advice import advice
+from shedjoin.cli.preflight import check_job
+from shedjoin.cli.progress import progress
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cli.top import share
 from shedjoin.errors import EnvironmentProblem, InputError, SpecError
@@ -32,6 +33,8 @@ LOOK = 0.3
 LOG = "spark.log"
 #: An error of this library inside of what Spark says.
 _OURS = re.compile(r"shedjoin\.errors\.(\w+): (.+)")
+#: What Spark says when a source has another path than its checkpoint: the path of now, and a file of before.
+_MOVED = re.compile(r"Wrong basePath (\S+) for the root path: (\S+)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +56,7 @@ def handle(args: argparse.Namespace) -> int:
     if port is not None and not 0 <= port <= 65535:
         raise SpecError(f"--metrics-port must be from 0 to 65535, not {port}")
     trigger = {"availableNow": True} if args.available_now else job.trigger
+    check_job(job)
     check_java()
     console = Console()
     with ExitStack() as stack:
@@ -61,7 +65,7 @@ def handle(args: argparse.Namespace) -> int:
             endpoint = stack.enter_context(Endpoint(board, port=port, host=job.metrics_host))
             console.print(f"metrics at {endpoint.url}")
         log, name = job.output / LOG, {"spark.app.name": f"shedjoin {job.name or job.output.name}"}
-        with console.status(f"starting Spark; its log is {log}"):
+        with progress(console, f"starting Spark; its log is {log}"):
             spark = stack.enter_context(open_session({**name, **job.settings}, log))
         stop = stack.enter_context(stopped_by_signals())
         run_query(spark, job, trigger, stop, board, lambda text: console.print(text, highlight=False, soft_wrap=True))
@@ -73,10 +77,9 @@ def open_session(settings: Mapping[str, str], log: Path, *, check: bool = True) 
     """A session in which Spark, its workers included, says what it has to say in a file."""
     from shedjoin.spark.session import own_session
 
-    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     with ExitStack() as stack:
         try:
-            with errors_to(log):
+            with errors_to(log), sheltered():
                 spark = stack.enter_context(own_session(settings, check=check))
         except EnvironmentProblem as problem:
             raise EnvironmentProblem(f"{problem} (what it said is in {log})") from problem
@@ -97,6 +100,22 @@ def errors_to(log: Path) -> Iterator[None]:
         sys.stderr.flush()
         os.dup2(kept, 2)
         os.close(kept)
+
+
+@contextmanager
+def sheltered() -> Iterator[None]:
+    """What is started meanwhile ignores SIGTERM, for good: sent to the process group, it would end Spark before its query.
+
+    Spark does the same with Ctrl-C. Its JVM ends when this process does.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def budget_of(job: StreamJob) -> dict[str, int]:
@@ -188,7 +207,15 @@ def batch_line(batch: Summary, job: StreamJob, fractions: tuple[float, float, fl
 def reason_of(problem: BaseException) -> str:
     """Why a query failed, in one sentence: what this library says if it was that, else the first line of Spark's words."""
     ours = _OURS.findall(str(problem))
-    return ours[-1][1].strip() if ours else first_line(problem)
+    if ours:
+        return str(ours[-1][1]).strip()
+    moved = _MOVED.search(str(problem))
+    if moved is not None:
+        return (
+            f"the checkpoint has still to read {moved[2]}, which is not in the source's directory of now, {moved[1]}: put the "
+            "source's path back, or start with a new output directory"
+        )
+    return first_line(problem)
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def read_stream_job(path: Path) -> StreamJob:
     place = Path(output_folder(_place(output, folder), argument="output.path"))
     if output.flag("archive") and isinstance(spec, PredicateJoin):
         raise SpecError(
-            "output.archive is for joins on keys without a deadline: refine could not tell what others have missed"
+            "output.archive is for joins on keys without a deadline: refine cannot find what other joins missed"
         )
     run = Table(job.data.get("run", {}), "run", RUN)
     checkpoint = output.text("checkpoint")
@@ -179,9 +179,12 @@ def _source(table: Table, folder: Path) -> Source:
             raise SpecError(f"{table.path('path')} is missing: a source of {kind} files needs a directory")
         if _is_local(path) and not Path(path).exists():
             raise SpecError(f"{table.path('path')}: there is no {path}")
+        if Path(path).is_file():
+            raise SpecError(f"{table.path('path')} must be a directory of files, but {path} is a file")
         if schema is None and kind not in TYPED:
             raise SpecError(
-                f'{table.path("schema")} is missing: {kind} files do not say it, such as schema = "id bigint, at timestamp"'
+                f"{table.path('schema')} is missing: {kind} files do not store types, so give them, such as "
+                'schema = "id bigint, at timestamp"'
             )
     select = tuple(table.texts("select") or ())
     return Source(table.where, kind, path, schema, _options(table), select)

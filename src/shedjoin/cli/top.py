@@ -27,7 +27,7 @@ BAR = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Show a running query in the terminal until Ctrl-C."
+    parser.description = "Show a running query in the terminal until Ctrl-C. Redirected, it writes one frame and ends."
     parser.add_argument("query", metavar="DIR_OR_URL", help="the query's output directory, or its metrics endpoint")
     parser.add_argument("--once", action="store_true", help="show one frame and end")
     parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between frames (default: 1)")
@@ -40,7 +40,7 @@ def handle(args: argparse.Namespace) -> int:
         raise SpecError(f"--every must be from 0.1 to 3600 seconds, not {args.every}")
     console = Console()
     look = reader(args.query)
-    if args.once:
+    if args.once or not console.is_terminal:
         view = look()
         if view is not None and view.rates is None and "://" in args.query:
             time.sleep(BETWEEN)
@@ -123,7 +123,7 @@ def _numbers(view: View) -> Table:
     else:
         grid.add_row("recall", share(view.recall), "since the beginning" if view.recent else "")
         if view.recent is not None:
-            grid.add_row("", share(view.recent), "of late")
+            grid.add_row("", share(view.recent), "recent batches")
         if view.importance is not None and view.importance != view.recall:
             grid.add_row("of importance", share(view.importance), "")
     return grid

@@ -74,7 +74,7 @@ class ManyEngine:
         return self.engine.set_budget(budget)
 
     def set_policy(self, policy: Policy) -> None:
-        raise SnapshotError("A join of three and more streams goes on by the policy it began with, numbers included")
+        raise SnapshotError("the policy of three and more streams cannot change after the start, nor can its numbers")
 
     def forget_peaks(self) -> None:
         self.engine.forget_peaks()

@@ -31,6 +31,7 @@ class Job:
     query: str = ""  # names this run, so that its copies are known
     names: tuple[str, ...] = SIDES  # of the streams
     recall: bool = True  # whether it is to be told
+    timestamps: bool = True  # or times are whole numbers
 
     @property
     def shards(self) -> int:
@@ -75,6 +76,7 @@ class PredicateJob:
     spread: bool  # whether every shard gets all rows
     deadline: float | None = None  # seconds
     query: str = ""
+    timestamps: bool = True  # or times are whole numbers
 
     def join_of(self, shard: int) -> PredicateJoin:
         """The join of one shard, with its share of the memory."""

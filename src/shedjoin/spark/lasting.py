@@ -6,22 +6,25 @@ import json
 from typing import Any
 
 from shedjoin.errors import SnapshotError
+from shedjoin.policies import KeepAll
 from shedjoin.spark.keys import SIDES
-from shedjoin.spec import JoinSpec
+from shedjoin.spec import JoinSpec, make_policy
+from shedjoin.window import UNLIMITED, RowWindow
+from shedjoin.words import format_duration, format_lateness, format_window
 
 _TWO = (
-    "While a checkpoint lives the budget may change, its shares, and the numbers of the policy (Decayed's half-life too); "
+    "With the same checkpoint the budget may change, its shares, and the numbers of the policy (Decayed's half-life too); "
     "window, keys, time, policy, estimator, lateness, shards, seed and columns may not: put them back, or start from a new "
     "checkpoint"
 )
 _MANY = (
-    "While a checkpoint of three and more streams lives the budget may change and its shares, nothing else: put it back, or "
-    "start from a new checkpoint"
+    "With the same checkpoint a join of three and more streams may change the budget and its shares, nothing else: put the rest "
+    "back, or start from a new checkpoint"
 )
 _PREDICATE = (
-    "While a checkpoint lives the size of the budget may change, and that of the deadline; predicate, window, time, policy, "
-    "lateness, shards, seed and columns may not, nor whether there is a budget and a deadline: put them back, or start from a "
-    "new checkpoint"
+    "With the same checkpoint the size of the budget may change, and that of the deadline; predicate, window, time, policy, "
+    "lateness, shards, seed and columns may not, and neither budget nor deadline may be added or removed: put them back, or "
+    "start from a new checkpoint"
 )
 
 
@@ -32,16 +35,80 @@ def may_change(streams: int, *, predicate: bool = False) -> str:
     return _TWO if streams == len(SIDES) else _MANY
 
 
-def check_same(was: dict[str, Any], now: dict[str, Any], may_change: str) -> None:
-    """A checkpoint goes on only with the join that made it."""
+def check_same(was: dict[str, Any], now: dict[str, Any], may_change: str, *, timestamps: bool = True) -> None:
+    """A checkpoint goes on only with the join that made it. `timestamps`: or times are whole numbers."""
     for name in {**was, **now}:
         if was.get(name) != now.get(name):
-            raise SnapshotError(f"{another(name, was.get(name), now.get(name))}. {may_change}")
+            raise SnapshotError(f"{another(name, was.get(name), now.get(name), timestamps=timestamps)}. {may_change}")
 
 
-def another(name: str, was: Any, now: Any) -> str:
-    """What differs."""
-    return f"this checkpoint belongs to a join with another {name}: it has {was!r}, this query {now!r}"
+def another(name: str, was: Any, now: Any, *, timestamps: bool = True) -> str:
+    """What differs.
+
+    Examples
+    --------
+    >>> another("window", {"time": 600_000_000}, {"time": 600_000_001})
+    'this checkpoint belongs to a join with another window: it has 10 minutes, this query 10 minutes 1 microsecond'
+    """
+    before, after = (in_words(name, value, timestamps=timestamps) for value in (was, now))
+    return f"this checkpoint belongs to a join with another {name}: it has {before}, this query {after}"
+
+
+def in_words(name: str, value: Any, *, timestamps: bool = True) -> str:
+    """A setting of a join, which is plain data, as its user would write it.
+
+    Examples
+    --------
+    >>> in_words("lateness", 5_000_000), in_words("lateness", 5, timestamps=False), in_words("max_skew", None)
+    ('5 seconds', '5', 'none')
+    >>> in_words("window", [{"time": 60_000_000}, {"row": 50}])
+    '1 minute, 50 rows'
+    >>> in_words("windows", {"a": {"time": 60}, "b": {"time": 70}}, timestamps=False)
+    'a 60, b 70'
+    >>> in_words("on", [["ad", "ad_id"], ["day", "day"]])
+    'ad = ad_id, day = day'
+    """
+    match name, value:
+        case _, None:
+            return "none"
+        case "window" | "windows", {"time": length}:
+            return format_duration(length) if timestamps else str(length)
+        case "window" | "windows", {"row": rows}:
+            return format_window(RowWindow(rows))
+        case "lateness" | "max_skew", int() if timestamps or value == UNLIMITED:
+            return format_lateness(value)
+        case "policy", {"name": _}:
+            return repr(make_policy(value))
+        case "on", [[*_], *_]:
+            return ", ".join(" = ".join(pair) for pair in value)
+        case _, {"name": kind, **settings}:
+            return f"{kind} ({in_words(name, settings, timestamps=timestamps)})" if settings else str(kind)
+        case _, dict():
+            return ", ".join(f"{key} {in_words(name, one, timestamps=timestamps)}" for key, one in value.items())
+        case _, [[*_], *_]:
+            return ", ".join(f"({in_words(name, one, timestamps=timestamps)})" for one in value)
+        case _, list() | tuple():
+            return ", ".join(in_words(name, one, timestamps=timestamps) for one in value) or "none"
+    return str(value)
+
+
+def check_budget(began: bool, now: bool, query: str = "this query", *, predicate: bool = False) -> None:
+    """Whether a join has a budget: one that began without has put nothing in order, and cannot be given one."""
+    if now and not began:
+        raise SnapshotError(
+            f"{query} began without a budget, and a budget cannot be added to it: start with a new output directory and a new "
+            "checkpoint"
+        )
+    if predicate and began and not now:
+        raise SnapshotError(
+            f"{query} began with a budget, and a join on a predicate or with a deadline keeps to one: give it a budget, or "
+            "start with a new output directory and a new checkpoint"
+        )
+
+
+def began_with_budget(spec: dict[str, Any]) -> bool:
+    """Whether a join, as plain data, was begun with a budget; one on keys may be without it since, but keeps its policy."""
+    return "budget" in spec if "predicate" in spec else spec["policy"]["name"] != KeepAll.name
 
 
 def check_policy(was: dict[str, Any], now: dict[str, Any], streams: int) -> None:
@@ -56,7 +123,7 @@ def check_policy(was: dict[str, Any], now: dict[str, Any], streams: int) -> None
     if "predicate" in was:
         raise SnapshotError(f"{another('policy', before, after)}. {words}")
     if streams != len(SIDES):
-        reason = "A join of three and more streams goes on by the policy it began with, numbers included"
+        reason = "The policy of three and more streams cannot change after the start, nor can its numbers"
         raise SnapshotError(f"{another('policy', before, after)}. {reason}. {words}")
     try:
         JoinSpec.from_dict(now).plan().check_change(JoinSpec.from_dict(was).plan())
@@ -65,5 +132,5 @@ def check_policy(was: dict[str, Any], now: dict[str, Any], streams: int) -> None
 
 
 def kept_policy(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] | None:
-    """The policy of a join on keys that goes on without a budget: without a cap nobody is chosen, and the order stays."""
+    """The policy of a join on keys that goes on without a budget: without a cap nothing is evicted, and the order stays."""
     return was["policy"] if now.get("budget") is None and "predicate" not in was else None

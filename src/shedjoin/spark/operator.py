@@ -43,7 +43,7 @@ from shedjoin.spark.exchange import (
 )
 from shedjoin.spark.job import Job
 from shedjoin.spark.keeping import BLOB_ROWS, Keeping, one_row
-from shedjoin.spark.lasting import another, check_same, may_change
+from shedjoin.spark.lasting import another, began_with_budget, check_budget, check_same, may_change
 from shedjoin.spark.many import Join, join_of
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.payload import assemble, gather
@@ -163,7 +163,8 @@ class Shard(Keeping):
             self.live = self._estimate(self.spec)
             self._begin()
             return
-        check_same(self.head["join"], self._signature(), may_change(self.job.streams))
+        words = may_change(self.job.streams)
+        check_same(self.head["join"], self._signature(), words, timestamps=self.job.timestamps)
         self._go_on(self.head)
         self.log = EngineLog(self.head["engine"])
         was = as_it_was(self.spec, self.head["budget"], self.head["policy"])
@@ -188,6 +189,7 @@ class Shard(Keeping):
         """Go on by the policy of now, if it differs from the one of before in numbers alone."""
         if self.spec.policy == was.policy:
             return
+        check_budget(began_with_budget(was.to_dict()), self.spec.budget is not None)
         assert self.spec.policy is not None
         try:
             self.engine.set_policy(self.spec.policy)

@@ -45,7 +45,9 @@ def check_archive(folder: str) -> dict[str, Any]:
             f"{folder} is of a join on a predicate or with a deadline: these have no archive to refine from"
         )
     if not job["archive"]:
-        raise InputError(f"{folder} has no archive, without which nothing can be refined: start it with archive=True")
+        raise InputError(
+            f"{folder} has no archive to refine from: start the query with archive=True and a new output directory"
+        )
     return job
 
 

@@ -232,4 +232,5 @@ class JoinPlan:
             self.query,
             self.names,
             self.recall,
+            self.timestamps,
         )

@@ -160,8 +160,8 @@ class PredicatePlan(JoinPlan):
     def check_archive(self, archive: bool) -> None:
         if archive:
             raise SpecError(
-                "archive=True is for joins on keys without a deadline: of a row that was compared with a part of the window "
-                "only, nobody wrote down with which part, so that refine could not tell what is missing"
+                "archive=True is for joins on keys without a deadline: the shed log does not say which part of a window a row "
+                "was compared with, so refine cannot find what is missing"
             )
 
     def _packed(self, side: int, kinds: tuple[str, ...]) -> DataFrame:
@@ -217,6 +217,7 @@ class PredicatePlan(JoinPlan):
             spread=self.spread,
             deadline=self.deadline,
             query=self.query,
+            timestamps=self.timestamps,
         )
 
     def _signature(self) -> dict[str, Any]:

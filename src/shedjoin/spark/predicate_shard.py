@@ -21,7 +21,7 @@ from shedjoin.spark.exchange import METRIC, RESULT, SHED, Given, Message, to_blo
 from shedjoin.spark.job import PredicateJob
 from shedjoin.spark.keeping import BLOB_ROWS, Keeping, one_row
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.lasting import check_same, may_change
+from shedjoin.spark.lasting import check_budget, check_same, may_change
 from shedjoin.spark.payload import gather
 from shedjoin.spark.predicate_exchange import STREAMS, Arrived, arrange
 from shedjoin.spark.predicate_metrics import PREDICATE_METRICS
@@ -133,7 +133,9 @@ class PredicateShard(Keeping):
             self.engine = self.join.build(self.job.seed_of(self.number), part=self.part)
             self._begin()
             return
-        check_same(self.head.get("join", {}), self._signature(), may_change(STREAMS, predicate=True))
+        check_budget(self.head["budget"] is not None, self.join.budget is not None, predicate=True)
+        words = may_change(STREAMS, predicate=True)
+        check_same(self.head.get("join", {}), self._signature(), words, timestamps=self.job.timestamps)
         self._go_on(self.head)
         self.saving, self.gaps = self.head["saving"], self.head["gaps"]
         self.log = PredicateLog(self.head["engine"])

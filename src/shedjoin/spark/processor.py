@@ -6,6 +6,7 @@ travels there by value, and imports shedjoin (numba, pandas) when the first rows
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -50,11 +51,22 @@ class SparkStore:
         self._blobs.removeKey((name, part))
 
 
+def hush() -> None:
+    """The process that asks for the state variables tells each of its steps on the user's screen: it need not."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and spec.name == "pyspark.sql.streaming.transform_with_state_driver_worker":
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 class ShardProcessor(StatefulProcessor):
     """Each grouping key is the label of a shard; each input row a message to it."""
 
     def __init__(self, job: Job | PredicateJob) -> None:
         self._sent = SENDING().dumps(job)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        hush()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._store = SparkStore(handle)

@@ -132,7 +132,7 @@ class Board:
                     yield self._sample("basic_window_age", age, row["shard"], {"side": side, "rank": str(rank)})
 
     def _recall(self, name: str, estimate: RecallEstimate) -> Iterator[str]:
-        when = "of late" if name == "recent_recall" else "since the beginning"
+        when = "in recent micro-batches" if name == "recent_recall" else "since the beginning"
         for weight, what, values in (
             ("", "results", (estimate.recall, estimate.low, estimate.high)),
             ("importance_", "importance", (estimate.importance, estimate.importance_low, estimate.importance_high)),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+#: How long Python waits at its end, in milliseconds, for Spark to report what it has to report.
+PATIENCE = 3000
+
 
 def at_end(spark: SparkSession, query: StreamingQuery, action: Callable[[], None]) -> None:
     """Call `action` once, when this run of a query is over."""
@@ -78,5 +81,8 @@ def _listener(spark: SparkSession) -> QueryEvents:
 
 
 def _remove(spark: SparkSession, listener: QueryEvents) -> None:
+    with suppress(Exception):  # what is on its way to the listener arrives; a busy session may take too long
+        java: Any = spark.sparkContext._jsc
+        java.sc().listenerBus().waitUntilEmpty(PATIENCE)
     with suppress(Exception):  # the session may have been stopped
         spark.streams.removeListener(listener)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem
@@ -57,6 +59,11 @@ ALONE = {
     "spark.log.level": "ERROR",
 }
 
+#: Spark in a user's process says errors only; without this file, Java would say which file it does without.
+LOGGING = Path(__file__).with_name("log4j2.properties")
+#: Spark warns of pandas 3 whatever it is asked to do.
+PANDAS = "PySpark does not yet fully support pandas"
+
 
 def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, check: bool = True) -> SparkSession:
     """A session that is ready for `shed_join`.
@@ -64,7 +71,8 @@ def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, c
     Parameters
     ----------
     builder
-        A `SparkSession.builder` with settings of your own; default: Spark in this process, on all cores.
+        A `SparkSession.builder` with settings of your own; default: Spark in this process, on all cores, which logs errors only
+        and draws no progress bars (`settings={"spark.log.level": "WARN"}` has it say more).
     settings
         More settings of Spark, by their full names.
     check
@@ -79,10 +87,36 @@ def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, c
         raise EnvironmentProblem("shedjoin.spark needs pyspark: pip install 'shedjoin[spark]'") from None
     settings = settings or {}
     where = check_places(settings)
-    builder = SparkSession.builder if builder is None else builder
+    warnings.filterwarnings("ignore", message=PANDAS)
+    if builder is None:
+        builder = SparkSession.builder
+        settings = settings if SparkSession.getActiveSession() is not None else {**quiet(settings), **settings}
     for name, value in settings.items():
         builder = builder.config(name, value)
     return prepare(get_session(builder, where), check=check)
+
+
+def quiet(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings with which Spark says errors only, beside those that are given.
+
+    Examples
+    --------
+    >>> quiet({"spark.remote": "sc://host:15002"})
+    {}
+    >>> quiet({"spark.driver.extraJavaOptions": "-XX:+UseZGC"})
+    {'spark.ui.showConsoleProgress': 'false', 'spark.log.level': 'ERROR'}
+    """
+    if "spark.remote" in settings or "SPARK_REMOTE" in os.environ:
+        return {}
+    less = {"spark.ui.showConsoleProgress": "false"}
+    if _java_chosen(settings) or not LOGGING.is_file():
+        return {**less, "spark.log.level": ALONE["spark.log.level"]}
+    return {**less, COLLECTOR[0]: f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"}
+
+
+def _java_chosen(settings: Mapping[str, str]) -> bool:
+    """Whether options of Java are among the settings or in the environment."""
+    return any("JavaOptions" in name for name in settings) or any(name in os.environ for name in ELSEWHERE)
 
 
 @contextmanager
@@ -121,8 +155,7 @@ def lean(settings: Mapping[str, str] | None = None) -> dict[str, str]:
     """
     # A Python of another kind may not have shedjoin, and must live to say so.
     same = os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
-    chosen = any("JavaOptions" in name for name in settings or ()) or any(name in os.environ for name in ELSEWHERE)
-    return {**(LEAN if same else {}), **PAGES, **({} if chosen else dict([COLLECTOR]))}
+    return {**(LEAN if same else {}), **PAGES, **({} if _java_chosen(settings or {}) else dict([COLLECTOR]))}
 
 
 def prepare(spark: SparkSession, *, check: bool = True) -> SparkSession:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shedjoin.errors import InputError
+from shedjoin.errors import EnvironmentProblem, InputError
+from shedjoin.spark.formats import check_jar, check_known, how_to_add, is_missing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 FILES = ("parquet", "orc", "csv", "json", "text")
 #: Of these, the ones whose files say which columns they have.
 TYPED = ("parquet", "orc", "text")
+#: What to call the format of a sink in an error.
+PLACE = "sink.format"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Source:
         """The stream."""
         from pyspark.errors import PySparkException
 
+        check_known(f"{self.name}.format", self.format, self.options, spark)
         try:
             reader = spark.readStream.format(self.format).options(**self.options)
             if self.schema is not None:
@@ -51,6 +55,8 @@ class Source:
             made = reader.load(self.path) if self.path is not None else reader.load()
             return made.selectExpr(*self.select) if self.select else made
         except PySparkException as reason:
+            if is_missing(reason):
+                raise EnvironmentProblem(how_to_add(f"{self.name}.format", self.format, self.options)) from None
             raise InputError(f"{self.name} cannot be read: {first_line(reason)}") from None
 
 
@@ -75,8 +81,22 @@ class Sink:
     mode: str = "append"
     batch_column: str | None = None
 
+    def check(self, spark: SparkSession) -> None:
+        """See that Spark has the format, before a query starts."""
+        check_known(PLACE, self.format, self.options, spark)
+        if hasattr(spark, "_jvm"):
+            check_jar(PLACE, self.format, self.options, dict(spark.sparkContext.getConf().getAll()))
+
     def __call__(self, results: DataFrame, number: int) -> None:
         """Write the results of a micro-batch."""
+        try:
+            self._write(results, number)
+        except Exception as problem:
+            if not is_missing(problem):
+                raise
+            raise EnvironmentProblem(how_to_add(PLACE, self.format, self.options)) from problem
+
+    def _write(self, results: DataFrame, number: int) -> None:
         if self.format in FILES:
             folder = f"{self.path}/{self.batch_column or 'sj_batch'}={number}"
             results.write.format(self.format).options(**self.options).mode("overwrite").save(folder)

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from functools import partial
 from inspect import signature
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import EnvironmentProblem, SpecError
@@ -19,9 +20,10 @@ from shedjoin.spark.arguments import Told, is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import plan_join, shed_join
-from shedjoin.spark.lasting import check_policy, check_same, kept_policy, may_change
+from shedjoin.spark.lasting import began_with_budget, check_budget, check_policy, check_same, kept_policy, may_change
 from shedjoin.spark.late import warn
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
+from shedjoin.spark.sources import Sink as SparkSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -99,18 +101,13 @@ def start(
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
     plan.check_archive(archive)
-    if before is not None and before["archive"] != archive:
-        raise SpecError(
-            f"archive was {before['archive']} when {folder} was begun and is {archive} now: an archive is whole or none, so "
-            "start with another output directory"
-        )
     _check_names(plan, archive, sink)
-    _check_checkpoint(folder, before, checkpoint)
-    job = job_of(plan, archive, None if checkpoint is None or _is_default(folder, checkpoint) else str(checkpoint))
-    if before is not None and has_batches(folder):
-        check_lasting(before, job)
-        if (kept := kept_policy(before["spec"], job["spec"])) is not None:
-            job["spec"]["policy"] = kept
+    job = job_of(plan, archive, None if checkpoint is None or is_default(folder, checkpoint) else str(checkpoint))
+    check_before(before, job, folder)
+    if before is not None and has_batches(folder) and (kept := kept_policy(before["spec"], job["spec"])) is not None:
+        job["spec"]["policy"] = kept
+    if isinstance(sink, SparkSink):
+        sink.check(left.sparkSession)
     write_job(folder, job)
     kinds = (RESULT, SHED, METRIC, *(inputs_of(plan.names) if archive else ()))
     writer = (
@@ -141,7 +138,9 @@ def _check_arguments(join: dict[str, Any], trigger: object) -> None:
         if name not in known:
             near = get_close_matches(name, known, 1)
             perhaps = f" (perhaps {near[0]}?)" if near else ""
-            raise SpecError(f"start has no argument {name!r}{perhaps}: beside its own it takes {', '.join(known)}")
+            raise SpecError(
+                f"start has no argument {name!r}{perhaps}: it takes its own and those of shed_join, {', '.join(known)}"
+            )
     for name in ("time", "window"):
         if name not in join:
             raise SpecError(f"{name} is missing: start takes the arguments of shed_join, which has no default for it")
@@ -162,6 +161,7 @@ def output_folder(output: object, *, argument: str = "output") -> str:
             f"{argument} must be the path of a directory, not an address: {path!r} (results can go to one by a sink)"
         )
     check_directory(path, argument=argument)
+    check_writable(path, argument=argument)
     return path
 
 
@@ -169,7 +169,17 @@ def check_directory(path: str, *, argument: str) -> None:
     """A clear word if a path of this machine is one of a file."""
     place = path.removeprefix("file://")
     if "://" not in place and os.path.exists(place) and not os.path.isdir(place):
-        raise SpecError(f"{argument} must be a directory, there or still to be made, but {path} is a file")
+        raise SpecError(f"{argument} must be a directory, but {path} is a file")
+
+
+def check_writable(path: str, *, argument: str) -> None:
+    """A clear word if a directory of this machine cannot be made or written to. Tried out: root may do what no mode allows."""
+    there = next(one for one in (Path(path).absolute(), *Path(path).absolute().parents) if one.exists())
+    try:
+        os.rmdir(mkdtemp(prefix=".shedjoin-", dir=there))
+    except OSError as reason:
+        where = "" if there == Path(path).absolute() else f", because {there} cannot be written to"
+        raise SpecError(f"{argument}: the directory {path} cannot be written{where}: {reason.strerror}") from None
 
 
 def checkpoint_of(folder: str, given: str | os.PathLike[str] | None) -> str:
@@ -186,13 +196,11 @@ def _check_names(plan: JoinPlan, archive: bool, sink: Sink | None) -> None:
             written |= {f"{plan.names[side]}.{name}": name for name in frame.columns}
     for what, name in written.items():
         if name in taken:
-            raise SpecError(f"{what} needs another name: {', '.join(taken)} are written beside the columns of the join")
+            raise SpecError(f"{what} needs another name: shedjoin writes columns named {', '.join(taken)}")
 
 
-def _check_checkpoint(folder: str, before: dict[str, Any] | None, given: str | os.PathLike[str] | None) -> None:
+def _check_checkpoint(folder: str, before: dict[str, Any], given: str | os.PathLike[str] | None) -> None:
     """An output directory belongs to one checkpoint: the batches of two would overwrite one another."""
-    if before is None:
-        return
     was, now = (checkpoint_of(folder, path) for path in (before["checkpoint"], given))
     if _whole(was) != _whole(now):
         raise SpecError(
@@ -205,7 +213,7 @@ def _check_checkpoint(folder: str, before: dict[str, Any] | None, given: str | o
         )
 
 
-def _is_default(folder: str, checkpoint: str | os.PathLike[str]) -> bool:
+def is_default(folder: str, checkpoint: str | os.PathLike[str]) -> bool:
     return _whole(str(checkpoint)) == _whole(checkpoint_of(folder, None))
 
 
@@ -319,6 +327,7 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         "archive": archive,
         "checkpoint": None if checkpoint is None else _whole(checkpoint),
         "deadline": getattr(plan, "deadline", None),
+        "timestamps": plan.timestamps,
     }
 
 
@@ -330,18 +339,35 @@ def write_job(folder: str, job: dict[str, Any]) -> None:
     part.replace(Path(folder, JOB))
 
 
-def check_lasting(before: dict[str, Any], now: dict[str, Any]) -> None:
+def check_before(before: dict[str, Any] | None, now: dict[str, Any], folder: str) -> None:
+    """A query that goes on in an output directory is the one that was begun there. Of jobs as plain data."""
+    if before is None:
+        return
+    if before["archive"] != now["archive"]:
+        was = "with" if before["archive"] else "without"
+        raise SpecError(
+            f"archive: the query in {folder} began {was} an archive, which cannot change: set archive to "
+            f"{before['archive']}, or start with a new output directory"
+        )
+    _check_checkpoint(folder, before, now["checkpoint"])
+    if has_batches(folder):
+        check_lasting(before, now, folder)
+
+
+def check_lasting(before: dict[str, Any], now: dict[str, Any], folder: str) -> None:
     """What may not change while a checkpoint lives has not. The shards look at more, but only when there are rows."""
     specs = [
         {name: value for name, value in job["spec"].items() if name not in ("budget", "policy")}
         for job in (before, now)
     ]
-    parts = ("shards", "seed", "on", "time", "importance", "streams", "columns")
+    parts = [name for name in ("shards", "seed", "on", "time", "importance", "streams", "columns") if name in now]
     others = [{name: job.get(name) for name in parts} for job in (before, now)]
     words = may_change(len(before["streams"]), predicate="predicate" in before["spec"])
     for was, is_now in (specs, others):
-        check_same(json.loads(json.dumps(was)), json.loads(json.dumps(is_now)), words)
-    check_policy(before["spec"], now["spec"], len(before["streams"]))
+        check_same(json.loads(json.dumps(was)), json.loads(json.dumps(is_now)), words, timestamps=now["timestamps"])
+    was, spec = before["spec"], now["spec"]
+    check_budget(began_with_budget(was), "budget" in spec, f"the query in {folder}", predicate="predicate" in was)
+    check_policy(was, spec, len(before["streams"]))
 
 
 def has_batches(folder: str | os.PathLike[str]) -> bool:

@@ -1,0 +1,149 @@
+"""What can be known to be wrong with a job before Spark starts. `run` and `explain` refuse the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from shedjoin.budget import Budget
+from shedjoin.cli.stream_job import StreamJob
+from shedjoin.errors import SpecError
+from shedjoin.spark.formats import check_jar
+from shedjoin.spark.keys import SIDES, sides_of
+from shedjoin.spark.sources import Source
+from shedjoin.spark.start import check_before, check_writable, is_default, read_job
+from shedjoin.words import format_budget
+
+
+def check_job(job: StreamJob) -> None:
+    """See that a job can run, as far as that is known without Spark."""
+    check_columns(job)
+    check_formats(job)
+    check_memory(job)
+    check_query(job)
+
+
+def check_columns(job: StreamJob) -> None:
+    """See that the columns of keys, times and importance are there, where a source says which it has."""
+    names, join = names_of(job), job.join
+    on = join["predicate"].columns if "on" not in join else join["on"]
+    wanted = [("join.on" if "on" in join else "join.predicate", one) for one in (on if isinstance(on, list) else [on])]
+    wanted += [(f"join.{what}", join[what]) for what in ("time", "importance") if join.get(what) is not None]
+    for side, (name, source) in enumerate(zip(names, job.sources, strict=True)):
+        known = columns_of(source)
+        if known is None:
+            continue
+        there = {column.lower() for column in known}  # Spark does not tell upper from lower case
+        for what, given in wanted:
+            column = given if isinstance(given, str) else given[side]
+            # A dot may lead to a field of a column.
+            if column is not None and not {column.lower(), column.lower().partition(".")[0]} & there:
+                raise SpecError(f"{what}: {name} has no column {column!r}; it has {', '.join(known)}")
+
+
+def check_formats(job: StreamJob) -> None:
+    """See that Spark will have the formats of sources and sink, and that a sink of files can be written."""
+    for source in job.sources:
+        check_jar(f"{source.name}.format", source.format, source.options, job.settings)
+    if (sink := job.sink) is not None:
+        check_jar("sink.format", sink.format, sink.options, job.settings)
+        if sink.path is not None and "://" not in sink.path:
+            check_writable(sink.path, argument="sink.path")
+
+
+def check_memory(job: StreamJob) -> None:
+    """See that a budget in bytes fits into this machine, if Spark is to run here."""
+    budget, memory = job.spec.budget, machine_memory()
+    here = job.settings.get("spark.master", "local").startswith("local") and "spark.remote" not in job.settings
+    if budget is None or budget.unit != "bytes" or not here or memory is None or budget.total <= memory:
+        return
+    whole = format_budget(Budget(bytes=memory // 2**20 * 2**20))
+    raise SpecError(f"join.budget: {format_budget(budget)} are more than this machine has, {whole}")
+
+
+def machine_memory() -> int | None:
+    """Bytes of this machine; None if it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_query(job: StreamJob) -> None:
+    """See that a query that goes on is the one that was begun in its output directory."""
+    before = read_job(job.output)
+    if before is not None:
+        check_before(before, json.loads(json.dumps(known_of(job, before))), str(job.output))
+
+
+def known_of(job: StreamJob, before: dict[str, Any]) -> dict[str, Any]:
+    """What `start` will write of a job, without what depends on the columns of its sources."""
+    names, join = names_of(job), job.join
+    on = join.get("on", [])
+    pairs = [sides_of("on", pair, names) for pair in (on if isinstance(on, list) else [on])]
+    return {
+        "spec": job.spec.to_dict(),
+        "shards": join.get("shards", before["shards"]),
+        "seed": join.get("seed", 0),
+        "on": pairs,
+        "time": sides_of("time", join["time"], names),
+        "importance": sides_of("importance", join.get("importance"), names),
+        "streams": names,
+        "archive": job.archive,
+        "checkpoint": None if is_default(str(job.output), job.checkpoint) else os.path.abspath(job.checkpoint),
+        "timestamps": before.get("timestamps", True),
+    }
+
+
+def names_of(job: StreamJob) -> tuple[str, ...]:
+    """What the streams are called."""
+    names: tuple[str, ...] = job.join.get("names", SIDES)
+    return names
+
+
+def columns_of(source: Source) -> list[str] | None:
+    """The columns of a stream; None if they are not known before it is read."""
+    if source.select or (source.path is not None and any(Path(source.path).glob("*=*"))):  # expressions; partitions
+        return None
+    if source.schema is None:
+        return None if (found := schema_of_files(source)) is None else list(found.names)
+    names = [re.match(r"`([^`]+)`|([^\s:`]+)", column) for column in parts_of(source.schema)]
+    return [name[1] or name[2] for name in names if name is not None]
+
+
+def parts_of(schema: str) -> list[str]:
+    """The columns of a schema as Spark writes it.
+
+    Examples
+    --------
+    >>> parts_of("`a,b` decimal(10, 2), c struct<x: int, y: int>")
+    ['`a,b` decimal(10, 2)', 'c struct<x: int, y: int>']
+    """
+    parts, depth, quoted = [""], 0, False
+    for sign in schema:  # commas inside of names, of decimal(10, 2) or of struct<...> part no columns
+        quoted ^= sign == "`"
+        depth += 0 if quoted else (sign in "(<") - (sign in ")>")
+        if sign == "," and depth == 0 and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts]
+
+
+def schema_of_files(source: Source) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if source.format != "parquet" or source.path is None:
+        return None
+    path = Path(source.path)
+    first = path if path.is_file() else next(iter(sorted(path.rglob("*.parquet"))), None)
+    if first is None or not first.is_file():
+        return None
+    try:
+        return pq.read_schema(first)
+    except (OSError, pa.ArrowInvalid):
+        return None
