@@ -1,4 +1,4 @@
-"""A lock on a directory, so that two jobs do not write there at once. The system gives it back when its holder dies."""
+"""Locks on directories: two jobs must not write there at once. The system gives a lock back when its holder dies."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from shedjoin.errors import InputError
 
-NAME = "_lock"
+#: The files whose locks count: of a refinement, and of a running query.
+REFINING, RUNNING = "_lock", "_owner"
+#: The queries of this process, by their output directories.
+_running: dict[Path, Owner] = {}
 
 
 @contextmanager
 def alone_in(folder: str) -> Iterator[None]:
-    """Hold the lock of a directory; InputError, with who has it, if it is taken.
+    """Hold the lock of a directory that is refined; InputError, with who has it, if it is taken.
 
     What counts is the lock that the system keeps on the file, not that the file is there: no lock outlives its process. Addresses
     such as `s3://...` have no locks, and the file systems that know none go without.
@@ -26,22 +31,57 @@ def alone_in(folder: str) -> Iterator[None]:
     if "://" in folder and not folder.startswith("file://"):
         yield
         return
-    path = Path(folder.removeprefix("file://"), NAME)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    file = _locked(Path(folder.removeprefix("file://"), REFINING), "is being refined by {}: one refinement at a time")
     try:
-        _lock(file, path)
         yield
     finally:
         os.close(file)
 
 
-def _lock(file: int, path: Path) -> None:
+@dataclass
+class Owner:
+    """The hold on an output directory, from before a query starts until it has ended."""
+
+    folder: Path
+    file: int
+    query: Any = None
+
+    @classmethod
+    def of(cls, folder: str) -> Owner:
+        """Become the owner of an output directory; InputError, with who owns it, if its query is running."""
+        path = Path(folder).resolve()
+        mine = _running.get(path)
+        if mine is not None and mine.query is not None and not mine.query.isActive:
+            mine.release()  # Spark has not told of its end yet
+        owner = cls(path, _locked(path / RUNNING, "is the output of a query that runs in {}: stop that query first"))
+        _running[path] = owner
+        return owner
+
+    def release(self) -> None:
+        """Let go of the directory; once."""
+        if _running.get(self.folder) is self:
+            del _running[self.folder]
+            os.close(self.file)
+
+
+def _locked(path: Path, taken: str) -> int:
+    """A file with its lock held; closing it gives the lock back."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        _lock(file, path, taken)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _lock(file: int, path: Path, taken: str) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.read(file, 200).decode(errors="replace").strip() or "another process"
-        raise InputError(f"{path.parent} is being refined by {holder}: one refinement at a time") from None
+        raise InputError(f"{path.parent} {taken.format(holder)}") from None
     except OSError as reason:
         if reason.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
             raise

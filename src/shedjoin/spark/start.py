@@ -22,6 +22,7 @@ from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import plan_join, shed_join
 from shedjoin.spark.lasting import began_with_budget, check_budget, check_policy, check_same, kept_policy, may_change
 from shedjoin.spark.late import warn
+from shedjoin.spark.lock import Owner
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
 from shedjoin.spark.sources import Sink as SparkSink
 
@@ -108,7 +109,35 @@ def start(
         job["spec"]["policy"] = kept
     if isinstance(sink, SparkSink):
         sink.check(left.sparkSession)
-    write_job(folder, job)
+    owner = Owner.of(folder)
+    try:
+        write_job(folder, job)
+        owner.query = query = _started(plan, folder, archive, sink, checkpoint, trigger, name)
+    except BaseException:
+        owner.release()
+        raise
+    if not is_connect(left.sparkSession):  # of Spark Connect no end is told: there the owner is this process
+        from shedjoin.spark.query_events import at_end
+
+        at_end(left.sparkSession, query, partial(_end, plan, owner))
+    return query
+
+
+def _end(plan: JoinPlan, owner: Owner) -> None:
+    owner.release()
+    forget(plan.query, plan.cache)
+
+
+def _started(
+    plan: JoinPlan,
+    folder: str,
+    archive: bool,
+    sink: Sink | None,
+    checkpoint: str | os.PathLike[str] | None,
+    trigger: dict[str, Any] | None,
+    name: str | None,
+) -> StreamingQuery:
+    """The query that runs a plan."""
     kinds = (RESULT, SHED, METRIC, *(inputs_of(plan.names) if archive else ()))
     writer = (
         plan.blobs(kinds)
@@ -119,12 +148,7 @@ def start(
         writer = writer.queryName(name)
     if trigger is not None:
         writer = writer.trigger(**trigger)
-    query = writer.start()
-    if not is_connect(left.sparkSession):
-        from shedjoin.spark.query_events import at_end
-
-        at_end(left.sparkSession, query, partial(forget, plan.query, plan.cache))
-    return query
+    return writer.start()
 
 
 #: Of Spark's `DataStreamWriter.trigger`.
