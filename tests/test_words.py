@@ -123,8 +123,9 @@ def test_what_is_said_beside_a_budget_counts() -> None:
     assert words.parse_budget("9 tuples", shares=[2, 1]) == sj.Budget(tuples=9, shares=(2, 1))
     assert words.parse_budget(sj.Budget(tuples=9), allocation="variable") == sj.Budget(9, allocation="variable")
     assert words.parse_budget({"tuples": 9, "shares": [2, 1]}) == sj.Budget(tuples=9, shares=(2, 1))
+    assert words.parse_budget(sj.Budget(tuples=9), allocation="fixed") == sj.Budget(9, allocation="fixed")
     with pytest.raises(sj.SpecError, match="say one"):
-        words.parse_budget(sj.Budget(9, allocation="variable"), allocation="fixed")
+        words.parse_budget({"tuples": 9, "allocation": "variable"}, allocation="fixed")
 
 
 @pytest.mark.parametrize(

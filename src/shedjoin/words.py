@@ -158,7 +158,7 @@ def parse_budget(
         given["shares"] = tuple(shares)
     match value:
         case Budget():
-            return _named_errors(argument, lambda: replace(value, **given))
+            return _named_errors(argument, lambda: replace(value, **given)) if given else value
         case int() if not isinstance(value, bool):
             return _named_errors(argument, lambda: Budget(tuples=value, **given))
         case str():

@@ -200,7 +200,7 @@ def test_what_cannot_be_refined_gets_one_sentence(small: Any, tmp_path: Path) ->
         "columns": [["k", "left", "k"]],
     }
     (tmp_path / "job.json").write_text(json.dumps({**job, "archive": False}))
-    with pytest.raises(sj.InputError, match="start it with archive=True"):
+    with pytest.raises(sj.InputError, match="start the query with archive=True"):
         refine(tmp_path)
     (tmp_path / "job.json").write_text(json.dumps({**job, "archive": True}))
     nothing = refine(tmp_path)
