@@ -15,18 +15,11 @@ from numpy.typing import NDArray
 
 import shedjoin as sj
 from shedjoin.lab import workloads
+from shedjoin.spark.exchange import spread
 from shedjoin.spark.shares import Counter, Counts, Picture, share_of
 
 TASKS = 2
 LIMIT = 1 << 16
-
-
-def hashed(key: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Splitmix64's finaliser: spreads keys as Spark's hash does."""
-    x = key.astype(np.uint64)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def shard_of(hashes: NDArray[np.uint64], shards: int) -> NDArray[np.int64]:
@@ -43,7 +36,7 @@ class Run:
         parts = [share_of(spec.budget, shard, shards) for shard in range(shards)]
         engines = [spec.with_budget(part).build(seed=seed + shard) for shard, part in enumerate(parts)]
         picture = Picture.new(shards)
-        hashes = hashed(batch.key)
+        hashes = spread(batch.key)
         owner = shard_of(hashes, shards)
         self.moves = 0
         self.peak = 0

@@ -6,11 +6,13 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 import shedjoin as sj
 from shedjoin.spark import shed_join
-from shedjoin.spark.keys import hash_may_collide
+from shedjoin.spark.exchange import spread
+from shedjoin.spark.keys import NUMBERS, is_number, key_number, key_value
 
 STAMP = dt.datetime(2024, 5, 1, 12, 0, 0, 123456)
 RICH = """
@@ -53,45 +55,23 @@ def test_any_payload_comes_out_as_it_went_in(spark: Any) -> None:
     assert sorted(map(str, joined.collect())) == sorted(map(str, expected.collect()))
 
 
-def unhashed(value: int, size: int) -> int:
-    """The number of `size` bytes of which Spark's xxhash64 made this: its steps undone, from the last to the first."""
-    one, two, three, four, five = (
-        0x9E3779B185EBCA87,
-        0xC2B2AE3D27D4EB4F,
-        0x165667B19E3779F9,
-        0x85EBCA77C2B2AE63,
-        0x27D4EB2F165667C5,
-    )
-    top = 2**64
-
-    def undo(times: int) -> int:
-        return pow(times, -1, top)
-
-    def back(number: int, by: int) -> int:  # of a rotation to the left
-        return (number >> by) | (number << (64 - by)) % top
-
-    made = value % top
-    made ^= made >> 32
-    made = made * undo(three) % top
-    made ^= (made >> 29) ^ (made >> 58)
-    made = made * undo(two) % top
-    made ^= made >> 33
-    begin = (42 + five + size) % top
-    if size == 4:
-        return (back((made - three) * undo(two) % top, 23) ^ begin) * undo(one) % top
-    mixed = back((made - four) * undo(one) % top, 27) ^ begin
-    return back(mixed * undo(one) % top, 31) * undo(two) % top
+@pytest.mark.parametrize("kind", sorted(NUMBERS))
+def test_keys_that_are_numbers_are_joined_by_them(spark: Any, kind: str) -> None:
+    """No two of them have the same number, the number gives the value back, and null has none."""
+    text = {"date": "date_from_unix_date(n)", "timestamp": "timestamp_micros(n)"}.get(kind, f"cast(n as {kind})")
+    numbers = [0, 1] if kind == "boolean" else [0, 1, -1, 7, -128, 127]
+    frame = spark.createDataFrame([(number,) for number in [*numbers, None]], "n int").selectExpr(f"{text} AS k")
+    assert is_number([kind])
+    made = frame.select("k", key_number(frame, ["k"], [kind]).alias("number"))
+    found = made.select("k", "number", key_value(made["number"], kind).alias("back")).collect()
+    assert [row["number"] for row in found] == [*numbers, None]
+    assert [row["back"] for row in found] == [row["k"] for row in found]
 
 
-@pytest.mark.parametrize(("kind", "size"), [("bigint", 8), ("int", 4), ("boolean", 4), ("timestamp", 8)])
-def test_where_keys_are_not_compared_their_hash_can_be_undone(spark: Any, kind: str, size: int) -> None:
-    """So no two of them have the same, and the other side's key need not travel."""
-    assert not hash_may_collide([kind])
-    numbers = [0, 1, -1, 7, -(2**31), 2**31 - 1, *((2**62 + 3, -(2**63), 2**63 - 1) if kind == "bigint" else ())]
-    given = [number % 2 for number in numbers] if kind == "boolean" else numbers
-    text = {"bigint": "n", "int": "cast(n as int)", "boolean": "n = 1", "timestamp": "timestamp_micros(n)"}[kind]
-    rows = spark.createDataFrame([(number,) for number in given], "n bigint").selectExpr(f"xxhash64({text}) h")
-    assert [unhashed(row["h"], size) for row in rows.collect()] == [number % 2 ** (8 * size) for number in given]
+def test_keys_that_are_neighbours_go_to_all_shards() -> None:
+    shards = (spread(np.arange(80_000)) >> np.uint64(32)) % np.uint64(8)
+    assert np.bincount(shards.astype(np.int64)).min() > 9_500
+    assert np.unique(spread(np.arange(-40_000, 40_000))).size == 80_000
 
 
 def test_a_side_of_which_nothing_is_asked_still_joins(spark: Any) -> None:

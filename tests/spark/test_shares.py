@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shard_shares import Run, hashed, results, shard_of, streams
+from shard_shares import Run, results, shard_of, streams
 from shards import Shards, job, pairs, table
 from streams import read, write
 
 import shedjoin as sj
 from shedjoin.batch import ROW_BYTES
 from shedjoin.spark import start
+from shedjoin.spark.exchange import spread
 from shedjoin.spark.job import Job
 from shedjoin.spark.shares import Counter, Counts, Picture, Stream, apportion, least_of, share_of
 from shedjoin.spark.state import read_head
@@ -30,7 +31,7 @@ POLICIES = st.sampled_from([sj.Prob(), sj.Life(), sj.Rand(), sj.Simp(), sj.DimpP
 def counted(keys: Any, shards: int, first: int = 0, sizes: Any = None, pieces: int = 1) -> Counts:
     """What a task counts that has these keys, one a time unit."""
     keys = np.asarray(keys, np.int64)
-    hashes, ts = hashed(keys), np.arange(first, first + keys.size)
+    hashes, ts = spread(keys), np.arange(first, first + keys.size)
     sizes = None if sizes is None else np.asarray(sizes)
     counter = Counter(shards)
     for some in np.array_split(np.arange(keys.size), pieces):
@@ -49,7 +50,7 @@ def spec_of(tuples: int, policy: sj.Policy | None = None, **more: Any) -> sj.Joi
 def key_of(shard: int, shards: int, first: int = 0) -> int:
     """A key that belongs to a shard."""
     keys = np.arange(first, first + 1000)
-    return int(keys[shard_of(hashed(keys), shards) == shard][0])
+    return int(keys[shard_of(spread(keys), shards) == shard][0])
 
 
 # ------------------------------------------------------------------------------------------------ laws

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shedjoin.errors import InputError
-from shedjoin.spark.keys import SIDES
+from shedjoin.spark.keys import SIDES, quoted
 from shedjoin.window import Window
 
 if TYPE_CHECKING:
@@ -31,9 +31,10 @@ def shed_columns(names: Sequence[str]) -> tuple[str, ...]:
     return (*_SHED, *(f"seen_{name}" for name in names), "batch")
 
 
-def shed_ddl(names: Sequence[str]) -> str:
-    """The same with types, for Spark."""
-    return ", ".join(f"{column} {_SHED.get(column, 'bigint')}" for column in shed_columns(names))
+def shed_ddl(names: Sequence[str], keys: Sequence[tuple[str, str]] = ()) -> str:
+    """The same with types, for Spark, and with key columns (name, type)."""
+    fixed = [(column, _SHED.get(column, "bigint")) for column in shed_columns(names)]
+    return ", ".join(f"{quoted(column)} {kind}" for column, kind in [*fixed, *keys])
 
 
 @dataclass(frozen=True, slots=True)

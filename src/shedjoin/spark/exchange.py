@@ -145,7 +145,7 @@ def _periodic_labels(shards: int) -> tuple[int, ...]:
 class Packing:
     """How one side is packed.
 
-    Columns come as: key hash (null: no key), time (unless it travels, see `time_at`), importance (if `weighed`), then those
+    Columns come as: key as a number (or null), time (unless it travels, see `time_at`), importance (if `weighed`), then those
     that travel.
     """
 
@@ -207,8 +207,10 @@ class Packer:
         if shards == 1:
             parts = [(0, table)]
         else:
-            shard = self._shard_of(table)
-            self._count(table, shard)
+            key = table.column("key")
+            hashes = spread(key.fill_null(0).to_numpy(zero_copy_only=False))
+            shard = self._shard_of(key, hashes)
+            self._count(table, hashes, shard)
             order = np.argsort(shard, kind="stable")
             ends = np.cumsum(np.bincount(shard, minlength=shards))
             table = table.take(pa.array(order))
@@ -300,28 +302,32 @@ class Packer:
                 total += column.nbytes / rows
         return pa.array(np.minimum(np.rint(total), 2**31 - 1).astype(np.int64))
 
-    def _count(self, batch: pa.RecordBatch, shard: NDArray[np.uint16]) -> None:
+    def _count(self, batch: pa.RecordBatch, hashes: NDArray[np.uint64], shard: NDArray[np.uint16]) -> None:
         """Rows without a key are never stored: they do not count."""
         if self.counter is None:
             return
-        hashes, sizes = batch.column("key"), batch.column("bytes")
-        there = hashes.is_valid().to_numpy(zero_copy_only=False) if hashes.null_count else slice(None)
-        self.counter.add(
-            hashes.fill_null(0).to_numpy().view(np.uint64)[there],
-            shard[there],
-            times_of(batch)[there],
-            sizes.to_numpy()[there] if self.how.sized else None,
-        )
+        key, sizes = batch.column("key"), batch.column("bytes")
+        there = key.is_valid().to_numpy(zero_copy_only=False) if key.null_count else slice(None)
+        bytes_of = sizes.to_numpy()[there] if self.how.sized else None
+        self.counter.add(hashes[there], shard[there], times_of(batch)[there], bytes_of)
 
-    def _shard_of(self, batch: pa.RecordBatch) -> NDArray[np.uint16]:
+    def _shard_of(self, key: pa.Array, hashes: NDArray[np.uint64]) -> NDArray[np.uint16]:
         shards = len(self.how.labels)
-        key = batch.column(0)
-        hashed = key.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
-        shard: NDArray[np.uint16] = ((hashed >> np.uint64(32)) % np.uint64(shards)).astype(np.uint16)
+        shard: NDArray[np.uint16] = ((hashes >> np.uint64(32)) % np.uint64(shards)).astype(np.uint16)
         if key.null_count:  # they meet nobody: anywhere will do, but evenly
             null = key.is_null().to_numpy(zero_copy_only=False)
             shard[null] = np.arange(int(null.sum())) % shards
         return shard
+
+
+def spread(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Keys as 64 bits of which each depends on all bits of the key (splitmix64's finaliser): neighbours go to any shard."""
+    mixed = keys.astype(np.int64).view(np.uint64)  # a copy
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def one_batch(held: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -32,6 +32,7 @@ class Job:
     names: tuple[str, ...] = SIDES  # of the streams
     recall: bool = True  # whether it is to be told
     timestamps: bool = True  # or times are whole numbers
+    keys: bytes | None = None  # the Arrow schema of the key columns, where keys are hashed: the first of those kept
 
     @property
     def shards(self) -> int:

@@ -137,8 +137,10 @@ class Keeping:
         width = sum(payload.nbytes / count for payload, count in zip(self.payloads, rows, strict=True))
         return int(min(BLOB_ROWS, max(BLOB_BYTES / max(width, 1.0), 256)))
 
-    def _shed_rows(self, log: Any, keys: pa.Array, names: Sequence[str]) -> pa.RecordBatch:
-        """The shed log as rows."""
+    def _shed_rows(
+        self, log: Any, keys: pa.Array, names: Sequence[str], more: Mapping[str, pa.Array] | None = None
+    ) -> pa.RecordBatch:
+        """The shed log as rows, with more columns."""
         rows, seen = len(log), log.seen
         columns = {
             "shard": pa.array(np.full(rows, self.number, np.int32)),
@@ -150,6 +152,7 @@ class Keeping:
             "why": pa.array(np.array(WHY, dtype=object)[log.why], pa.string()),
             **{f"seen_{name}": pa.array(seen[:, place]) for place, name in enumerate(names)},
             "batch": pa.array(np.full(rows, self.batches, np.int64)),
+            **(more or {}),
         }
         return pa.RecordBatch.from_pydict(columns)
 

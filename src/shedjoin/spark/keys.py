@@ -172,36 +172,56 @@ def _widened(frame: DataFrame, kinds: Sequence[DataType], called: Sequence[str])
         raise SpecError(f"on: {what} cannot be compared: cast one of them") from reason
 
 
-#: Types whose 64-bit hash is another for every value: each of its steps (xor, rotation, odd factor) has a way back.
-ONE_TO_ONE = {"boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz"}
+#: Types whose values are numbers of at most 64 bits.
+NUMBERS = {"boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp"}
 
 
-def hash_may_collide(types: Sequence[str]) -> bool:
-    """Whether two different keys can have one hash.
+def is_number(types: Sequence[str]) -> bool:
+    """Whether keys are numbers already. Others are hashed to 64 bits, and two different ones may have one hash.
 
     Examples
     --------
-    >>> hash_may_collide(["bigint"]), hash_may_collide(["string"]), hash_may_collide(["int", "int"])
-    (False, True, True)
+    >>> is_number(["bigint"]), is_number(["string"]), is_number(["int", "int"])
+    (True, False, False)
     """
-    return len(types) != 1 or types[0] not in ONE_TO_ONE
+    return len(types) == 1 and types[0] in NUMBERS
 
 
-def key_hash(frame: DataFrame, names: Sequence[str], types: Sequence[str]) -> Column:
-    """64 bits of the key; null if any part is. Spark's hash makes no difference between 0.0 and -0.0, nor between NaNs."""
+def key_number(frame: DataFrame, names: Sequence[str], types: Sequence[str]) -> Column:
+    """The key as 64 bits, by which it is joined; null if any part is.
+
+    Numbers, dates and times stay as they are, so that policies see their order. Spark's hash of others makes no difference
+    between 0.0 and -0.0, nor between NaNs.
+    """
     from pyspark.sql import functions as fn
 
     parts = []
     for name, kind in zip(names, types, strict=True):
         column = fn.col(quoted(name))
-        mine = frame.schema[name].dataType
-        if mine.simpleString() != kind:
-            column = column.cast(kind)
-        parts.append(column)
+        parts.append(column if frame.schema[name].dataType.simpleString() == kind else column.cast(kind))
+    if is_number(types):
+        return _as_number(parts[0], types[0]).cast("bigint")
     some_null = parts[0].isNull()
     for part in parts[1:]:
         some_null = some_null | part.isNull()
     return fn.when(~some_null, fn.xxhash64(*parts))
+
+
+def _as_number(key: Column, kind: str) -> Column:
+    from pyspark.sql import functions as fn
+
+    if kind == "date":
+        return fn.unix_date(key)
+    return fn.unix_micros(key) if kind == "timestamp" else key.cast("int") if kind == "boolean" else key
+
+
+def key_value(number: Column, kind: str) -> Column:
+    """The value of a key that is a number."""
+    from pyspark.sql import functions as fn
+
+    if kind == "date":
+        return fn.date_from_unix_date(number.cast("int"))
+    return fn.timestamp_micros(number) if kind == "timestamp" else number.cast(kind)
 
 
 def out_columns(

@@ -290,7 +290,23 @@ class Shard(Keeping):
 
     def _shed(self, log: Log) -> Iterator[Given]:
         if SHED in self.job.kinds and len(log):
-            yield SHED, to_blob(self._shed_rows(log, pa.array(log.key), self.job.names))
+            yield SHED, to_blob(self._shed_rows(log, pa.array(log.key), self.job.names, self._keys_of(log)))
+
+    def _keys_of(self, log: Log) -> dict[str, pa.Array]:
+        """The key columns of rows that were shed, where keys are hashed."""
+        if self.job.keys is None:
+            return {}
+        schema = pa.ipc.read_schema(pa.py_buffer(self.job.keys))
+        parts, places = [], []
+        for stream, payload in enumerate(self.payloads):
+            mine = np.flatnonzero(log.stream == stream)
+            if mine.size:
+                rows = payload.rows_at(log.seq[mine])
+                columns = [rows.column(place).cast(field.type) for place, field in enumerate(schema)]
+                parts.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+                places.append(mine)
+        whole = pa.concat_batches(parts).take(pa.array(np.argsort(np.concatenate(places))))
+        return dict(zip(schema.names, whole.columns, strict=True))
 
     def _metric(self, before: dict[str, int], seqs: tuple[int, ...], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch."""

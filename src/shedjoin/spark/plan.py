@@ -87,7 +87,7 @@ class JoinPlan:
     def needed(self, side: int) -> list[str]:
         """The columns of a side that results are made of: those asked for, and keys that are to be compared once more."""
         asked = [column.source for column in self.out if column.side == side]
-        keys = self.keys.names(side) if columns.hash_may_collide(self.key_types) or not asked else []
+        keys = self.keys.names(side) if not columns.is_number(self.key_types) or not asked else []
         return list(dict.fromkeys([*keys, *asked]))
 
     def travels(self, side: int, kinds: tuple[str, ...]) -> list[str]:
@@ -167,7 +167,7 @@ class JoinPlan:
             for place, name in enumerate(self.needed(side)):
                 names[side][name] = column_name(len(self.sides), side, place)
                 fields.append(StructField(names[side][name], self.sides[side].schema[name].dataType))
-        compared = self.keys.pairs if columns.hash_may_collide(self.key_types) else ()
+        compared = () if columns.is_number(self.key_types) else self.keys.pairs
         return Layout(
             StructType(fields),
             [(names[0][pair[0]], names[side][pair[side]]) for pair in compared for side in range(1, len(pair))],
@@ -183,7 +183,7 @@ class JoinPlan:
         travels = self.travels(side, kinds)
         importance = self.importances[side]
         time = self.times[side]
-        chosen = [columns.key_hash(frame, self.keys.names(side), self.key_types).alias(KEY)]
+        chosen = [columns.key_number(frame, self.keys.names(side), self.key_types).alias(KEY)]
         if time not in travels:
             chosen.append(fn.col(quoted(time)).alias(TS))
         if importance is not None:
@@ -233,4 +233,21 @@ class JoinPlan:
             self.names,
             self.recall,
             self.timestamps,
+            self._hashed_keys(),
         )
+
+    @property
+    def key_columns(self) -> list[tuple[str, str]]:
+        """What the columns of the key are called in the shed log, and their types."""
+        return [(f"key_{pair[0]}", kind) for pair, kind in zip(self.keys.pairs, self.key_types, strict=True)]
+
+    def _hashed_keys(self) -> bytes | None:
+        """The schema of the key columns, if they cannot be told from the key's number."""
+        from pyspark.sql import functions as fn
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        if columns.is_number(self.key_types):
+            return None
+        named = zip(self.keys.names(0), self.key_columns, strict=True)
+        keys = self.sides[0].select(*(fn.col(quoted(name)).cast(kind).alias(key) for name, (key, kind) in named))
+        return bytes(to_arrow_schema(keys.schema, timezone="UTC").serialize().to_pybytes())

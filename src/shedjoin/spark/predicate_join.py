@@ -157,6 +157,10 @@ class PredicatePlan(JoinPlan):
     def metrics(self) -> str:
         return PREDICATE_DDL
 
+    @property
+    def key_columns(self) -> list[tuple[str, str]]:
+        return []  # such a log has no keys
+
     def check_archive(self, archive: bool) -> None:
         if archive:
             raise SpecError(
@@ -177,7 +181,7 @@ class PredicatePlan(JoinPlan):
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(names)]
         kind, value = "value", ""
         if self.predicate is None:
-            key = columns.key_hash(frame, self.keys.names(side), self.key_types)
+            key = columns.key_number(frame, self.keys.names(side), self.key_types)
         else:
             kind, value = self.predicate.kind, self.predicate.columns[side]
             key = fn.lit(None).cast("bigint")

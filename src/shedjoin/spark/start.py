@@ -20,6 +20,7 @@ from shedjoin.spark.arguments import Told, is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.join import plan_join, shed_join
+from shedjoin.spark.keys import is_number, key_value
 from shedjoin.spark.lasting import began_with_budget, check_budget, check_policy, check_same, kept_policy, may_change
 from shedjoin.spark.late import warn
 from shedjoin.spark.lock import Owner
@@ -256,6 +257,7 @@ class _Outputs:
     archived: tuple[StructType, ...] | None
     metrics: str
     lateness: int | None
+    keys: list[tuple[str, str]]
 
     @classmethod
     def of(cls, plan: JoinPlan, folder: str, archive: bool) -> _Outputs:
@@ -269,7 +271,15 @@ class _Outputs:
             return made
 
         schemas = tuple(nullable(side.schema) for side in plan.sides)
-        return cls(folder, plan.layout(), plan.names, schemas if archive else None, plan.metrics, plan.lateness)
+        return cls(
+            folder,
+            plan.layout(),
+            plan.names,
+            schemas if archive else None,
+            plan.metrics,
+            plan.lateness,
+            plan.key_columns,
+        )
 
 
 def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
@@ -285,8 +295,7 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
                 else:
                     sink(results, number)
             if SHED in kinds:
-                shed = rows_of(blobs, SHED, shed_ddl(outputs.names)).drop("batch")
-                _overwrite(shed, f"{outputs.folder}/shed", number, "batch")
+                _overwrite(_shed_of(blobs, outputs), f"{outputs.folder}/shed", number, "batch")
             for name, kind, schema in zip(
                 outputs.names, inputs_of(outputs.names), outputs.archived or (), strict=outputs.archived is not None
             ):
@@ -299,6 +308,16 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
             blobs.unpersist()
 
     return write
+
+
+def _shed_of(blobs: DataFrame, outputs: _Outputs) -> DataFrame:
+    """The shed log, with the columns of the key."""
+    from pyspark.sql import functions as fn
+
+    if not is_number([kind for _, kind in outputs.keys]):
+        return rows_of(blobs, SHED, shed_ddl(outputs.names, outputs.keys)).drop("batch")
+    (name, kind), *_ = outputs.keys
+    return rows_of(blobs, SHED, shed_ddl(outputs.names)).drop("batch").withColumn(name, key_value(fn.col("key"), kind))
 
 
 def _contents(blobs: DataFrame) -> tuple[set[str], int]:

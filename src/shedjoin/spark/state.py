@@ -23,7 +23,7 @@ from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spec import make_policy
 
 #: Higher whenever a state is kept in another way, or the same rows, pushed again, could give another state.
-FORMAT = 6
+FORMAT = 7
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
 CODEC = "lz4"
