@@ -79,7 +79,9 @@ def shed_streaming(task: Task) -> dict[str, Any]:
 
     spark = spark_session(STREAMING)
     sides = [stream_of(spark, task.folder / name) for name in SIDES]
-    joined = shed_join(*sides, on="k", time=("ts_left", "ts_right"), window=task.window, lateness=0, cache=None)
+    joined = shed_join(
+        *sides, on="k", time=("ts_left", "ts_right"), window=f"{task.window} microseconds", lateness=0, cache=None
+    )
     return streamed(spark, joined, task) | {"version": shed_version(spark)}
 
 
@@ -88,7 +90,7 @@ def shed_batch(task: Task) -> dict[str, Any]:
 
     spark = spark_session(STREAMING)
     sides = [spark.read.parquet(str(task.folder / name)) for name in SIDES]
-    joined = shed_join(*sides, on="k", time=("ts_left", "ts_right"), window=task.window)
+    joined = shed_join(*sides, on="k", time=("ts_left", "ts_right"), window=f"{task.window} microseconds")
     found = twice(lambda: joined.write.mode("overwrite").parquet(str(task.out)))
     version = shed_version(spark)
     spark.stop()

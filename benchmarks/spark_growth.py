@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from spark_queries import spark_session, stream_of, times_of, with_rows
-from window_streams import MILLISECOND, SIDES, stream_table, write_files
+from window_streams import SIDES, stream_table, write_files
 
 #: Rows in the window (of both streams) with which the cost of a micro-batch is measured.
 WINDOWS = [10_000, 100_000, 1_000_000]
@@ -53,7 +53,7 @@ def run_growth(folder: Path, window: int) -> dict[str, float]:
         trigger={"availableNow": True},
         on="k",
         time=("ts_left", "ts_right"),
-        window=fill * MILLISECOND,
+        window=f"{fill} milliseconds",
         lateness=0,
     )
     query.awaitTermination()

@@ -105,7 +105,7 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
     streams = {name: stream_of(spark, folder / name) for name in NAMES}
     if system == "shedjoin":
         on, times = (tuple(f"{what}_{name}" for name in NAMES) for what in ("k", "ts"))
-        joined = shed_join(*streams.values(), on=on, time=times, window=window, lateness=0)
+        joined = shed_join(*streams.values(), on=on, time=times, window=f"{window} microseconds", lateness=0)
     else:
         joined = cascade(streams, system.rpartition("-")[2], window)
     out = folder / f"out-{system}"

@@ -32,7 +32,7 @@ def run(spark: Any, folder: Path, recall: bool) -> tuple[float, float, float | N
         trigger={"availableNow": True},
         on="k",
         time=("ts_left", "ts_right"),
-        window=WINDOW * 1000,
+        window=f"{WINDOW} milliseconds",
         lateness=0,
         budget=f"{WINDOW // 2} tuples",
     )

@@ -178,6 +178,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "two allocations": ({"budget": SHARED, "allocation": "fixed"}, "budget has allocation='variable', but .* say one"),
     "small budget": ({"budget": 3, "shards": 2}, "3 tuples are too few for 2 shards"),
     "policy": ({"budget": 10, "policy": "best"}, "policy"),
+    "no budget": ({"policy": "life"}, r"policy=Life\(.*\) is given without a budget"),
     "table": ({"budget": 10, "policy": sj.Prob(sj.Table({}, {}))}, "policy: .* use an estimator such as"),
     "shards": ({"shards": 0}, "shards must be a whole number from 1 to"),
     "many shards": ({"shards": 3}, "shards must be at most spark.sql.shuffle.partitions, which is 2, not 3"),
@@ -191,6 +192,19 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "cache": ({"cache": 5}, "cache must be a directory"),
     "combine": ({"combine": "most"}, "importance must be one of"),
 }
+
+
+def test_durations_of_timestamps_need_a_unit(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, STAMP, "x")], "k int, t timestamp, x string")
+    sides = frame, frame.selectExpr("k", "t AS u", "x AS y")
+    for given in (
+        {"window": 600},
+        {"window": ("10 s", 600)},
+        {"window": "1 s", "lateness": 600},
+        {"window": "1 s", "max_skew": 600},
+    ):
+        with pytest.raises(sj.SpecError, match=r"(window|lateness|max_skew)=600 has no unit.* say '600 seconds' or"):
+            shed_join(*sides, on="k", time=("t", "u"), **given)
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -40,7 +40,11 @@ def test_streams_must_say_their_lateness_or_have_watermarks(spark: Any, tmp_path
         shed_join(left, right, **JOIN)
     with pytest.raises(sj.SpecError, match=r"lateness is missing: right\.ts has no watermark .* lateness='5 minutes'"):
         shed_join(marked[0], right, **JOIN)
-    for given, lateness in (({}, 3 * SECOND), ({"lateness": 7}, 7), ({"lateness": None}, sj.UNLIMITED)):
+    for given, lateness in (
+        ({}, 3 * SECOND),
+        ({"lateness": "7 seconds"}, 7 * SECOND),
+        ({"lateness": None}, sj.UNLIMITED),
+    ):
         assert plan_join(marked, Told(**JOIN, **given)).spec.lateness == lateness
     renamed = [frame.withColumnRenamed("ts", name) for frame, name in zip(marked, ("one", "two"), strict=True)]
     assert plan_join(tuple(renamed), Told(**{**JOIN, "time": ("one", "two")})).spec.lateness == 3 * SECOND

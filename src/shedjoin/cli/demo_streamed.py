@@ -7,6 +7,7 @@ import tempfile
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def run(spark: Any, folder: Path, policy: str, window: int, cap: int, console: C
         trigger={"availableNow": True},
         on="key",
         time="at",
-        window=window * STEP,
+        window=timedelta(microseconds=window * STEP),
         lateness=0,
         budget=cap,
         policy=policy,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shedjoin.budget import ALLOCATIONS, Budget
 from shedjoin.engine.nway.state import MOST
 from shedjoin.errors import SpecError
-from shedjoin.policies import Policy, Replay
+from shedjoin.policies import KeepAll, Policy, Replay
 from shedjoin.spark.keys import SIDES, sides_of
 from shedjoin.spark.shares import least_of
 from shedjoin.window import RowWindow, TimeWindow, Window
@@ -115,10 +115,20 @@ def is_connect(spark: SparkSession) -> bool:
 def duration_of(value: Any, kind: str, argument: str) -> int:
     """In microseconds, or in the unit of whole-number times."""
     if isinstance(value, int) and not isinstance(value, bool):
+        check_unit(value, kind, argument)
         return value
     if kind == "number":
         raise SpecError(f"{argument} must be a whole number, as the times are, not {value!r}")
     return parse_duration(value, argument=argument)
+
+
+def check_unit(value: Any, kind: str, argument: str) -> None:
+    """Reject a number where times are timestamps: nobody can tell of what it is."""
+    if kind != "number" and isinstance(value, int) and value > 0:
+        raise SpecError(
+            f"{argument}={value} has no unit, but times are timestamps: say '{value} seconds' or '{value} milliseconds', or "
+            "give a timedelta"
+        )
 
 
 def lateness_of(
@@ -147,6 +157,7 @@ def windows_of(value: Any, kind: str, shards: int, sides: tuple[str, ...]) -> tu
             raise SpecError(
                 f"window: a RowWindow counts the rows of a whole stream, which {shards} shards do not see: pass shards=1"
             )
+        check_unit(given, kind, "window")
         if isinstance(one, TimeWindow) and kind == "number" and isinstance(given, str | timedelta):
             raise SpecError(f"window must be a whole number, as the times are, not {given!r}")
     return made
@@ -161,11 +172,13 @@ def budget_of(value: Any, allocation: str | None, shards: int, streams: int) -> 
     return made
 
 
-def policy_of(policy: Any) -> Policy | None:
+def policy_of(policy: Any, budget: Any) -> Policy | None:
     """The policy that was asked for; None leaves the choice to the spec."""
     made = parse_policy(policy)
     if made is None:
         return None
+    if budget is None and not isinstance(made, KeepAll):
+        raise SpecError(f"policy={made!r} is given without a budget, so that it would evict nothing: give a budget too")
     if isinstance(made, Replay) or getattr(made.estimator, "name", None) == "table":
         raise SpecError(
             f"policy: {made!r} is written for known rows or keys, but on Spark rows are numbered and keys hashed by shard: "

@@ -54,8 +54,8 @@ def shed_join(
     time
         The event time: a column name, or a pair (left, right). Timestamps, or whole numbers in a unit of your own.
     window
-        Rows join if their times differ by less than this: "10 minutes", a timedelta, microseconds (for whole numbers: in
-        their unit), a `TimeWindow`, or a pair of these (how long a left row, a right row is kept).
+        Rows join if their times differ by less than this: "10 minutes", a timedelta, a number in the unit of times that are whole
+        numbers, a `TimeWindow` (of microseconds), or a pair of these (how long a left row, a right row is kept).
         Of three and more streams: if no row is older than the newest by its window.
     budget
         How much may be stored in all shards together: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: no limit,

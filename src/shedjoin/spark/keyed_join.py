@@ -55,10 +55,9 @@ def plan_keyed(frames: tuple[DataFrame, ...], told: Told, *, unkeyed: bool = Fal
         check_provider(spark)
     partitions = int(spark.conf.get(PARTITIONS) or 1)
     count = shards_of(spark, told.shards, partitions)
-    chooser = policy_of(told.policy)  # a mistake is told, budget or not
     given: dict[str, Any] = {
         "budget": budget_of(told.budget, told.allocation, count, len(frames)),
-        "policy": None if told.budget is None else chooser,
+        "policy": policy_of(told.policy, told.budget),
         "importance": told.combine,
         "lateness": lateness_of(told.lateness, kind, frames, times, sides),
         "max_skew": None if told.max_skew is None else duration_of(told.max_skew, kind, "max_skew"),

@@ -13,7 +13,7 @@ from shedjoin.errors import SpecError
 from shedjoin.policies import Policy
 from shedjoin.predicates import PREDICATES, Equal, Predicate
 from shedjoin.spark import keys as columns
-from shedjoin.spark.arguments import Told
+from shedjoin.spark.arguments import Told, policy_of
 from shedjoin.spark.exchange import PACKED
 from shedjoin.spark.job import PredicateJob
 from shedjoin.spark.keyed_join import plan_keyed
@@ -26,7 +26,7 @@ from shedjoin.spark.predicate_values import check_values, value_column
 from shedjoin.spark.shares import EQUAL
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
-from shedjoin.words import parse_duration, parse_policy
+from shedjoin.words import parse_duration
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ def plan_predicate(frames: tuple[DataFrame, ...], told: Told) -> JoinPlan:
     types = [] if found is None else check_values(found, left, right)
     return PredicatePlan(
         **{name: getattr(plan, name) for name in JoinPlan.__dataclass_fields__ if name != "spec"},
-        spec=predicate_join(plan.spec, found, seconds, parse_policy(told.policy)),  # type: ignore[arg-type]
+        spec=predicate_join(plan.spec, found, seconds, policy_of(told.policy, told.budget)),  # type: ignore[arg-type]
         predicate=found,
         value_types=types,
         deadline=seconds,
