@@ -46,7 +46,7 @@ test: $(CORE) ## lint, types, import layers, doctests, tests; twice: compiled an
 .PHONY: kernels
 kernels: $(CORE) ## compile all kernels, once: they are kept on disk
 	$(call say,kernels (compiled beside what comes next))
-	@PYTHONPATH=src nice $(BIN)/python tests/kernels.py
+	@PYTHONPATH=src nice $(BIN)/python -m shedjoin.cli warm
 
 .PHONY: checks
 checks: $(READY) ## lint, types, import layers

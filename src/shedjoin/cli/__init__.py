@@ -31,6 +31,7 @@ COMMANDS = {
     ),
     "static": ("shedjoin.cli.static", "the largest join of so many tuples of whole relations"),
     "check": ("shedjoin.cli.check", "versions of what shedjoin runs on; says what to do if Java is missing or too old"),
+    "warm": ("shedjoin.cli.warm", "compile all kernels now, for images and init scripts"),
     "lab": ("shedjoin.lab.commands", "run the papers' experiments, draw their figures, check their claims"),
 }
 BAD_INPUT = 2

@@ -7,6 +7,8 @@ code behind, also after an upgrade of the package. Here the stamp is a digest of
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import TypeVar
 import numba
 
 from shedjoin.engine import linked
+from shedjoin.errors import EnvironmentProblem
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -56,6 +59,32 @@ def inlined(function: Function) -> Function:
     return _part(function, forceinline=True)
 
 
+#: Where compiled kernels are kept.
+_folders: set[str] = set()
+
+
+def cache_folders() -> list[str]:
+    """The directories of the kernels that were imported so far."""
+    return sorted(_folders)
+
+
+def check_private(folder: Path) -> None:
+    """Refuse a directory of compiled kernels into which others can write: numba unpickles and runs what it finds there."""
+    if os.name != "posix":
+        return
+    for place in (folder, *folder.parents):
+        if not place.exists():  # numba will make it
+            continue
+        there = place.stat()
+        own = there.st_uid in (0, os.geteuid())
+        sticky = place != folder and there.st_mode & stat.S_ISVTX  # as /tmp: others cannot replace what is mine
+        if not own or (there.st_mode & stat.S_IWOTH and not sticky):
+            raise EnvironmentProblem(
+                f"{folder} is for compiled kernels, but other users can write to {place}, and what they write would be run: take "
+                "that right away (chmod o-w), or name a directory of your own in NUMBA_CACHE_DIR"
+            )
+
+
 def entry(function: Function) -> Function:
     """Compile a function that Python calls; its machine code is kept on disk."""
     compiled = numba.njit(cache=True, **OPTIONS)(function)
@@ -65,4 +94,7 @@ def entry(function: Function) -> Function:
         stamp = stamp_of(function.__module__.removeprefix("shedjoin.").rpartition(".")[0])
         name = file._index_name.removesuffix(".nbi")
         file.__init__(file._cache_path, f"{name}.{stamp}", stamp)
+        if file._cache_path not in _folders:
+            check_private(Path(file._cache_path))
+            _folders.add(file._cache_path)
     return compiled  # type: ignore[no-any-return]

@@ -1,17 +1,21 @@
-"""Compile all kernels once, a process for each kind of join, so that tests find them on disk: `python tests/kernels.py`.
+"""Compile all kernels, so that they are on disk before they are needed.
 
-What is missing here is compiled while the tests run, by two of them at once; `NUMBA_DEBUG_CACHE=1` shows what that is.
+What is missing here is compiled when it is first used; `NUMBA_DEBUG_CACHE=1` shows what that is.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import shedjoin as sj
+from shedjoin.engine.jit import cache_folders
+from shedjoin.errors import EnvironmentProblem
 from shedjoin.quality import LiveRecall, MultiRecall
 
 FEW = {"key": [1, 2], "ts": [0, 1]}
@@ -59,7 +63,11 @@ def many_streams() -> None:
 
 def predicates() -> None:
     window, few = sj.TimeWindow(MANY), {**FEW, "y": [[1], [2]]}
-    many = {"ts": np.arange(3000), "key": np.arange(3000), "y": [[place, place + 1] for place in range(3000)]}
+    many: dict[str, Any] = {
+        "ts": np.arange(3000),
+        "key": np.arange(3000),
+        "y": [[place, place + 1] for place in range(3000)],
+    }
     for predicate in (sj.Equal("key"), sj.Overlap("y", at_least=1)):
         engine = sj.PredicateJoin(window, predicate, cpu=sj.Deadline(60.0), selective=sj.Selective(basic=10)).build()
         engine.push(left=few, right=few)
@@ -72,17 +80,39 @@ def predicates() -> None:
     sj.SharedQueue(joins, sj.VirtualCpu(capacity=50.0), sj.Queue(tuples=10)).push(left=FEW, right=FEW, flush=True)
 
 
-KINDS = {kind.__name__: kind for kind in (two_streams, many_streams, predicates)}
+KINDS = {"two streams": two_streams, "more streams": many_streams, "predicates and slow CPUs": predicates}
 
 
-def main(names: list[str]) -> int:
-    for name in names:
-        KINDS[name]()
-    if names:
-        return 0
-    running = [subprocess.Popen([sys.executable, __file__, name]) for name in KINDS]
-    return max(process.wait() for process in running)
+def warm() -> Iterator[tuple[str, float]]:
+    """Compile or load the kernels, a process for each kind of join; gives each kind and its seconds when it is done."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-c", "import sys; from shedjoin.warm import KINDS; KINDS[sys.argv[1]]()"]
+    running = {
+        kind: subprocess.Popen([*command, kind], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for kind in KINDS
+    }
+    try:
+        while running:
+            for kind, process in list(running.items()):
+                if process.poll() is None:
+                    continue
+                del running[kind]
+                said = process.communicate()[1].strip()
+                if process.returncode:
+                    raise EnvironmentProblem(
+                        f"kernels ({kind}) cannot be compiled: {said.splitlines()[-1] if said else ''}"
+                    )
+                yield kind, time.perf_counter() - begin
+            time.sleep(0.05)
+    finally:
+        for process in running.values():
+            process.kill()
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def kept_in() -> list[str]:
+    """The directories where compiled kernels are kept."""
+    import shedjoin.cpu.engine
+    import shedjoin.engine.engine
+    import shedjoin.engine.nway.engine  # noqa: F401 - all that have kernels
+
+    return cache_folders()
