@@ -301,7 +301,7 @@ def _settle_met(how, st, stream, slot, ts, new):
 @kernel
 def _settle_cumulative(how, st, io, ts):
     for i in range(io["fresh"]):
-        _settle_fresh(how, st, mem.out_fresh(io)[i])
+        _settle_fresh(how, st, mem.out_fresh(io, i))
     for i in range(st["touched_count"]):
         touched = int(mem.touched(st)[i])
         _settle_met(how, st, touched & 1, touched >> 1, ts, io["old_seq"][touched & 1])
@@ -340,7 +340,7 @@ def settle(how, st, io, ts):
     """Priorities of the tuples that this instant brought or that had part in its output."""
     if how["organisation"] == TUPLE:
         for i in range(io["fresh"]):
-            x = mem.out_fresh(io)[i]
+            x = mem.out_fresh(io, i)
             t = mem.pool(st, x)
             front.push(st, int(t["stream"]), fixed_priority(how, st, x), shelf.of(st, x)["importance"], t["arrival"], x)
     elif how["organisation"] == CUMULATIVE:

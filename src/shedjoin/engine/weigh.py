@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shedjoin.engine import learn, mem, order
+from shedjoin.engine import learn, mem, order, shelf
 from shedjoin.engine.codes import (
     COUNT_MIN,
     DECAYED,
@@ -101,8 +101,9 @@ def _live(how):
 
 
 @inlined
-def observe(how, st, stream, slot, seq):
-    """A row of this instant, seen by the estimator."""
+def observe(how, st, x):
+    """A new tuple, seen by the estimator."""
+    stream, slot = int(mem.pool(st, x)["stream"]), int(mem.pool(st, x)["slot"])
     entry, side = mem.keys(st, slot), mem.sides(st, slot)
     if how["estimator"] == HISTORY:
         side["weight"][stream] += 1.0
@@ -111,7 +112,7 @@ def observe(how, st, stream, slot, seq):
     elif how["estimator"] == IN_WINDOW:
         size = st["seen_room"]
         arrival = mem.seen(st)[stream, (st["seen_head"][stream] + st["seen_size"][stream]) & (size - 1)]
-        arrival["stamp"] = seq if order.window_kind(how, stream) == ROW else st["clock"][stream]
+        arrival["stamp"] = shelf.of(st, x)["seq"] if order.window_kind(how, stream) == ROW else st["clock"][stream]
         arrival["slot"] = slot
         st["seen_size"][stream] += 1
         side["weight"][stream] += 1.0
