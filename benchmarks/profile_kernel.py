@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numba.core import codegen
-from policies import policies, workload
+from policies import EXACT_WINDOW, policies, workload
 
 import shedjoin as sj
 from shedjoin.engine import loop
@@ -119,7 +119,7 @@ def maps_of_process() -> list[tuple[int, int, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("policy", help="as in docs/benchmarks.md, e.g. 'DGL' or 'PROB (History)'")
+    parser.add_argument("policy", help="as in docs/benchmarks.md, e.g. 'DGL', 'PROB (History)' or 'exact'")
     parser.add_argument(
         "--memory", type=int, default=100_000, help="tuples (default 100,000); the windows hold twice as many"
     )
@@ -138,31 +138,39 @@ def main() -> None:
         if getattr(args, name) < 1:
             parser.error(f"--{name} must be at least 1, not {getattr(args, name)}")
     batch, table = workload(args.rows)
-    known = policies(table, args.memory, args.rows)
+    exact = sj.JoinSpec(window=sj.TimeWindow(EXACT_WINDOW))
+    window, budget = sj.TimeWindow(args.memory), sj.Budget(tuples=args.memory, allocation="fixed")
+    known = {"exact": exact} | {
+        name: sj.JoinSpec(window=window, budget=budget, policy=policy)
+        for name, policy in policies(table, args.memory, args.rows).items()
+    }
     if args.policy not in known:
         parser.error(f"there is no policy {args.policy!r}; those of the benchmark are {', '.join(known)}")
     # Another process compiles what is not compiled yet, so that here the machine code comes from the disk.
-    make = "import shedjoin as sj; sj.JoinSpec(window=sj.TimeWindow(2)).build().push(left={'key': [1]}, right={'key': [1]})"
-    subprocess.run([sys.executable, "-c", make], check=True)
+    make = "import shedjoin as sj; sj.JoinSpec(sj.TimeWindow(2), {}).build().push(left={{'key': [1]}}, right={{'key': [1]}})"
+    plain = args.policy == "exact"
+    subprocess.run([sys.executable, "-c", make.format("None" if plain else "sj.Budget(tuples=2)")], check=True)
     kept: dict[str, bytes] = {}
     keep_machine_code(kept)
-    budget = sj.Budget(tuples=args.memory, allocation="fixed")
-    spec = sj.JoinSpec(window=sj.TimeWindow(args.memory), budget=budget, policy=known[args.policy])
+    entry = loop.advance_plain if plain else loop.advance_pair
+    name_of_entry = entry.__name__
     with tempfile.TemporaryDirectory() as name:
-        places, took = sample(spec, batch, args.rounds, sampler(Path(name)))
-        if "advance" not in kept:
+        places, took = sample(known[args.policy], batch, args.rounds, sampler(Path(name)))
+        if name_of_entry not in kept:
             sys.exit("the kernels were compiled, not loaded: numba's cache cannot be written (see NUMBA_CACHE_DIR)")
-        machine_code = Path(name) / "advance.o"
-        machine_code.write_bytes(kept["advance"])
+        machine_code = Path(name) / "kernel.o"
+        machine_code.write_bytes(kept[name_of_entry])
         parts, instructions = parts_of(machine_code), instructions_of(machine_code)
-    report(places, took / len(batch) * 1e9, parts, instructions, args.instructions)
+    report(entry, places, took / len(batch) * 1e9, parts, instructions, args.instructions)
 
 
-def report(places: list[int], cost: float, parts: list[Part], instructions: dict[int, str], many: int) -> None:
+def report(
+    entry: Any, places: list[int], cost: float, parts: list[Part], instructions: dict[int, str], many: int
+) -> None:
     """By function, then the hottest instructions, each after the two before it; a sample falls on the one behind that waits."""
     if len(places) < 100:
         sys.exit(f"{len(places)} samples say nothing: take more --rows or --rounds")
-    (compiled,) = loop.advance.overloads.values()  # type: ignore[attr-defined]
+    (compiled,) = entry.overloads.values()
     where = compiled.library.codegen._engine
     base = next(at - part.first for part in parts if (at := where.get_function_address(part.symbol)))
     maps = maps_of_process()

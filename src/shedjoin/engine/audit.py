@@ -16,6 +16,7 @@ from shedjoin.batch import LATEST
 from shedjoin.engine import audit_memory, audit_order, audit_weigh, memory
 from shedjoin.engine.codes import CUMULATIVE, ROW, WHY
 from shedjoin.engine.consistent import require, within
+from shedjoin.engine.forms import is_plain
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.state import COUNTERS, NEVER, SHED_RECORD
@@ -42,6 +43,8 @@ def audit(plan: Plan, how: NDArray[Any], st: Handle) -> None:
     _check_clocks(how[0], st)
     _check_schedule(plan, st)
     stock = audit_memory.check(how[0], st)
+    if is_plain(how):
+        audit_memory.check_plain(st, stock)
     audit_order.check(how[0], st, stock)
     audit_weigh.check(how[0], st, stock)
 

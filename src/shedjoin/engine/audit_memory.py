@@ -45,6 +45,24 @@ def check(how: Any, st: Handle) -> Stock:
     return Stock(live, known, used, first)
 
 
+def check_plain(st: Handle, stock: Stock) -> None:
+    """What the form PLAIN relies on: tuples leave in the order in which they came, so there are no gaps and no strays."""
+    pool, sides = st.arrays["pool"], st.arrays["sides"]
+    why = "a tuple of an exact join in order came or left out of order"
+    require(sides["span"][stock.used] == sides["count"][stock.used], why)
+    for stream in range(STREAMS):
+        first, to = int(st["ring_from"][stream]), int(st["ring_to"][stream])
+        require(to - first == st["resident"][stream], why)
+        ring = st.arrays["expiry"][stream]["item"]
+        require(np.diff(pool["arrival"][ring[np.arange(first, to) & (ring.size - 1)]]) > 0, why)
+    tuples = np.sort(pool[stock.live], order=("slot", "stream", "arrival"))
+    slot, side = tuples["slot"], tuples["stream"]
+    shelf, room, start = (sides[part][slot, side] for part in ("shelf", "room", "first"))
+    step = (tuples["place"] - shelf - start) & (room - 1)
+    same = (np.diff(slot) == 0) & (np.diff(side) == 0)
+    require(np.diff(step)[same] == 1, why)
+
+
 def _check_keys(st: Handle, known: Mask) -> None:
     """Every key is in one chain, that of its bucket."""
     keys, buckets = st.arrays["keys"], st.arrays["buckets"]

@@ -56,7 +56,7 @@ def _reorder(settings, state):  # type: ignore[no-untyped-def]
         front.clear(st)
         mem.place(st)[:, :] = NONE
     for bucket in range(st["buckets_room"]):
-        slot = int(mem.buckets(st)[bucket])
+        slot = int(mem.buckets(st, bucket))
         while slot != NONE:
             for stream in range(STREAMS):
                 _reorder_key(how, st, stream, slot)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shedjoin.engine.handle import marked
+
 # How a policy's tuples are organised so that the lowest is found without a scan.
 KEEP = 0  # nothing is ever evicted
 RANDOM = 1  # a list a stream, swap-remove
@@ -95,3 +97,17 @@ _CODES = (
 )
 #: Everything a kernel needs to know that does not change while it runs.
 SETTINGS_RECORD = np.dtype([(name, "f8") for name in _NUMBERS] + [(name, "i8") for name in _CODES])
+#: The settings of the form PLAIN: an exact join by time of two streams that are each in order.
+PLAIN = {
+    "organisation": KEEP,
+    "fifo": 0,
+    "estimator": TABLE,
+    "kind0": TIME,
+    "kind1": TIME,
+    "lateness": 0,
+    "max_skew": -1,
+    "output_importance": IMPORTANCE["min"],
+    "groups": 0,
+    "trace_every": 0,
+}
+PLAIN_SETTINGS = marked(SETTINGS_RECORD, "plain")

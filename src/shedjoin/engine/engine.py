@@ -236,7 +236,7 @@ class Engine(RunningPair):
         """The rows of a push and the buffers for what comes of them."""
         size = len(batch)
         io = Handle(IO_RECORD)
-        columns = (*batch.fields(), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(loop.AHEAD, np.int64))
+        columns = (*batch.fields(), np.empty(loop.AHEAD, np.int64))
         for name, column in zip(ROW_ARRAYS, columns, strict=True):
             io.hold(**{f"row_{name}": column})
         every = int(self._how[0]["trace_every"])
@@ -260,7 +260,7 @@ class Engine(RunningPair):
         shed: list[NDArray[Any]] = []
         need = -1
         while need != loop.DONE:
-            need = loop.advance(how, self._state.for_kernel(), io.for_kernel())
+            need = loop.advance(how, self._state, io)
             if need in (loop.DONE, loop.NEED_SHED):
                 shed.append(_shed_of(io))
                 io["shed"] = 0
@@ -297,7 +297,7 @@ class Engine(RunningPair):
         """Evict down to the caps as they are now. The log has room for all: nothing needs emptying midway."""
         io = self._traffic(Batch.of(), shed=int(self._state["resident"].sum()))
         io["phase"] = loop.SHRINK
-        loop.advance(self._how, self._state.for_kernel(), io.for_kernel())
+        loop.advance(self._how, self._state, io)
         return _drain(io, "out_shed", "shed")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from shedjoin.engine import front, heap, kinetic, learn, mem, order, pairing
 from shedjoin.engine.codes import CUMULATIVE, KEY, LEARNED, LIFE, RANDOM, SCHEDULE, TUPLE
+from shedjoin.engine.forms import unless_plain
 from shedjoin.engine.handle import STREAMS
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
@@ -104,6 +105,7 @@ def _fetch_neighbours(st, x):
         mem.fetch_expiry(st, t["stream"] * st["expiry_room"] + t["queued"])
 
 
+@unless_plain
 @inlined
 def foresee(how, st, step):
     """Ask, in three steps, for what the tuples on top of the heaps will need when they go (and bring them to date first)."""

@@ -7,6 +7,7 @@ ring rather than links, so that one can look ahead in it.
 from __future__ import annotations
 
 from shedjoin.engine import heap, mem, pairing
+from shedjoin.engine.forms import in_plain, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
 
@@ -15,25 +16,44 @@ AHEAD = 8
 
 
 @inlined
-def enter(st, x, stream, stamp):
-    """To the end of the ring; a tuple out of order waits in a heap by time."""
+def _at(st, stream, counter):
+    """What stands in a stream's ring where a counter points."""
+    return mem.expiry(st, stream * st["expiry_room"] + (counter & (st["expiry_room"] - 1)))
+
+
+@inlined
+def _append(st, x, stream, stamp):
     t = mem.pool(st, x)
     to = st["ring_to"][stream]
-    if stamp >= st["ring_newest"][stream] or to == st["ring_from"][stream]:
-        place = to & (st["expiry_room"] - 1)
-        there = mem.expiry(st)[stream, place]
-        there["item"] = x
-        there["slot"] = t["slot"]
-        there["stamp"] = stamp
-        t["queued"] = place
-        st["ring_to"][stream] = to + 1
-        st["ring_newest"][stream] = stamp
+    place = to & (st["expiry_room"] - 1)
+    there = _at(st, stream, to)
+    there["item"] = x
+    there["slot"] = t["slot"]
+    there["stamp"] = stamp
+    t["queued"] = place
+    st["ring_to"][stream] = to + 1
+    st["ring_newest"][stream] = stamp
+
+
+@in_plain(_append)
+@inlined
+def enter(st, x, stream, stamp):
+    """To the end of the ring; a tuple out of order waits in a heap by time."""
+    if stamp >= st["ring_newest"][stream] or st["ring_to"][stream] == st["ring_from"][stream]:
+        _append(st, x, stream, stamp)
         return
+    t = mem.pool(st, x)
     t["queued"] = NONE
     heap.push(mem.stray(st)[stream], mem.stray_place(st), st["stray_size"][stream], float(stamp), 0.0, t["arrival"], x)
     st["stray_size"][stream] += 1
 
 
+@inlined
+def _leave_first(st, x, stream):
+    st["ring_from"][stream] += 1
+
+
+@in_plain(_leave_first)
 @inlined
 def leave(st, x, stream):
     """A tuple expires or is evicted (it is no longer counted as resident)."""
@@ -42,13 +62,11 @@ def leave(st, x, stream):
         heap.remove(mem.stray(st)[stream], mem.stray_place(st), st["stray_size"][stream], x)
         st["stray_size"][stream] -= 1
         return
-    ring = mem.expiry(st)[stream]
-    ring[place]["item"] = NONE
+    _at(st, stream, place)["item"] = NONE
     first, to = st["ring_from"][stream], st["ring_to"][stream]
-    last_place = st["expiry_room"] - 1
-    if place == first & last_place:
+    if place == first & (st["expiry_room"] - 1):
         # The front is never a gap.
-        while first < to and ring[first & last_place]["item"] == NONE:
+        while first < to and _at(st, stream, first)["item"] == NONE:
             first += 1
         st["ring_from"][stream] = first
     elif to - first > 2 * (st["resident"][stream] - st["stray_size"][stream]) + 64:
@@ -57,30 +75,34 @@ def leave(st, x, stream):
 
 @kernel
 def _close_ranks(st, stream):
-    ring = mem.expiry(st)[stream]
-    last_place = st["expiry_room"] - 1
     to = st["ring_from"][stream]
     for at in range(st["ring_from"][stream], st["ring_to"][stream]):
-        there = ring[at & last_place]
+        there = _at(st, stream, at)
         item = there["item"]
         if item != NONE:
-            here = ring[to & last_place]
+            here = _at(st, stream, to)
             here["item"] = item
             here["slot"] = there["slot"]
             here["stamp"] = there["stamp"]
-            mem.pool(st, item)["queued"] = to & last_place
+            mem.pool(st, item)["queued"] = to & (st["expiry_room"] - 1)
             to += 1
     st["ring_to"][stream] = to
     st["ring_ready"][stream] = 0
 
 
 @inlined
+def _first(st, stream):
+    if st["ring_from"][stream] == st["ring_to"][stream]:
+        return NONE, 0
+    first = _at(st, stream, st["ring_from"][stream])
+    return int(first["item"]), int(first["stamp"])
+
+
+@in_plain(_first)
+@inlined
 def following(st, stream):
     """(tuple, stamp) that expires next; tuple -1 when there is none."""
-    head, stamp = NONE, 0
-    if st["ring_from"][stream] < st["ring_to"][stream]:
-        first = mem.expiry(st)[stream, st["ring_from"][stream] & (st["expiry_room"] - 1)]
-        head, stamp = int(first["item"]), int(first["stamp"])
+    head, stamp = _first(st, stream)
     if st["stray_size"][stream] > 0:
         top = mem.stray(st)[stream, heap.TOP]
         ts = int(top["prio"])
@@ -89,29 +111,35 @@ def following(st, stream):
     return head, stamp
 
 
+@unless_plain
 @inlined
-def look_ahead(st, stream):
-    """Ask for what those that expire soon will need, when all that was asked for is used up."""
-    if st["ring_from"][stream] >= st["ring_ready"][stream]:
-        _look_ahead(st, stream)
-
-
-@kernel
-def _look_ahead(st, stream):
-    ring, last_place = mem.expiry(st)[stream], st["expiry_room"] - 1
-    first = st["ring_from"][stream]
-    end = min(first + AHEAD, st["ring_to"][stream])
+def _fetch_shelves(st, stream, first, end):
+    """What has to close up when tuples go."""
     for at in range(first, end):
-        soon = ring[at & last_place]
-        if soon["item"] != NONE:
-            mem.fetch_tuple(st, soon["item"])
-            mem.fetch_sides(st, soon["slot"])
-            pairing.fetch(st, soon["item"])
-    for at in range(first, end):
-        soon = ring[at & last_place]
+        soon = _at(st, stream, at)
         if soon["item"] != NONE:
             side = mem.sides(st, soon["slot"])
             mem.fetch_shelf(st, side["shelf"][stream] + side["first"][stream])
             mem.fetch_shelf(st, side["shelf"][stream] + side["first"][stream] + 1)  # the next oldest
             pairing.fetch_linked(st, soon["item"])
+
+
+@kernel
+def _look_ahead(st, stream):
+    first = st["ring_from"][stream]
+    end = min(first + AHEAD, st["ring_to"][stream])
+    for at in range(first, end):
+        soon = _at(st, stream, at)
+        if soon["item"] != NONE:
+            mem.fetch_tuple(st, soon["item"])
+            mem.fetch_sides(st, soon["slot"])
+            pairing.fetch(st, soon["item"])
+    _fetch_shelves(st, stream, first, end)
     st["ring_ready"][stream] = end
+
+
+@inlined
+def look_ahead(st, stream):
+    """Ask for what those that expire soon will need, when all that was asked for is used up."""
+    if st["ring_from"][stream] >= st["ring_ready"][stream]:
+        _look_ahead(st, stream)

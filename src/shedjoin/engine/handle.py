@@ -55,11 +55,24 @@ class Handle(Unique):
     def __setitem__(self, field: str, value: Any) -> None:
         self.record[field] = value
 
+    def seen_as(self, dtype: np.dtype[Any]) -> Handle:
+        """The same numbers and arrays under a record of another type."""
+        seen = Handle(dtype)
+        seen.record, seen.arrays = self.record.view(dtype), self.arrays
+        return seen
+
     def for_kernel(self) -> Any:
         """What an entry kernel takes: it looks at element 0."""
         from numba import config  # whoever gets here is about to run a kernel: the others need no numba
 
         return [self] if config.DISABLE_JIT else self.record
+
+
+def marked(dtype: np.dtype[Any], mark: str) -> np.dtype[Any]:
+    """A record of the same bytes that is another type to numba: its first bytes have one more name."""
+    fields: dict[str, Any] = dict(dtype.fields or {}) | {mark: (np.uint8, 0)}
+    formats, offsets = [field[0] for field in fields.values()], [field[1] for field in fields.values()]
+    return np.dtype({"names": list(fields), "formats": formats, "offsets": offsets, "itemsize": dtype.itemsize})
 
 
 def pointers(*names: str) -> list[tuple[str, str]]:

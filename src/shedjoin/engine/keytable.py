@@ -6,6 +6,9 @@ from shedjoin.engine import mem
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NEVER, NONE
 
+# So many buckets are looked at ahead.
+AHEAD = 16
+
 
 @inlined
 def bucket_of(key, buckets):
@@ -18,7 +21,7 @@ def bucket_of(key, buckets):
 @inlined
 def find(st, key):
     """The key's slot; -1 when it is not known."""
-    slot = int(mem.buckets(st)[bucket_of(key, st["buckets_room"])])
+    slot = int(mem.buckets(st, bucket_of(key, st["buckets_room"])))
     while slot != NONE and mem.keys(st, slot)["key"] != key:
         slot = int(mem.keys(st, slot)["next"])
     return slot
@@ -37,7 +40,7 @@ def fetch_shelves(st, slot, stream):
 def find_or_add(st, key):
     """The key's slot, a new one if need be; the caller has made sure that one is free."""
     bucket = bucket_of(key, st["buckets_room"])
-    slot = int(mem.buckets(st)[bucket])
+    slot = int(mem.buckets(st, bucket))
     while slot != NONE:
         entry = mem.keys(st, slot)
         if entry["key"] == key:
@@ -48,8 +51,8 @@ def find_or_add(st, key):
     entry = mem.keys(st, slot)
     entry["key"] = key
     entry["held"] = 0
-    entry["next"] = mem.buckets(st)[bucket]
-    mem.buckets(st)[bucket] = slot
+    entry["next"] = mem.buckets(st, bucket)
+    mem.set_bucket(st, bucket, slot)
     side = mem.sides(st, slot)
     for stream in range(2):
         side["shelf"][stream] = NONE
@@ -81,16 +84,18 @@ def is_idle(st, slot):
 @kernel
 def forget_idle(st):
     """Give back the slots of idle keys. Done when slots run out, not tuple by tuple; returns how many went."""
-    buckets = mem.buckets(st)
     gone = 0
     for bucket in range(st["buckets_room"]):
+        soon = mem.buckets(st, (bucket + AHEAD) & (st["buckets_room"] - 1))
+        mem.fetch_key(st, soon)
+        mem.fetch_sides(st, soon)
         before = NONE
-        slot = int(buckets[bucket])
+        slot = int(mem.buckets(st, bucket))
         while slot != NONE:
             following = int(mem.keys(st, slot)["next"])
             if is_idle(st, slot):
                 if before == NONE:
-                    buckets[bucket] = following
+                    mem.set_bucket(st, bucket, following)
                 else:
                     mem.keys(st, before)["next"] = following
                 mem.free_keys(st)[st["free_key_count"]] = slot

@@ -5,26 +5,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from numpy.typing import NDArray
+
 from shedjoin.engine import evict, heap, keytable, mem, order, pairing, shelf, store, weigh
 from shedjoin.engine.codes import (
     CUMULATIVE,
     EVICTED,
     IN_MEMORY,
     IN_WINDOW,
-    KEEP,
     KEY,
     LATE,
     LEARNED,
     LIFE,
+    PLAIN_SETTINGS,
     SCHEDULE,
     SCHEDULED,
     TABLE,
-    TIME,
 )
-from shedjoin.engine.handle import STREAMS
+from shedjoin.engine.forms import in_plain, is_plain, unless_plain
+from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import entry, inlined, kernel
-from shedjoin.engine.state import NONE
+from shedjoin.engine.state import NONE, PLAIN_STATE
 
 # What `advance` answers.
 DONE, NEED_PAIRS, NEED_SHED, NEED_POOL, NEED_KEYS, NEED_SEEN, NEED_SHELVES, NEED_EXPIRY = range(8)
@@ -81,8 +85,7 @@ def _look_ahead(how, st, io, first):
     for i in range(first, end):
         slot = keytable.find(st, mem.row_key(io, i))
         mem.set_row_ahead(io, i & (AHEAD - 1), slot)
-        if slot != NONE:
-            mem.fetch_sides(st, slot)
+        mem.fetch_sides(st, slot)  # harmless where there is none
     for i in range(first, end):
         slot = mem.row_ahead(io, i & (AHEAD - 1))
         if slot != NONE:
@@ -95,21 +98,35 @@ def _look_ahead(how, st, io, first):
 
 
 @inlined
-def _begin(how, st, io):
-    """Late rows, clocks, expiry. A late row is marked by slot -2, a null key by -1."""
+def _is_late(st, stream, ts):
+    """Whether rows of this instant, which has begun, are late."""
+    return ts < st["oldest"][stream]
+
+
+@kernel
+def _note_late(st, io, ts):
+    seen = io["seq"]
+    for i in range(io["first"], io["end"]):
+        stream = mem.row_stream(io, i)
+        if _is_late(st, stream, ts):
+            _record(st, io, stream, seen[stream], ts, mem.row_key(io, i), LATE)
+            st["late"] += 1
+            seen[stream] += 1
+
+
+@inlined
+def _begin(how, st, io, right):
+    """Late rows, clocks, expiry. `right` rows of the instant are of the right stream."""
     first, end = io["first"], io["end"]
     ts = mem.row_ts(io, first)
-    oldest = st["oldest"]
     io["over"] = 0
     for stream in range(STREAMS):
-        io["old_seq"][stream] = st["arrived"][stream]
-        oldest[stream] = store.effective_clock(how, st, stream) - how["lateness"]
-    for i in range(first, end):
-        stream = mem.row_stream(io, i)
-        mem.set_row_slot(io, i - first, -2 if ts < oldest[stream] else NONE)
-        mem.set_row_seq(io, i - first, st["arrived"][stream])
-        st["arrived"][stream] += 1
-        if mem.row_slot(io, i - first) == NONE:
+        st["oldest"][stream] = store.effective_clock(how, st, stream) - how["lateness"]
+    for stream in range(STREAMS):
+        rows = right if stream == 1 else end - first - right
+        io["old_seq"][stream] = io["seq"][stream] = st["arrived"][stream]
+        st["arrived"][stream] += rows
+        if rows > 0 and not _is_late(st, stream, ts):
             st["clock"][stream] = max(st["clock"][stream], ts)
     st["rows"] += end - first
     io["fresh"] = 0
@@ -118,19 +135,16 @@ def _begin(how, st, io):
     store.set_bases(how, st)
     weigh.let_go(how, st)
     store.expire(how, st)
-    for i in range(first, end):
-        if mem.row_slot(io, i - first) == -2:
-            _record(st, io, mem.row_stream(io, i), mem.row_seq(io, i - first), ts, mem.row_key(io, i), LATE)
-            st["late"] += 1
+    if _is_late(st, 0, ts) or _is_late(st, 1, ts):
+        _note_late(st, io, ts)
     weigh.fold(how, st)
 
 
 @inlined
-def _probe(how, st, io, i, slot):
+def _probe(how, st, io, i, stream, seq, slot):
     """Meet the stored tuples of the other stream; returns how many there were."""
-    stream = mem.row_stream(io, i)
     other = 1 - stream
-    ts, seq, importance = mem.row_ts(io, i), mem.row_seq(io, i - io["first"]), mem.row_importance(io, i)
+    ts, importance = mem.row_ts(io, i), mem.row_importance(io, i)
     back, ahead = order.reach(how, other), order.reach(how, stream)
     found = 0
     counted = 0
@@ -163,15 +177,24 @@ def _probe(how, st, io, i, slot):
                     mem.pool(st, x)["met"] = 1
                 else:
                     mem.fetch_cumulated(st, x)  # it will gain
-    # Rows of one instant, stream and key meet the same older tuples: those gain once.
-    if cumulative and found > 0 and mem.probed(st)[other, slot] != st["tick"]:
-        mem.probed(st)[other, slot] = st["tick"]
-        order.touch(st, other, slot)
-    io["pairs"] = at
-    st["results"] += found
-    st["matches"] += counted
-    st["importance"] += total
+    if found > 0:
+        # Rows of one instant, stream and key meet the same older tuples: those gain once.
+        if cumulative and mem.probed(st)[other, slot] != st["tick"]:
+            mem.probed(st)[other, slot] = st["tick"]
+            order.touch(st, other, slot)
+        io["pairs"] = at
+        st["results"] += found
+        st["matches"] += counted
+        st["importance"] += total
     return found
+
+
+@unless_plain
+@inlined
+def _note_fresh(st, io, x):
+    """Policies and estimators see the new tuples when all rows of the instant are stored."""
+    mem.set_out_fresh(io, io["fresh"], x)
+    io["fresh"] += 1
 
 
 @inlined
@@ -179,13 +202,15 @@ def _meet(how, st, io, i):
     """One row: probe, then store. Says what it needs, and has done nothing yet, when there might not be room."""
     if i >= io["ahead"]:
         _look_ahead(how, st, io, i)
-    place = i - io["first"]
-    if mem.row_slot(io, place) == -2 or mem.row_null(io, i):
-        if mem.row_null(io, i) and mem.row_slot(io, place) != -2:
-            st["null"] += 1
+    stream, ts = mem.row_stream(io, i), mem.row_ts(io, i)
+    if _is_late(st, stream, ts):
         st["arrival"] += 1
         return DONE
-    stream = mem.row_stream(io, i)
+    if mem.row_null(io, i):
+        st["null"] += 1
+        st["arrival"] += 1
+        io["seq"][stream] += 1
+        return DONE
     slot = mem.row_ahead(io, i & (AHEAD - 1))
     if slot == NONE:  # it may have come since
         slot = keytable.find_or_add(st, mem.row_key(io, i))
@@ -194,45 +219,41 @@ def _meet(how, st, io, i):
         if io["out_left_room"] - io["pairs"] < partners:
             io["wanted"] = partners
             return NEED_PAIRS
-    lacks = shelf.lacks(st, slot, stream)
-    if lacks > 0:
-        io["wanted"] = lacks
+    io["wanted"] = shelf.make_place(st, slot, stream)
+    if io["wanted"] > 0:
         return NEED_SHELVES
-    found = _probe(how, st, io, i, slot)
-    ts, seq = mem.row_ts(io, i), mem.row_seq(io, place)
+    seq = io["seq"][stream]
+    io["seq"][stream] = seq + 1
+    found = _probe(how, st, io, i, stream, seq, slot)
     x = store.add(
         how, st, stream, slot, ts, seq, mem.row_importance(io, i), mem.row_bytes(io, i), 1 if found > 0 else 0
     )
-    mem.set_out_fresh(io, io["fresh"], x)
-    mem.set_row_slot(io, place, slot)
+    _note_fresh(st, io, x)
     if store.is_over(st, stream, store.stamp_of(how, stream, ts, seq)):
         io["over"] += 1
-    io["fresh"] += 1
     st["arrival"] += 1
     return DONE
 
 
+@unless_plain
 @inlined
-def _weigh(how, st, io, first, end):
-    """The estimator sees the instant's rows."""
+def _weigh(how, st, io):
+    """The estimator sees the new tuples."""
     if how["estimator"] == TABLE or how["estimator"] == IN_MEMORY:
         return
-    for i in range(first, end):
-        slot = mem.row_slot(io, i - first)
-        if slot >= 0:
-            weigh.observe(how, st, mem.row_stream(io, i), slot, mem.row_key(io, i), mem.row_seq(io, i - first))
-    for i in range(first, end):
-        slot = mem.row_slot(io, i - first)
-        if slot >= 0:
-            weigh.refresh(how, st, slot, mem.row_key(io, i))
+    for i in range(io["fresh"]):
+        weigh.observe(how, st, mem.out_fresh(io, i))
+    for i in range(io["fresh"]):
+        weigh.refresh(how, st, int(mem.pool(st, mem.out_fresh(io, i))["slot"]))
     weigh.let_go(how, st)
 
 
 @inlined
 def _shed(how, st, io, x, why):
     t, card = mem.pool(st, x), shelf.of(st, x)
-    _record(st, io, t["stream"], card["seq"], card["ts"], mem.keys(st, t["slot"])["key"], why)
-    store.discard(how, st, x)
+    stream = int(t["stream"])
+    _record(st, io, stream, card["seq"], card["ts"], mem.keys(st, t["slot"])["key"], why)
+    store.discard(how, st, x, stream)
 
 
 @kernel
@@ -249,6 +270,12 @@ def _leave_by_schedule(how, st, io):
         st["scheduled"] += 1
 
 
+@inlined
+def _none_competes(how, st, io):
+    return DONE
+
+
+@in_plain(_none_competes)
 @kernel
 def _compete(how, st, io):
     """Evict until every group is within its cap. Returns NEED_SHED when the log is full."""
@@ -287,14 +314,15 @@ def _run(how, st, io):
     while io["first"] < n:
         first = io["first"]
         if io["phase"] == BEGIN:
-            end = first + 1
-            while end < n and mem.row_ts(io, end) == mem.row_ts(io, first):
+            ts, end, right = mem.row_ts(io, first), first, 0
+            while end < n and mem.row_ts(io, end) == ts:
+                right += mem.row_stream(io, end)
                 end += 1
             io["end"] = end
             need = _wants(how, st, io, end - first)
             if need != DONE:
                 return need
-            _begin(how, st, io)
+            _begin(how, st, io, right)
             io["at"] = first
             io["phase"] = MEET
         if io["phase"] == MEET:
@@ -304,7 +332,7 @@ def _run(how, st, io):
                     return need
                 io["at"] += 1
             evict.foresee(how, st, 2)
-            _weigh(how, st, io, first, io["end"])
+            _weigh(how, st, io)
             order.settle(how, st, io, mem.row_ts(io, first))
             if io["over"] > 0:
                 store.expire(how, st)
@@ -319,29 +347,18 @@ def _run(how, st, io):
     return DONE
 
 
-@inlined
-def _is_plain(how):
-    """An exact join of streams in order, by time: the case to which the compiler can cut the loop down."""
-    return (
-        how["organisation"] == KEEP
-        and how["estimator"] == TABLE
-        and how["groups"] == 0
-        and how["fifo"] == 0
-        and how["kind0"] == TIME
-        and how["kind1"] == TIME
-        and how["lateness"] == 0
-        and how["max_skew"] == -1
-        and how["trace_every"] == 0
-        and how["output_importance"] == 0
-    )
+@entry
+def advance_plain(settings, state, rows):
+    """The form PLAIN: takes PLAIN_SETTINGS and PLAIN_STATE."""
+    return _run(settings[0], state[0], rows[0])
 
 
 @entry
-def advance(settings, state, rows):
-    """Run instants until the rows are used up (DONE) or something has to be emptied or to grow.
+def advance_pair(settings, state, rows):
+    """The form PAIR: takes SETTINGS_RECORD and STATE_RECORD.
 
     In the phase SHRINK, no rows are run: memory is made to fit a budget that changed between two pushes, as part of the
-    last instant.
+    last instant. (Inside `_run`, the same lines double the time that this takes to compile.)
     """
     how, st, io = settings[0], state[0], rows[0]
     if io["phase"] == SHRINK:
@@ -349,7 +366,13 @@ def advance(settings, state, rows):
         need = _compete(how, st, io)
         st["tick"] += 1
         return need
-    # The same loop twice: settings do not change while it runs, so that in the first all choices are made beforehand.
-    if _is_plain(how):
-        return _run(how, st, io)
     return _run(how, st, io)
+
+
+def advance(how: NDArray[Any], state: Handle, io: Handle) -> int:
+    """Run instants until the rows are used up (DONE) or something has to be emptied or to grow, in the form that fits."""
+    if not is_plain(how):
+        return int(advance_pair(how, state.for_kernel(), io.for_kernel()))
+    if io["phase"] == SHRINK:  # an exact join keeps all
+        return DONE
+    return int(advance_plain(how.view(PLAIN_SETTINGS), state.seen_as(PLAIN_STATE).for_kernel(), io.for_kernel()))

@@ -23,6 +23,7 @@ from shedjoin.engine.codes import (
     TIME,
     TUPLE,
 )
+from shedjoin.engine.forms import unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
 
@@ -131,6 +132,7 @@ def _reweigh_line(how, st, stream, slot, present, low):
         leaves[stream, st["heap_size"][stream]] = leaf
 
 
+@unless_plain
 @kernel
 def reweigh(how, st, stream, slot):
     """Put a key where its lowest tuple and its weight say."""
@@ -160,6 +162,15 @@ def reweigh(how, st, stream, slot):
         heap.move(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, arrival, slot)
 
 
+@unless_plain
+@inlined
+def rebase(how, st, stream, before):
+    """LIFE: what life is counted from has gone back, and matches were played by what it was."""
+    if how["organisation"] == LIFE and st["base"][stream] < before:
+        kinetic.replay_all(st, stream)
+
+
+@unless_plain
 @inlined
 def enter(how, st, x, stream, slot, ts, seq, importance):
     """A tuple was stored (it is on its key's shelf already, but what was just written is slow to read)."""
@@ -181,10 +192,10 @@ def enter(how, st, x, stream, slot, ts, seq, importance):
         front.push(st, stream, float(until[seq]), 0.0, st["arrival"], x)
 
 
+@unless_plain
 @inlined
-def leave(how, st, x):
+def leave(how, st, x, stream):
     """A tuple is about to go (it is still on its key's shelf)."""
-    stream = int(mem.pool(st, x)["stream"])
     organisation = how["organisation"]
     if organisation == RANDOM:
         last = st["heap_size"][stream] - 1
@@ -290,7 +301,7 @@ def _settle_met(how, st, stream, slot, ts, new):
 @kernel
 def _settle_cumulative(how, st, io, ts):
     for i in range(io["fresh"]):
-        _settle_fresh(how, st, mem.out_fresh(io)[i])
+        _settle_fresh(how, st, mem.out_fresh(io, i))
     for i in range(st["touched_count"]):
         touched = int(mem.touched(st)[i])
         _settle_met(how, st, touched & 1, touched >> 1, ts, io["old_seq"][touched & 1])
@@ -323,12 +334,13 @@ def _multiply_heaps(st, factor):
         heap.rebuild(mem.heap(st)[stream], mem.place(st)[stream], st["heap_size"][stream])
 
 
+@unless_plain
 @inlined
 def settle(how, st, io, ts):
     """Priorities of the tuples that this instant brought or that had part in its output."""
     if how["organisation"] == TUPLE:
         for i in range(io["fresh"]):
-            x = mem.out_fresh(io)[i]
+            x = mem.out_fresh(io, i)
             t = mem.pool(st, x)
             front.push(st, int(t["stream"]), fixed_priority(how, st, x), shelf.of(st, x)["importance"], t["arrival"], x)
     elif how["organisation"] == CUMULATIVE:

@@ -9,6 +9,7 @@ each room.
 from __future__ import annotations
 
 from shedjoin.engine import mem
+from shedjoin.engine.forms import in_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
 
@@ -32,19 +33,9 @@ def _list_of(room):
 
 
 @inlined
-def lacks(st, slot, stream):
-    """How large a piece of the arena `append` would miss; 0 when it will find a place."""
-    side = mem.sides(st, slot)
-    if side["span"][stream] < side["room"][stream]:
-        return 0
-    return _lacks_shelf(st, max(2 * side["room"][stream], SMALLEST))
-
-
-@inlined
-def _lacks_shelf(st, room):
-    if st["free_shelf"][_list_of(room)] != NONE or st["shelf_top"] + room <= st["shelf_room"]:
-        return 0
-    return room
+def _lacks(st, room):
+    """Whether there is no shelf of a room to take."""
+    return st["free_shelf"][_list_of(room)] == NONE and st["shelf_top"] + room > st["shelf_room"]
 
 
 @inlined
@@ -110,12 +101,29 @@ def _settle_in(st, slot, stream, base, room, filled):
 
 @kernel
 def _enlarge(st, slot, stream):
-    """Twice the room for a key whose shelf is full."""
+    """Twice the room for a key whose shelf is full; returns how much the arena lacks for that, or 0."""
     room = 2 * int(mem.sides(st, slot)["room"][stream])
+    if _lacks(st, room):
+        return room
     base = _take(st, room)
     filled = _move(st, slot, stream, st, base)
     give_back(st, slot, stream)
     _settle_in(st, slot, stream, base, room, filled)
+    return 0
+
+
+@inlined
+def make_place(st, slot, stream):
+    """See to it that `append` finds a place; returns how large a piece of the arena is missing for that, most often 0."""
+    side = mem.sides(st, slot)
+    if side["span"][stream] < side["room"][stream]:
+        return 0
+    if side["room"][stream] > 0:
+        return _enlarge(st, slot, stream)
+    if _lacks(st, SMALLEST):
+        return SMALLEST
+    _settle_in(st, slot, stream, _take(st, SMALLEST), SMALLEST, 0)
+    return 0
 
 
 @kernel
@@ -137,12 +145,8 @@ def _close_ranks(st, slot, stream):
 
 @inlined
 def append(how, st, slot, stream, ts, seq, importance, x):
-    """Put a tuple at the end of its key's shelf."""
+    """Put a tuple at the end of its key's shelf, where there is a place."""
     side = mem.sides(st, slot)
-    if side["room"][stream] == 0:
-        _settle_in(st, slot, stream, _take(st, SMALLEST), SMALLEST, 0)
-    elif side["span"][stream] == side["room"][stream]:
-        _enlarge(st, slot, stream)
     at = (side["first"][stream] + side["span"][stream]) & (side["room"][stream] - 1)
     _put(st, side["shelf"][stream] + at, ts, seq, importance, x)
     if how["fifo"] and side["count"][stream] == 0:
@@ -179,13 +183,17 @@ def _drop_gaps_at_the_end(st, side, stream):
 
 
 @inlined
-def remove(how, st, x, slot, stream):
-    """Take a tuple from its shelf."""
+def _drop_first(how, st, x, slot, stream):
     side = mem.sides(st, slot)
-    side["count"][stream] -= 1
-    if side["count"][stream] == 0:
-        give_back(st, slot, stream)
-        return
+    side["first"][stream] = (side["first"][stream] + 1) & (side["room"][stream] - 1)
+    side["span"][stream] -= 1
+
+
+@in_plain(_drop_first)
+@inlined
+def _close_up(how, st, x, slot, stream):
+    """A tuple, but not the last of its shelf, is gone."""
+    side = mem.sides(st, slot)
     of(st, x)["item"] = NONE
     at = mem.pool(st, x)["place"] - side["shelf"][stream]
     if at == side["first"][stream]:
@@ -194,6 +202,17 @@ def remove(how, st, x, slot, stream):
         _drop_gaps_at_the_end(st, side, stream)
     elif side["span"][stream] > 2 * side["count"][stream]:
         _close_ranks(st, slot, stream)
+
+
+@inlined
+def remove(how, st, x, slot, stream):
+    """Take a tuple from its shelf."""
+    side = mem.sides(st, slot)
+    side["count"][stream] -= 1
+    if side["count"][stream] == 0:
+        give_back(st, slot, stream)
+        return
+    _close_up(how, st, x, slot, stream)
 
 
 @kernel
@@ -209,7 +228,7 @@ def needed(st):
     """How many places all shelves would take if each were of the room that fits."""
     places = 0
     for bucket in range(st["buckets_room"]):
-        slot = int(mem.buckets(st)[bucket])
+        slot = int(mem.buckets(st, bucket))
         while slot != NONE:
             for stream in range(2):
                 count = mem.sides(st, slot)["count"][stream]
@@ -225,7 +244,7 @@ def repack(st, source):
     st["shelf_top"] = 0
     st["free_shelf"][:] = NONE
     for bucket in range(st["buckets_room"]):
-        slot = int(mem.buckets(st)[bucket])
+        slot = int(mem.buckets(st, bucket))
         while slot != NONE:
             for stream in range(2):
                 count = mem.sides(st, slot)["count"][stream]

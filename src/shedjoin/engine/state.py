@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.handle import pointers
+from shedjoin.engine.handle import marked, pointers
 
 NONE = -1
 #: A clock that has not started.
@@ -143,7 +143,10 @@ STATE_RECORD = np.dtype(
     + pointers(*STATE_ARRAYS)
 )
 
-ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes", "seq", "slot", "ahead")
+#: The same state, as the form PLAIN of the loop sees it.
+PLAIN_STATE = marked(STATE_RECORD, "plain")
+
+ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes", "ahead")
 OUT_ARRAYS = ("left", "right", "worth", "shed", "trace", "fresh")
 # The rows of a push, where the loop is in them, and the buffers it writes to.
 IO_RECORD = np.dtype(
@@ -151,6 +154,6 @@ IO_RECORD = np.dtype(
         (name, "i8")
         for name in ("first", "end", "phase", "at", "over", "fresh", "pairs", "shed", "traces", "wanted", "ahead")
     ]
-    + [("old_seq", "i8", (2,))]
+    + [(name, "i8", (2,)) for name in ("old_seq", "seq")]  # the first rows of the instant, the next rows to be met
     + pointers(*(f"row_{name}" for name in ROW_ARRAYS), *(f"out_{name}" for name in OUT_ARRAYS))
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shedjoin.engine import expiry, kinetic, mem, order, shelf, weigh
+from shedjoin.engine import expiry, mem, order, shelf, weigh
 from shedjoin.engine.codes import KEY, LIFE, ROW
 from shedjoin.engine.jit import inlined
 from shedjoin.engine.state import NEVER, NONE
@@ -28,8 +28,7 @@ def set_bases(how, st):
             other = effective_clock(how, st, 1 - stream)
             # A stream that has not begun sets no horizon; until it does, life is counted by the own clock.
             st["base"][stream] = st["clock"][stream] if other == NEVER else other - how["lateness"]
-        if how["organisation"] == LIFE and st["base"][stream] < old:
-            kinetic.replay_all(st, stream)
+        order.rebase(how, st, stream, old)
 
 
 @inlined
@@ -42,7 +41,7 @@ def stamp_of(how, stream, ts, seq):
 def add(how, st, stream, slot, ts, seq, importance, size, met):
     """Store a tuple; returns its place in the pool."""
     st["free_count"] -= 1
-    x = int(mem.free(st)[st["free_count"]])
+    x = int(mem.free(st, st["free_count"]))
     t = mem.pool(st, x)
     t["arrival"] = st["arrival"]
     t["slot"] = slot
@@ -59,11 +58,11 @@ def add(how, st, stream, slot, ts, seq, importance, size, met):
 
 
 @inlined
-def discard(how, st, x):
+def discard(how, st, x, stream):
     """Take a tuple out of memory and out of everything that follows it."""
     t = mem.pool(st, x)
-    stream, slot = int(t["stream"]), int(t["slot"])
-    order.leave(how, st, x)
+    slot = int(t["slot"])
+    order.leave(how, st, x, stream)
     shelf.remove(how, st, x, slot, stream)
     st["resident"][stream] -= 1
     expiry.leave(st, x, stream)
@@ -71,7 +70,7 @@ def discard(how, st, x):
     if how["organisation"] == KEY or how["organisation"] == LIFE:
         order.reweigh(how, st, stream, slot)
     weigh.stored(how, st, stream, slot, -1.0)
-    mem.free(st)[st["free_count"]] = x
+    mem.set_free(st, st["free_count"], x)
     st["free_count"] += 1
 
 
@@ -101,5 +100,5 @@ def expire(how, st):
             if x == NONE or not is_over(st, stream, stamp):
                 break
             expiry.look_ahead(st, stream)
-            discard(how, st, x)
+            discard(how, st, x, stream)
             st["expired"] += 1

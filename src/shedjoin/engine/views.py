@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numba
@@ -42,8 +42,11 @@ def records(name: str, dtype: DTypeLike) -> Callable[..., Any]:
     return see  # type: ignore[no-any-return]
 
 
-def reader(name: str, dtype: DTypeLike) -> Callable[..., Any]:
-    """One number of an array of shape (room,). Places are never negative, so none is counted from the end."""
+def reader(name: str, dtype: DTypeLike, *, below: int | None = None) -> Callable[..., Any]:
+    """One number of an array of shape (room,). Places are never negative, so none is counted from the end.
+
+    Numbers that are all from 0 to under `below` make good places: the compiler knows that they are not negative.
+    """
     if numba.config.DISABLE_JIT:
         return lambda handle, place: handle.arrays[name][place]
     number_type = from_dtype(np.dtype(dtype))
@@ -54,7 +57,10 @@ def reader(name: str, dtype: DTypeLike) -> Callable[..., Any]:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             address = _address(context, builder, name, size, handle, place, args)
             pointer = builder.inttoptr(address, context.get_data_type(number_type).as_pointer())
-            return context.unpack_value(builder, number_type, pointer)
+            number = context.unpack_value(builder, number_type, pointer)
+            if below is not None:
+                number.set_metadata("range", builder.module.add_metadata([number.type(0), number.type(below)]))
+            return number
 
         return number_type(handle, place), generate
 
@@ -140,13 +146,19 @@ def wide(name: str, dtype: DTypeLike, width: int) -> Accessor:
     return _accessor(name, dtype, ("room", width))
 
 
-def constants(dtype: np.dtype[Any]) -> None:
-    """Records of this dtype do not change while a kernel runs: what was read of one need not be read again."""
+def constants(dtype: np.dtype[Any], known: Mapping[str, int] | None = None) -> None:
+    """Records of this dtype do not change while a kernel runs: what was read of one need not be read again.
+
+    Some fields may be known beforehand: kernels do not read those.
+    """
+    values = known or {}
     if numba.config.DISABLE_JIT:
         return
 
     @lower_builtin("static_getitem", from_dtype(dtype), types.StringLiteral)
     def read(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if args[1] in values:
+            return context.get_constant(signature.return_type, values[args[1]])
         return _load(context, builder, signature.args[0], args[0], args[1])
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shedjoin.engine import learn, mem, order
+from shedjoin.engine import learn, mem, order, shelf
 from shedjoin.engine.codes import (
     COUNT_MIN,
     DECAYED,
@@ -18,6 +18,7 @@ from shedjoin.engine.codes import (
     PRODUCT,
     ROW,
 )
+from shedjoin.engine.forms import unless_plain
 from shedjoin.engine.jit import inlined, kernel
 
 FORGOTTEN = 2.0**-20
@@ -37,6 +38,7 @@ def _cell(how, stream, row, key):
     return (stream * how["depth"] + row) * how["width"] + np.int64(x % np.uint64(how["width"]))
 
 
+@unless_plain
 @inlined
 def stored(how, st, stream, slot, change):
     """A tuple was stored (+1) or went (-1): what counts in memory means to the other stream."""
@@ -45,6 +47,7 @@ def stored(how, st, stream, slot, change):
         order.reweigh(how, st, 1 - stream, slot)
 
 
+@unless_plain
 @inlined
 def let_go(how, st):
     """Arrivals that have left the window no longer count."""
@@ -69,6 +72,7 @@ def let_go(how, st):
             order.reweigh(how, st, 1 - stream, slot)
 
 
+@unless_plain
 @inlined
 def fold(how, st):
     """Keep Decayed's weights within the range of floats."""
@@ -97,8 +101,9 @@ def _live(how):
 
 
 @inlined
-def observe(how, st, stream, slot, key, seq):
-    """A row of this instant, seen by the estimator."""
+def observe(how, st, x):
+    """A new tuple, seen by the estimator."""
+    stream, slot = int(mem.pool(st, x)["stream"]), int(mem.pool(st, x)["slot"])
     entry, side = mem.keys(st, slot), mem.sides(st, slot)
     if how["estimator"] == HISTORY:
         side["weight"][stream] += 1.0
@@ -107,7 +112,7 @@ def observe(how, st, stream, slot, key, seq):
     elif how["estimator"] == IN_WINDOW:
         size = st["seen_room"]
         arrival = mem.seen(st)[stream, (st["seen_head"][stream] + st["seen_size"][stream]) & (size - 1)]
-        arrival["stamp"] = seq if order.window_kind(how, stream) == ROW else st["clock"][stream]
+        arrival["stamp"] = shelf.of(st, x)["seq"] if order.window_kind(how, stream) == ROW else st["clock"][stream]
         arrival["slot"] = slot
         st["seen_size"][stream] += 1
         side["weight"][stream] += 1.0
@@ -125,7 +130,7 @@ def observe(how, st, stream, slot, key, seq):
             order.reweigh(how, st, 1 - stream, slot)
     elif how["estimator"] == COUNT_MIN:
         for row in range(how["depth"]):
-            mem.sketch(st)[_cell(how, stream, row, key)] += 1
+            mem.sketch(st)[_cell(how, stream, row, entry["key"])] += 1
     elif how["estimator"] == LEARNED:
         entry["held"] = 1
         learn.observe(how, st, stream, slot)
@@ -144,9 +149,10 @@ def _forget(how, st, slot):
 
 
 @inlined
-def refresh(how, st, slot, key):
+def refresh(how, st, slot):
     """Estimates that are read when a row of their key arrives."""
     if how["estimator"] == COUNT_MIN:
+        key = mem.keys(st, slot)["key"]
         for stream in range(2):
             least = mem.sketch(st)[_cell(how, stream, 0, key)]
             for row in range(1, how["depth"]):

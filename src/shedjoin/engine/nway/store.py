@@ -76,7 +76,7 @@ def lacks(how, st, io, i):
 def add(how, st, io, i, seq):
     """Store a row; returns its place in the pool."""
     st["free_count"] -= 1
-    x = int(tuples.free(st)[st["free_count"]])
+    x = int(tuples.free(st, st["free_count"]))
     stream, ts, importance = mem.row_stream(io, i), mem.row_ts(io, i), mem.row_importance(io, i)
     t, card = tuples.pool(st, x), mem.card(st, x)
     t["arrival"] = st["arrival"]
@@ -120,7 +120,7 @@ def discard(how, st, x):
     weigh.stored(how, st, x, -1.0)
     if how["weighed"]:
         cells.leave(how, st, x)
-    tuples.free(st)[st["free_count"]] = x
+    tuples.set_free(st, st["free_count"], x)
     st["free_count"] += 1
 
 
