@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -174,8 +175,8 @@ def perform(run: Run, folder: Path) -> dict[str, Any]:
     options: dict[str, Any] = {
         "on": "k",
         "time": "ts",
-        "window": run.window,
-        "lateness": run.lateness,
+        "window": timedelta(microseconds=run.window),
+        "lateness": timedelta(microseconds=run.lateness),
         "budget": run.budget,
         "shards": run.shards,
         "select": {"ln": "left.n", "rn": "right.n"}

@@ -225,6 +225,7 @@ BAD = [
     (GOOD + "budget = {tuple = 5}\n", "join.budget has no setting 'tuple'"),
     (GOOD + "budget = 5\nallocation = 'some'\n", "join.budget: Budget.allocation must be one of fixed, variable"),
     (GOOD + "policy = 'best'\n", "join.policy: policy must be one of keep_all, rand, prob"),
+    (GOOD + "policy = 'life'\n", "join.policy is given without join.budget"),
     (GOOD + "policy = {name = 'prob', speed = 3}\n", "join.policy: Prob has no setting 'speed'; it has estimator"),
     (GOOD + "budget = 9\npolicy = 'keep_all'\n", "join: JoinSpec.policy KeepAll() keeps everything"),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_streams_are_joined_exactly(
             on="k",
             time="ts",
             window="1 second",
-            lateness=lateness,
+            lateness=timedelta(microseconds=lateness),
             shards=shards,
             select={"ln": "left.n", "rn": "right.n"},
             cache=cache,

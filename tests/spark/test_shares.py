@@ -337,7 +337,7 @@ def test_on_spark_eight_shards_keep_to_the_cap_and_recall_what_one_does(spark: A
             trigger={"availableNow": True},
             on="k",
             time="ts",
-            window=1000,
+            window="1 ms",
             lateness=0,
             budget="500 tuples",
             policy="prob",

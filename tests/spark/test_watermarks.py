@@ -15,7 +15,7 @@ from shedjoin.spark.watermarks import WHICH
 
 #: Long against a micro-batch, so that results are far behind the newest row.
 JOIN: dict[str, Any] = {"on": "k", "time": ("ts", "at"), "window": "4 seconds", "select": ["k", "a", "b", "ts", "at"]}
-FILES = 16
+FILES = 10
 LAG = SECOND // 2
 
 

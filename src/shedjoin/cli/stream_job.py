@@ -269,6 +269,8 @@ def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], Join | 
         chosen = parse_policy(table.get("policy"), argument="join.policy")
         spec = at("join", lambda: predicate_join(common, predicate, seconds, chosen))
     policy = spec.policy
+    if spec.budget is None and table.get("policy") not in (None, "keep_all"):
+        raise SpecError("join.policy is given without join.budget, so that it would evict nothing: give a budget too")
     if policy is not None and (policy.name == "replay" or getattr(policy.estimator, "name", None) == "table"):
         raise SpecError(
             f"join.policy: {policy.name} with known rows or keys is for simulations; use an estimator such as history"
@@ -284,7 +286,7 @@ def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], Join | 
         "names": None if names == SIDES else names,
         "window": table.sides("window", names),
         "budget": spec.budget,
-        "policy": policy if spec.budget is not None else "prob",
+        "policy": policy if spec.budget is not None else None,
         "importance": _importance(table, names),
         "lateness": table.get("lateness"),
         "max_skew": table.get("max_skew"),
