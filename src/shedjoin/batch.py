@@ -1,4 +1,4 @@
-"""The columns that flow: rows of both streams in the order in which they arrive."""
+"""The columns that flow: rows of all streams in the order in which they arrive."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ SMALLEST, LARGEST = 1e-100, 1e100
 #: What a stored tuple takes in the engine's own arrays, rounded up; the default of the `bytes` column.
 ROW_BYTES = 192
 STREAMS = ("left", "right")
+#: The most streams that a join can have.
+MOST_STREAMS = 16
 _KINDS = (np.int64, np.int64, np.bool_, np.int64, np.float64, np.int64)
 
 Table = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names to arrays
@@ -26,9 +28,10 @@ Table = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names t
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows in order of arrival. Inside an instant (a run of equal `ts`) stream 0 comes before stream 1.
+    """Rows in order of arrival. Inside an instant (a run of equal `ts`) they are in the order of streams.
 
-    Make one with `Batch.of` (a table for each stream) or `Batch.rows` (one table, in an order of your own).
+    Make one with `Batch.of` (a table for each of two streams), `Batch.of_streams` (of more), or `Batch.rows` (one table, in an
+    order of your own). `key` has one number a row; in a join graph one column for each attribute.
     """
 
     stream: NDArray[np.int64]
@@ -41,14 +44,15 @@ class Batch:
     def __post_init__(self) -> None:
         for name, kind in zip(self.__slots__, _KINDS, strict=True):
             column = getattr(self, name)
-            if not isinstance(column, np.ndarray) or column.dtype != kind or column.ndim != 1:
+            flat = isinstance(column, np.ndarray) and column.ndim == 1 + (name == "key" and column.ndim == 2)
+            if not flat or column.dtype != kind:
                 raise InputError(
                     f"Batch.{name} must be a flat array of {np.dtype(kind)}: make batches with Batch.of or Batch.rows"
                 )
-            if column.size != self.stream.size:
-                raise InputError(f"Batch.{name} has {column.size} rows where stream has {self.stream.size}")
-        if self.stream.size and not (self.stream.min() >= 0 and self.stream.max() < len(STREAMS)):
-            raise InputError("Batch.stream must be 0 (left) or 1 (right) in every row")
+            if len(column) != self.stream.size:
+                raise InputError(f"Batch.{name} has {len(column)} rows where stream has {self.stream.size}")
+        if self.stream.size and not (self.stream.min() >= 0 and self.stream.max() < MOST_STREAMS):
+            raise InputError("Batch.stream must be the number of a stream in every row: 0 (left), 1 (right), ...")
 
     def __len__(self) -> int:
         return int(self.stream.size)
@@ -71,33 +75,60 @@ class Batch:
         >>> batch.stream, batch.ts
         (array([0, 1, 0, 1]), array([0, 0, 1, 1]))
         """
-        sides = [
-            _columns(name, table, stream, first)
-            for stream, (name, table, first) in enumerate(zip(STREAMS, (left, right), start, strict=True))
-            if table is not None
-        ]
-        if not sides:
-            sides = [_columns("left", {"key": np.empty(0, np.int64)}, 0, 0)]
-        return sides[0] if len(sides) == 1 else _interleave(*sides)
+        return cls.of_streams({"left": left, "right": right}, dict.fromkeys(STREAMS, ("key",)), start=start)
 
     @classmethod
-    def rows(cls, table: Table) -> Batch:
-        """Rows in the order given, with a column `stream` (0 or 1) beside those of `Batch.of`.
+    def of_streams(
+        cls, tables: Mapping[str, Table], columns: Mapping[str, Sequence[str]], *, start: Sequence[int] | None = None
+    ) -> Batch:
+        """Interleave one table a stream by time. `columns`: the streams in their order, and the columns that each is joined on."""
+        if not isinstance(tables, Mapping):
+            raise InputError(f"rows must be a table for each stream, by its name, not {type(tables).__name__}")
+        unknown = [name for name in tables if name not in columns]
+        if unknown:
+            raise InputError(f"there is no stream {unknown[0]!r}; the streams are {', '.join(columns)}")
+        width = max(1, *(len(mine) for mine in columns.values()))
+        first = start or [0] * len(columns)
+        sides = [
+            _columns(name, tables[name], number, mine, width, first[number])
+            for number, (name, mine) in enumerate(columns.items())
+            if tables.get(name) is not None
+        ]
+        if not sides:
+            return _nothing(width)
+        return sides[0] if len(sides) == 1 else _interleave(sides)
+
+    @classmethod
+    def rows(cls, table: Table, columns: Mapping[str, Sequence[str]] | None = None) -> Batch:
+        """Rows in the order given, with a column `stream` (numbers of streams) beside those of `Batch.of`.
+
+        A row needs the columns of its own stream only; what other streams' columns hold in it is not looked at.
 
         Examples
         --------
         >>> Batch.rows({"stream": [1, 0], "key": [5, 5], "ts": [7, 7]}).stream
         array([0, 1])
         """
+        columns = dict.fromkeys(STREAMS, ("key",)) if columns is None else columns
         names = column_names("rows", table)
         if "stream" not in names:
-            raise InputError(f"rows needs a column 'stream' of 0 and 1; it has {', '.join(names) or 'none'}")
-        stream, null = integers("rows.stream", column_of(table, "stream"))
-        if null.any() or not np.isin(stream, (0, 1)).all():
-            raise InputError("rows.stream must be 0 (left) or 1 (right) in every row")
-        columns = _columns("rows", table, 0, 0)
-        _check_size("rows.stream", stream.size, len(columns))
-        return Batch(stream, *columns.fields()[1:]).in_canonical_order()
+            raise InputError(f"rows needs a column 'stream'; it has {', '.join(names) or 'none'}")
+        stream, missing = integers("rows.stream", column_of(table, "stream"))
+        if missing.any() or not np.isin(stream, range(len(columns))).all():
+            which = "0 (left) or 1 (right)" if tuple(columns) == STREAMS else f"0 to {len(columns) - 1}: {', '.join(columns)},"
+            raise InputError(f"rows.stream must be {which} in every row")
+        width = max(1, *(len(mine) for mine in columns.values()))
+        key, null = np.zeros((stream.size, width), np.int64), np.zeros(stream.size, np.bool_)
+        for number, (name, mine) in enumerate(columns.items()):
+            _check_there("rows", names, mine, "" if len(set(map(tuple, columns.values()))) == 1 else f" for {name}")
+            of_stream = stream == number
+            for place, column in enumerate(mine):
+                values, missed = integers(f"rows.{column}", column_of(table, column))
+                check_size(f"rows.{column}", values.size, stream.size)
+                key[of_stream, place] = values[of_stream]
+                null |= missed & of_stream
+        rest = _rest("rows", table, names, stream.size, 0)
+        return cls(stream, key[:, 0] if width == 1 else key, null, *rest).in_canonical_order()
 
     def fields(self) -> tuple[NDArray[Any], ...]:
         return (self.stream, self.key, self.null, self.ts, self.importance, self.bytes)
@@ -107,30 +138,41 @@ class Batch:
         return Batch(*(column[rows] for column in self.fields()))
 
     def in_canonical_order(self) -> Batch:
-        """Stream 0 before stream 1 inside each run of equal `ts`."""
+        """In the order of streams inside each run of equal `ts`."""
         instant = np.concatenate(([0], np.cumsum(np.diff(self.ts) != 0)))[: len(self)]
-        place = 2 * instant + self.stream
+        place = MOST_STREAMS * instant + self.stream
         if not (np.diff(place) < 0).any():
             return self
         return self.take(np.argsort(place, kind="stable"))
 
 
-def _interleave(left: Batch, right: Batch) -> Batch:
-    """Merge two streams by their clocks, the left first on equal times."""
-    clocks = [np.maximum.accumulate(side.ts) for side in (left, right)]
-    places = [
-        np.arange(len(left)) + np.searchsorted(clocks[1], clocks[0], side="left"),
-        np.arange(len(right)) + np.searchsorted(clocks[0], clocks[1], side="right"),
-    ]
-    columns = []
-    for parts in zip(left.fields(), right.fields(), strict=True):
-        column = np.empty(len(left) + len(right), parts[0].dtype)
-        for place, part in zip(places, parts, strict=True):
-            column[place] = part
-        columns.append(column)
-    merged = Batch(*columns)
-    in_order = all(np.array_equal(clock, side.ts) for clock, side in zip(clocks, (left, right), strict=True))
+def _nothing(width: int) -> Batch:
+    nothing = np.empty(0, np.int64)
+    key = nothing if width == 1 else np.empty((0, width), np.int64)
+    return Batch(nothing, key, np.empty(0, np.bool_), nothing, np.empty(0), nothing)
+
+
+def _interleave(sides: Sequence[Batch]) -> Batch:
+    """Merge streams by their clocks, the first first on equal times."""
+    clocks = [np.maximum.accumulate(side.ts) for side in sides]
+    if len(sides) == 2:  # by counting, which is quicker than sorting
+        places = [
+            np.arange(len(sides[0])) + np.searchsorted(clocks[1], clocks[0], side="left"),
+            np.arange(len(sides[1])) + np.searchsorted(clocks[0], clocks[1], side="right"),
+        ]
+        merged = Batch(*(_spread(places, parts) for parts in zip(*(side.fields() for side in sides), strict=True)))
+    else:
+        whole = Batch(*(np.concatenate(parts) for parts in zip(*(side.fields() for side in sides), strict=True)))
+        merged = whole.take(np.argsort(np.concatenate(clocks), kind="stable"))
+    in_order = all(np.array_equal(clock, side.ts) for clock, side in zip(clocks, sides, strict=True))
     return merged if in_order else merged.in_canonical_order()
+
+
+def _spread(places: Sequence[NDArray[Any]], parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    column = np.empty((sum(len(part) for part in parts), *parts[0].shape[1:]), parts[0].dtype)
+    for place, part in zip(places, parts, strict=True):
+        column[place] = part
+    return column
 
 
 def column_names(name: str, table: Table) -> list[str]:
@@ -159,12 +201,33 @@ def column_of(table: Table, column: str) -> Any:
     return table[column]
 
 
-def _columns(name: str, table: Table, stream: int, first: int) -> Batch:
+def _check_there(name: str, there: list[str], columns: Sequence[str], whose: str = "") -> None:
+    missing = [column for column in columns if column not in there]
+    if missing:
+        raise InputError(f"{name} needs a column {missing[0]!r}{whose}; it has {', '.join(there) or 'no columns'}")
+
+
+def _columns(name: str, table: Table, stream: int, columns: Sequence[str], width: int, first: int) -> Batch:
     names = column_names(name, table)
-    if "key" not in names:
-        raise InputError(f"{name} needs a column 'key'; it has {', '.join(names) or 'no columns'}")
-    key, null = integers(f"{name}.key", column_of(table, "key"))
-    size = key.size
+    _check_there(name, names, columns)
+    read = [integers(f"{name}.{column}", column_of(table, column)) for column in columns]
+    size = read[0][0].size
+    for column, (values, _) in zip(columns, read, strict=True):
+        check_size(f"{name}.{column}", values.size, size)
+    if width == 1:
+        key, null = read[0]
+    else:
+        key, null = np.zeros((size, width), np.int64), np.zeros(size, np.bool_)
+        for place, (values, missed) in enumerate(read):
+            key[:, place] = values
+            null |= missed
+    return Batch(np.full(size, stream, dtype=np.int64), key, null, *_rest(name, table, names, size, first))
+
+
+def _rest(
+    name: str, table: Table, names: list[str], size: int, first: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Times, importance and bytes."""
     ts = np.arange(first, first + size, dtype=np.int64)
     importance = np.ones(size)
     row_bytes = np.full(size, ROW_BYTES, dtype=np.int64)
@@ -177,7 +240,7 @@ def _columns(name: str, table: Table, stream: int, first: int) -> Batch:
     if "bytes" in names:
         row_bytes = _without_null(f"{name}.bytes", column_of(table, "bytes"), size)
         check_values(f"{name}.bytes", row_bytes, (row_bytes > 0) & (row_bytes < 2**31), "be above 0 and below 2**31")
-    return Batch(np.full(size, stream, dtype=np.int64), key, null, ts, importance, row_bytes)
+    return ts, importance, row_bytes
 
 
 def check_values(name: str, values: NDArray[Any], fits: NDArray[np.bool_], must: str) -> None:
@@ -240,7 +303,7 @@ def integers(name: str, values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool
 
 def _without_null(name: str, values: Any, size: int) -> NDArray[np.int64]:
     numbers, null = integers(name, values)
-    _check_size(name, numbers.size, size)
+    check_size(name, numbers.size, size)
     if null.any():
         raise InputError(f"{name} must have a value in every row, but row {int(np.argmax(null))} is null")
     return numbers
@@ -253,7 +316,7 @@ def floats(name: str, values: Any, size: int) -> NDArray[np.float64]:
         array = array.cast(pa.float64())
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
         raise InputError(f"{name} must be a column of numbers, not {array.type}")
-    _check_size(name, len(array), size)
+    check_size(name, len(array), size)
     try:
         numbers = array.cast(pa.float64()).to_numpy(zero_copy_only=False)  # nulls become NaN
     except pa.ArrowInvalid as reason:
@@ -261,6 +324,7 @@ def floats(name: str, values: Any, size: int) -> NDArray[np.float64]:
     return np.array(numbers, dtype=np.float64)
 
 
-def _check_size(name: str, came: int, size: int) -> None:
+def check_size(name: str, came: int, size: int) -> None:
+    """A clear word when columns are not equally long."""
     if came != size:
         raise InputError(f"{name} has {came} rows where key has {size}: all columns must be equally long")

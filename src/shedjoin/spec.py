@@ -1,48 +1,76 @@
-"""JoinSpec: what to join, within which windows, with how much memory, and who stays."""
+"""JoinSpec: what to join, within which windows, with how much memory, and which tuples stay."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from shedjoin.batch import LATEST, ROW_BYTES
+from shedjoin.batch import LATEST, MOST_STREAMS, ROW_BYTES, STREAMS
 from shedjoin.budget import Budget
-from shedjoin.engine.codes import IMPORTANCE
-from shedjoin.engine.plan import Plan
+from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE
+from shedjoin.engine.graph import Graph, parse
+from shedjoin.engine.orders import orders_of
+from shedjoin.engine.plan import Index, Orders, Plan
+from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
 from shedjoin.estimators import ESTIMATORS, Estimator
-from shedjoin.policies import POLICIES, KeepAll, Policy, Prospect
+from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
 
 if TYPE_CHECKING:
     from shedjoin.engine.engine import Engine
 
-STREAMS = 2
 Made = TypeVar("Made")
+#: How a window is looked into: an index that grows, no index, or a number of hash buckets.
+IndexChoice = str | int
+INDEXES = ("auto", "scan")
 
 
 @dataclass(frozen=True, slots=True)
 class JoinSpec:
-    """A sliding-window equi-join of two streams under a memory budget.
+    """A sliding-window join of two or more streams, exact or under a memory budget.
+
+    A result has one tuple of each stream. All conditions hold between them, and when the newest came, every other was in its
+    window.
 
     Parameters
     ----------
     window
-        `TimeWindow` or `RowWindow`; one for both streams, or a pair.
+        `TimeWindow` or `RowWindow`: one for both of two streams (called left and right), a pair, or a mapping from the names of
+        two to 16 streams, in their order, to their windows.
+    on
+        The name of a column that must be equal in all streams; or predicates: ``"a.x = b.y"``, also with ``<``, ``<=``, ``>``,
+        ``>=``, ``!=``, and ``"|a.x - b.y| <= 5"``.
     budget
         The hard cap on stored tuples. None: none, the join is exact.
     policy
-        Who stays when memory is short. Default: `KeepAll` without a budget, `Prospect` with one.
+        Which tuples stay when memory is short. Default: `KeepAll` without a budget; with one `Prospect` for two streams on a
+        key, `Prob` for others.
     importance
         How an output's importance follows from its inputs': min, max, sum, product or mean.
     lateness
         How far a row may lag behind the largest `ts` of its stream and still be joined. `UNLIMITED`: rows are never
         late and never expire; only a budget bounds the memory.
     max_skew
-        A stream whose clock lags behind the other's by more than this counts as idle and no longer holds up expiry.
+        A stream whose clock lags behind the newest by more than this counts as idle and no longer holds up expiry.
+    order
+        The join order of three and more streams. ``"auto"``: chosen by the cost model from statistics that are measured while the
+        join runs, an order for each origin. A list of all streams: one global order, new tuples first (EAGER and LAZY of
+        golab2003). A mapping from each stream to a list of all streams: where its new tuples stand is where it stands itself
+        (NAIVE, GENERAL LAZY).
+    index
+        ``"auto"``: by key, or hash indexes that grow with the windows. ``"scan"``: none, nested loops. A number: this many hash
+        buckets. Or a mapping from streams to these (a hybrid join).
+    evaluate_every
+        0: results come with the tuple that completes them. tau: new tuples are joined in rounds; a result is out at most
+        tau after its last tuple. Where memory is short, rounds come early: nothing is shed that waits to be joined.
+    expire_every
+        How often expired tuples are removed (0: always); default: with every evaluation. They join nothing in any case.
+    reordering
+        When ``order="auto"`` looks for a better order.
 
     Examples
     --------
@@ -51,25 +79,70 @@ class JoinSpec:
     Prospect()
     >>> JoinSpec.from_dict(spec.to_dict()) == spec
     True
+    >>> three = JoinSpec({"a": TimeWindow(10), "b": TimeWindow(10), "c": RowWindow(5)})
+    >>> three.build().push(a={"key": [1, 2]}, b={"key": [2, 1]}, c={"key": [2, 2]}).rows
+    array([[1, 0, 0], [1, 0, 1]])
     """
 
-    window: Window | tuple[Window, Window]
+    window: Window | tuple[Window, Window] | Mapping[str, Window]
     budget: Budget | None = None
     policy: Policy | None = None
     importance: str = "min"
     lateness: int = 0
     max_skew: int | None = None
+    on: str | tuple[str, ...] = "key"
+    order: str | tuple[str, ...] | Mapping[str, tuple[str, ...]] = "auto"
+    index: IndexChoice | Mapping[str, IndexChoice] = "auto"
+    evaluate_every: int = 0
+    expire_every: int | None = None
+    reordering: Reordering = field(default_factory=Reordering)
 
     def __post_init__(self) -> None:
-        windows = self.window if isinstance(self.window, tuple) else (self.window,) * STREAMS
-        if len(windows) != STREAMS or not all(isinstance(one, TimeWindow | RowWindow) for one in windows):
+        self._check_windows()
+        self._freeze_lists()
+        graph = parse(self.on, self.names)
+        if self.policy is None:
+            keyed = len(self.names) == len(STREAMS) and self._is_keyed(graph)
+            _freeze(self, "policy", KeepAll() if self.budget is None else Prospect() if keyed else Prob())
+        self._check_memory(graph)
+        self._check_times()
+        self._orders()
+        self._indexes(graph)
+
+    def _check_windows(self) -> None:
+        if isinstance(self.window, Mapping):
+            if not 2 <= len(self.window) <= MOST_STREAMS:
+                raise SpecError(
+                    f"JoinSpec.window must map 2 to {MOST_STREAMS} streams to their windows, not {self.window!r}"
+                )
+            _freeze(self, "window", dict(self.window))
+            for name in self.window:
+                if not isinstance(name, str) or not name.isidentifier():
+                    raise SpecError(f"JoinSpec.window must name streams by simple words, not {name!r}")
+        windows = self.windows
+        if len(windows) < 2 or not all(isinstance(one, TimeWindow | RowWindow) for one in windows):
             raise SpecError(
-                f"JoinSpec.window must be a TimeWindow or RowWindow, or a pair of them, not {self.window!r}"
+                f"JoinSpec.window must be a TimeWindow or RowWindow, a pair of them, or a mapping from names of streams to them, "
+                f"not {self.window!r}"
             )
+
+    def _freeze_lists(self) -> None:
+        if not isinstance(self.on, str):
+            if not isinstance(self.on, list | tuple):
+                raise SpecError(f"on must name a column or list predicates between streams, not {self.on!r}")
+            _freeze(self, "on", tuple(self.on))
+        if isinstance(self.order, Mapping):
+            _freeze(self, "order", {name: tuple(order) for name, order in self.order.items()})
+        elif not isinstance(self.order, str):
+            if not isinstance(self.order, list | tuple):
+                raise SpecError(
+                    f"order must be a word, an order of the streams or one for each of them, not {self.order!r}"
+                )
+            _freeze(self, "order", tuple(self.order))
+
+    def _check_memory(self, graph: Graph) -> None:
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise SpecError(f"JoinSpec.budget must be a Budget or None, not {self.budget!r}")
-        if self.policy is None:
-            object.__setattr__(self, "policy", KeepAll() if self.budget is None else Prospect())
         if not isinstance(self.policy, Policy):
             known = ", ".join(kind.__name__ + "()" for kind in POLICIES.values())
             raise SpecError(f"JoinSpec.policy must be a policy ({known}), not {self.policy!r}")
@@ -77,76 +150,184 @@ class JoinSpec:
             raise SpecError(
                 "JoinSpec.policy KeepAll() keeps everything and cannot hold a budget: leave one of the two out"
             )
+        streams = len(self.names)
+        if isinstance(self.policy, Prospect) and (streams != len(STREAMS) or not self._is_keyed(graph)):
+            raise SpecError(
+                "JoinSpec.policy must not be Prospect() here: it learns what one other stream brings of a key. Take a policy such "
+                "as Prob(), or join two streams on a key"
+            )
         tables = getattr(self.policy.estimator, "streams", None) or getattr(self.policy, "streams", None)
-        if tables is not None and tables != STREAMS:
-            raise SpecError(f"JoinSpec.policy {self.policy!r} is for {tables} streams, but this join has {STREAMS}")
+        if tables is not None and tables != streams:
+            raise SpecError(f"JoinSpec.policy {self.policy!r} is for {tables} streams, but this join has {streams}")
+        if self.policy.order().organisation == CUMULATIVE and self.evaluate_every:
+            raise SpecError(
+                f"JoinSpec.evaluate_every must be 0 with {type(self.policy).__name__}: its priorities grow with the results "
+                "of each instant, which lazy evaluation has only later"
+            )
         if not isinstance(self.importance, str) or self.importance not in IMPORTANCE:
             raise SpecError(f"JoinSpec.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
-        check_duration("JoinSpec.lateness", self.lateness)
-        if self.max_skew is not None:
-            check_duration("JoinSpec.max_skew", self.max_skew)
         if self.budget is not None:
-            self.budget.caps(STREAMS, ROW_BYTES)
+            self.budget.caps(streams, ROW_BYTES)
+
+    def _check_times(self) -> None:
+        for name in ("lateness", "evaluate_every", "expire_every", "max_skew"):
+            value = getattr(self, name)
+            if value is not None or name not in ("expire_every", "max_skew"):
+                check_duration(f"JoinSpec.{name}", value)
+        every, expire = self.evaluate_every, self.expire_every
+        if expire is not None and every > 0 and (expire < every or expire % every):
+            raise SpecError(
+                f"JoinSpec.expire_every must be a multiple of evaluate_every ({every}), not {expire}: what waits to be "
+                "joined may still need an expired tuple"
+            )
+        if not isinstance(self.reordering, Reordering):
+            raise SpecError(f"JoinSpec.reordering must be a Reordering, not {self.reordering!r}")
 
     @property
-    def windows(self) -> tuple[Window, Window]:
-        """The window of each stream."""
-        return self.window if isinstance(self.window, tuple) else (self.window, self.window)
+    def names(self) -> tuple[str, ...]:
+        """The streams, in their order."""
+        return tuple(self.window) if isinstance(self.window, Mapping) else STREAMS
 
-    def build(self, seed: int = 0) -> Engine:
-        """A new engine. The same spec, seed and input give the same output."""
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The window of each stream."""
+        if isinstance(self.window, Mapping):
+            return tuple(self.window.values())
+        return self.window if isinstance(self.window, tuple) else (self.window,) * len(STREAMS)
+
+    # ---------------------------------------------------------------------------------------------- how it is carried out
+
+    def _is_keyed(self, graph: Graph) -> bool:
+        """Whether tuples are stored by a common key, and results come at once."""
+        common = len(graph.parts) == 1 and len(graph.parts[0]) == len(self.names) and not graph.thetas
+        single = all(len(columns) == 1 for columns in graph.columns)
+        first = self.order == "auto" or all(one[0] == origin for origin, one in enumerate(self._orders()))
+        return common and single and first and self.index == "auto" and not self.evaluate_every and not self.expire_every
+
+    def _orders(self) -> Orders:
+        if isinstance(self.order, str):
+            if self.order != "auto":
+                raise SpecError(f"JoinSpec.order must be 'auto' or name the streams, not {self.order!r}")
+            return orders_of(self.names, self.names)
+        return orders_of(self.order, self.names)
+
+    def _indexes(self, graph: Graph) -> tuple[Index, ...]:
+        choices = self.index if isinstance(self.index, Mapping) else dict.fromkeys(self.names, self.index)
+        unknown = [name for name in choices if name not in self.names]
+        if unknown:
+            raise SpecError(f"JoinSpec.index speaks of {unknown[0]!r}; the streams are {', '.join(self.names)}")
+        indexes: list[Index] = []
+        for stream, name in enumerate(self.names):
+            choice = choices.get(name, "auto")
+            number = isinstance(choice, int) and not isinstance(choice, bool) and 1 <= choice <= 2**20
+            if not number and choice not in INDEXES:
+                raise SpecError(f"JoinSpec.index must be 'auto', 'scan' or a number of buckets, not {choice!r}")
+            equated = graph.equated(stream)
+            if choice == "scan" or not equated:
+                indexes.append(Index(stream, equated[0] if equated else -1, 1))
+            else:
+                indexes += [Index(stream, attr, None if choice == "auto" else int(choice)) for attr in equated]
+        return () if self._is_keyed(graph) else tuple(indexes)
+
+    def plan(self) -> Plan:
+        """The plain settings the engine runs by."""
+        assert self.policy is not None  # __post_init__ fills it in
+        graph = parse(self.on, self.names)
+        return Plan.of(
+            policy=self.policy,
+            windows=self.windows,
+            names=self.names,
+            graph=graph,
+            indexes=self._indexes(graph),
+            orders=self._orders(),
+            budget=self.budget,
+            importance=self.importance,
+            lateness=self.lateness,
+            max_skew=self.max_skew,
+            evaluate_every=self.evaluate_every,
+            expire_every=self.evaluate_every if self.expire_every is None else self.expire_every,
+        )
+
+    def _reordering(self) -> Reordering | None:
+        """With two streams there is one order only: new tuples meet the other window."""
+        return self.reordering if self.order == "auto" and len(self.names) > len(STREAMS) else None
+
+    def engine(self, seed: int = 0, **watched: Any) -> Engine:
+        """A new engine that may leave out a warm-up, trace what is stored, or only count: see `Engine`."""
         from shedjoin.engine.engine import (
             Engine,  # and with it numba, which takes half a second: a spec alone needs none
         )
 
         check_seed(seed)
-        return Engine(self.plan(), int(seed))
+        return Engine(self.plan(), int(seed), reordering=self._reordering(), **watched)
+
+    def build(self, seed: int = 0) -> Engine:
+        """A new engine. The same spec, seed and input give the same output."""
+        return self.engine(seed)
 
     def resume(self, snapshot: bytes) -> Engine:
-        """Go on from `engine.snapshot()`. Budget and the numbers of the policy may be others; all else must be as it was."""
+        """Go on from `engine.snapshot()`. Budget, policy and join order may be others; all else must be as it was."""
         from shedjoin.engine.engine import Engine
 
-        return Engine.resume(self.plan(), snapshot)
-
-    def plan(self) -> Plan:
-        """The plain settings the engine runs by."""
-        assert self.policy is not None  # __post_init__ fills it in
-        return Plan.of(self.windows, self.budget, self.policy, self.importance, self.lateness, self.max_skew)
+        return Engine.resume(self.plan(), snapshot, reordering=self._reordering())
 
     def with_budget(self, budget: Budget | None) -> JoinSpec:
         """The same join within another budget. A join that kept everything gets the default policy."""
         keeps = isinstance(self.policy, KeepAll) and budget is not None
         return replace(self, budget=budget, policy=None if keeps else self.policy)
 
+    # ------------------------------------------------------------------------------------------------------ plain data
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for TOML or JSON job files; `from_dict` reads it."""
-        windows = [{one.kind: one.size} for one in self.windows]
-        data: dict[str, Any] = {"window": windows[0] if windows[0] == windows[1] else windows}
+        data: dict[str, Any] = {"window": self._plain_windows()}
         if self.budget is not None:
             data["budget"] = plain(self.budget)
         data["policy"] = plain(self.policy)
         data["importance"] = self.importance
         data["lateness"] = self.lateness
-        if self.max_skew is not None:
-            data["max_skew"] = self.max_skew
+        for name, default in (("max_skew", None), ("on", "key"), ("evaluate_every", 0), ("expire_every", None)):
+            if getattr(self, name) != default:
+                data[name] = _listed(getattr(self, name))
+        for name in ("order", "index"):
+            if getattr(self, name) != "auto":
+                data[name] = _listed(getattr(self, name))
+        if self.reordering != Reordering():
+            data["reordering"] = plain(self.reordering)
         return data
+
+    def _plain_windows(self) -> Any:
+        windows = [{one.kind: one.size} for one in self.windows]
+        if isinstance(self.window, Mapping):
+            return {"streams": dict(zip(self.names, windows, strict=True))}
+        return windows[0] if windows[0] == windows[1] else windows
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JoinSpec:
         """The spec that `to_dict` described. Policies and estimators may be names, a budget a number of tuples."""
-        known = [field.name for field in fields(cls)]
-        only("JoinSpec", data, known)
+        only("JoinSpec", data, [one.name for one in fields(cls)])
         if "window" not in data:
             raise SpecError("JoinSpec needs a window, such as {'time': 400} or {'row': 400}")
-        window = data["window"]
         made: dict[str, Any] = dict(data)
-        pair = isinstance(window, Sequence) and not isinstance(window, str)
-        made["window"] = tuple(make_window(one) for one in window) if pair else make_window(window)
+        made["window"] = make_windows(data["window"])
         if data.get("budget") is not None:
             made["budget"] = make_budget(data["budget"])
         if data.get("policy") is not None:
             made["policy"] = make_policy(data["policy"])
+        if data.get("reordering") is not None:
+            only("reordering", data["reordering"], ["every", "drift"])
+            made["reordering"] = Reordering(**data["reordering"])
         return cls(**made)
+
+
+def _freeze(spec: JoinSpec, name: str, value: Any) -> None:
+    object.__setattr__(spec, name, value)
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _listed(one) for name, one in value.items()}
+    return list(value) if isinstance(value, tuple) else value
 
 
 def check_seed(seed: object) -> None:
@@ -171,14 +352,24 @@ def only(what: str, data: Any, known: list[str]) -> None:
         raise SpecError(f"{what} has no setting {unknown[0]!r}; it has {', '.join(known) or 'none'}")
 
 
+def make_windows(data: Any) -> Any:
+    """One window, a list of two, or a table of streams."""
+    if isinstance(data, Mapping) and "streams" in data:
+        only("window", data, ["streams"])
+        if not isinstance(data["streams"], Mapping):
+            raise SpecError(f"window.streams must be a table of streams, not {data['streams']!r}")
+        return {name: make_window(one) for name, one in data["streams"].items()}
+    if isinstance(data, Sequence) and not isinstance(data, str):
+        return tuple(make_window(one) for one in data)
+    return make_window(data)
+
+
 def make_window(data: Any) -> Window:
     """The window of a table with its kind and size."""
     only("window", data, ["time", "row"])
     if len(data) != 1:
         raise SpecError(f"window must be {{'time': length}} or {{'row': rows}}, not {dict(data)!r}")
     return TimeWindow(data["time"]) if "time" in data else RowWindow(data["row"])
-
-
 def make_budget(data: Any) -> Budget:
     """The budget of a table, or of a number of tuples."""
     if isinstance(data, int) and not isinstance(data, bool):

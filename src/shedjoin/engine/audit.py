@@ -1,8 +1,8 @@
-"""The audit of a state that comes from outside: what kernels rely on, and do not check, is checked once.
+"""The audit of contents that come from outside.
 
-Kernels use numbers out of their arrays as places in other arrays, and follow links until they end. In a state that they made
-themselves this is safe. A snapshot has a checksum against damage, but anyone can work out a checksum: after the audit it is
-safe to run whatever passes. It takes time in proportion to the state.
+A snapshot has a checksum against damage, but anyone can work out a checksum. Kernels do not check what they are given, so columns are
+checked once, before a state is built from them: after that it is safe to run whatever passes. Indexes, rings and heaps need no
+audit, because they are built here and not read.
 """
 
 from __future__ import annotations
@@ -13,113 +13,234 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
-from shedjoin.engine import audit_memory, audit_order, audit_weigh, memory
-from shedjoin.engine.codes import CUMULATIVE, ROW, WHY
-from shedjoin.engine.consistent import require, within
-from shedjoin.engine.forms import is_plain
-from shedjoin.engine.handle import STREAMS, Handle
+from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_MEMORY, IN_WINDOW, LEARNED, MOST, RANDOM, TUPLE, WHY
+from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
 from shedjoin.engine.plan import Plan
-from shedjoin.engine.state import COUNTERS, NEVER, SHED_RECORD
+from shedjoin.engine.records import COUNTERS, NEVER, TRAIL_RECORD, shed_record
+from shedjoin.engine.stages import learn, neighbours
 from shedjoin.errors import SnapshotError
 
 #: No join has counted so far: sums of two such numbers do not overflow.
 ENDLESS = 2**62
+_NAMES = tuple(name for name in NUMBERS if name != "random")
 
 
-def audit(plan: Plan, how: NDArray[Any], st: Handle) -> None:
-    """Make sure that kernels can run on this state; raises SnapshotError, with what is wrong, where they cannot.
-
-    Parameters
-    ----------
-    plan, how
-        The join that the state is to be of, and its settings.
-    st
-        Arrays of the right dtypes, of any shape and contents. How long they are is measured anew; LIFE's tournaments are
-        played again. Nothing else is changed.
-    """
-    _check_shapes(plan, how, st)
-    memory.measure(st)
-    _check_numbers(how[0], st)
-    _check_clocks(how[0], st)
-    _check_schedule(plan, st)
-    stock = audit_memory.check(how[0], st)
-    if is_plain(how):
-        audit_memory.check_plain(st, stock)
-    audit_order.check(how[0], st, stock)
-    audit_weigh.check(how[0], st, stock)
+def require(fits: Any, wrong: str) -> None:
+    """Refuse contents of which something does not fit; `wrong` is the end of the sentence."""
+    if not np.all(fits):
+        raise SnapshotError(f"the snapshot contradicts itself: {wrong}")
 
 
-def checked_log(rows: Any) -> NDArray[Any]:
+def within(values: NDArray[Any], least: int, end: int) -> NDArray[np.bool_]:
+    """Which of the values are at least `least` and below `end`."""
+    inside: NDArray[np.bool_] = (values >= least) & (values < end)
+    return inside
+
+
+def audit(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
+    """Make sure that a state can be built from these columns; raises SnapshotError, with what is wrong, where it cannot."""
+    _check_shapes(plan, how, columns)
+    numbers = dict(zip(_NAMES, (int(number) for number in columns["numbers"]), strict=True))
+    by_stream = dict(zip(BY_STREAM, columns["by stream"], strict=True))
+    _check_numbers(numbers, by_stream, columns)
+    _check_tuples(plan, how, numbers, by_stream, columns)
+    _check_values(plan, how, by_stream, columns)
+    _check_estimates(plan, how, numbers, by_stream, columns)
+    _check_rounds(how, numbers, columns)
+
+
+def checked_log(rows: Any, streams: int) -> NDArray[Any]:
     """Shed records that were saved as plain data, to be told with the next push."""
     try:
-        log = np.array([tuple(row) for row in rows], SHED_RECORD)
-    except (TypeError, ValueError, OverflowError) as reason:
+        log = np.array([(*row[:-1], row[-1]) for row in rows], shed_record(streams))
+    except (TypeError, ValueError, OverflowError, IndexError) as reason:
         raise SnapshotError(f"the shed records in the snapshot's header make no sense: {reason}") from None
     require(log.ndim == 1, "its shed records are not a list")
-    require(within(log["stream"], 0, STREAMS), f"a shed record is of a stream other than 0 to {STREAMS - 1}")
+    require(within(log["stream"], 0, streams), f"a shed record is of a stream other than 0 to {streams - 1}")
     require(within(log["why"], 0, len(WHY)), f"a shed record has a reason other than 0 to {len(WHY) - 1}")
     return log
 
 
-def _check_shapes(plan: Plan, how: NDArray[Any], st: Handle) -> None:
-    shape = {name: array.shape for name, array in st.arrays.items()}
-    room = {name: shape[name][-1] if shape[name] else 0 for name in ("pool", "keys", "expiry", "seen")}
-    remembers = memory.remembers_arrivals(how)
-    for name, size in room.items():
-        if name != "seen" or remembers:
-            fits = size >= memory.LEAST and size & (size - 1) == 0
-            require(fits, f"{name} has {size} places, not a power of two from {memory.LEAST} on")
-    until = plan.schedule or (np.zeros(1, np.int64), np.zeros(1, np.int64))
-    expected: dict[str, tuple[int, ...]] = {
-        **memory.shapes(how, room["pool"], room["keys"], plan.lateness > 0),
-        "shelf": (st.arrays["shelf"].size,),
-        "expiry": (STREAMS, room["expiry"]),
-        "seen": (STREAMS, room["seen"] if remembers else 1),
-        "sketch": (STREAMS * plan.weigher.depth * plan.weigher.width,),
-        "model": memory.model_shape(how),
-        "until0": until[0].shape,
-        "until1": until[1].shape,
+def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
+    """Every column is there, of its kind and length; there are no others."""
+    streams, tuples = plan.streams, columns.get("tuple arrival", np.empty(0)).size
+    values = columns.get("value key", np.empty(0)).size
+    organisation, estimator = how[0]["organisation"], how[0]["estimator"]
+    model = learn.NUMBERS if estimator == LEARNED else 1
+    expected: dict[str, tuple[str, tuple[int, ...] | None]] = {
+        "tuple stream": ("|i1", (tuples,)),
+        "tuple arrival": ("<i8", (tuples,)),
+        "tuple bytes": ("<i4", (tuples,)),
+        "tuple ts": ("<i8", (tuples,)),
+        "tuple seq": ("<i8", (tuples,)),
+        "tuple importance": ("<f8", (tuples,)),
+        "tuple key": ("<i8", (tuples, plan.width)),
+        "value key": ("<i8", (values,)),
+        "value held": ("<i4", (values,)),
+        "value part": ("<i4", (values,)),
+        "value weight": ("<f8", (values, streams)),
+        "sketch": ("<i8", (max(len(plan.parts), 1) * streams * plan.weigher.depth * plan.weigher.width,)),
+        "model": ("<f8", (streams, model)),
+        "numbers": ("<i8", (len(_NAMES),)),
+        "random": ("<u8", (1,)),
+        "floats": ("<f8", (len(FLOATS),)),
+        "by stream": ("<i8", (len(BY_STREAM), streams)),
     }
-    for name, right in expected.items():
-        require(shape[name] == right, f"{name} has the shape {shape[name]} where {right} belongs")
+    if organisation in (TUPLE, CUMULATIVE):
+        expected["tuple prio"] = ("<f8", (tuples,))
+    if organisation == RANDOM:
+        expected["tuple place"] = ("<i4", (tuples,))
+    if estimator == DECAYED:
+        expected["value mass"] = ("<f8", (values, streams))
+    if estimator == LEARNED:
+        expected["value trail"] = ("trail", (values, streams))
+    if how[0]["evaluate_every"]:
+        expected |= {"tuple came": ("<i8", (tuples,)), "pending": ("<i8", None), "marks": ("<i8", None)}
+    for stream in range(streams):
+        expected |= {f"seen stamp {stream}": ("<i8", None), f"seen value {stream}": ("<i8", None)}
+    require(set(columns) == set(expected), f"its columns are {sorted(set(columns) ^ set(expected))} more or less than the join has")
+    for name, (kind, shape) in expected.items():
+        dtype = TRAIL_RECORD if kind == "trail" else np.dtype(kind)
+        right = columns[name].ndim == 1 if shape is None else columns[name].shape == shape
+        require(columns[name].dtype == dtype and right, f"{name!r} is {columns[name].dtype} of shape {columns[name].shape}")
 
 
-def _check_numbers(how: Any, st: Handle) -> None:
-    """The counters that belong to no array."""
-    for name in (*COUNTERS, "tick", "arrival", "peak_tuples", "peak_bytes"):
-        require(0 <= st[name] <= ENDLESS, f"{name} is {int(st[name])}")
-    arrived = [int(count) for count in st["arrived"]]
-    require(min(arrived) >= 0 and max(arrived) <= LATEST, f"{arrived[0]} and {arrived[1]} rows have arrived")
-    require(sum(arrived) == st["rows"], f"of {int(st['rows'])} rows, {arrived[0]} and {arrived[1]} have arrived")
-    require(st["arrival"] == st["rows"], f"{int(st['rows'])} rows have arrived, but {int(st['arrival'])} were numbered")
-    require(st["tick"] <= st["rows"], f"{int(st['rows'])} rows took {int(st['tick'])} instants")
-    require(st["touched_count"] == 0, "keys are touched between two instants")
-    require(st["random"] != 0, "the random state is 0, which it never becomes")
-    require(not np.isnan(st["importance"]), "the summed importance is not a number")
-    last_tick = int(st["tick"]) if how["organisation"] == CUMULATIVE else 0
-    require(0 <= st["lift_tick"] <= last_tick, f"priorities are lifted from the instant {int(st['lift_tick'])} on")
+def _check_numbers(numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
+    for name in (*COUNTERS, "tick", "arrival", "peak_tuples", "peak_bytes", "epoch"):
+        require(0 <= numbers[name] <= ENDLESS, f"{name} is {numbers[name]}")
+    require(numbers["started"] in (0, 1), f"started is {numbers['started']}")
+    require(abs(numbers["t0"]) <= LATEST and abs(numbers["faded"]) <= ENDLESS, "a time is out of range")
+    require(columns["random"][0] != 0, "the random state is 0, which it never becomes")
+    require(~np.isnan(columns["floats"]), "a sum is not a number")
+    require(0 <= numbers["lift_tick"] <= numbers["tick"], f"priorities are lifted from instant {numbers['lift_tick']} on")
+    require(within(by_stream["arrived"], 0, LATEST + 1), "more rows have arrived than can be counted")
+    require(by_stream["arrived"].sum() == numbers["rows"] == numbers["arrival"], "rows are counted in two ways that differ")
+    require(numbers["tick"] <= numbers["rows"], f"{numbers['rows']} rows took {numbers['tick']} instants")
+    for name in ("clock", "horizon", "base"):
+        times = by_stream[name]
+        require((times == NEVER) | (np.abs(times) <= 4 * LATEST), f"{name} shows a time out of range")
+    clocks = by_stream["clock"]
+    require((clocks == NEVER) | (np.abs(clocks) <= LATEST), "a clock shows a time out of range")
 
 
-def _check_clocks(how: Any, st: Handle) -> None:
-    """Clocks, and what remaining life is counted from, which follows from them."""
-    clocks = [int(clock) for clock in st["clock"]]
-    for clock in clocks:
-        require(clock == NEVER or -LATEST <= clock <= LATEST, f"a clock shows {clock}")
-    newest = max(clocks)
-    lagging = NEVER if how["max_skew"] < 0 or newest == NEVER else newest - int(how["max_skew"])
-    for stream in range(STREAMS):
-        base = int(st["base"][stream])
-        if base == NEVER and st["rows"] == 0:
-            continue
-        other = max(clocks[1 - stream], lagging)
-        by_time = clocks[stream] if other == NEVER else other - int(how["lateness"])
-        right = int(st["arrived"][stream]) if how[f"kind{stream}"] == ROW else by_time
-        require(base == right, f"life on stream {stream} is counted from {base}, where {right} follows from the clocks")
+def _check_tuples(
+    plan: Plan, how: NDArray[Any], numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns
+) -> None:
+    stream = columns["tuple stream"].astype(np.int64)
+    require(within(stream, 0, plan.streams), f"a tuple is of a stream other than 0 to {plan.streams - 1}")
+    arrival = columns["tuple arrival"]
+    require(within(arrival, 0, numbers["arrival"]), "a tuple has the number of a row that has not arrived")
+    require(np.diff(arrival) > 0, "tuples are not in the order of their arrival")
+    require(columns["tuple bytes"] > 0, "a tuple has no bytes")
+    require(within(columns["tuple seq"], 0, LATEST) & (columns["tuple seq"] < by_stream["arrived"][stream]),
+            "a tuple is of a row that has not arrived")  # fmt: skip
+    pairs = stream * (2 * LATEST) + columns["tuple seq"]
+    require(np.unique(pairs).size == pairs.size, "a row is stored twice")
+    ts, clock = columns["tuple ts"], by_stream["clock"][stream]
+    require((ts >= -LATEST) & (ts <= clock), "a tuple is from after its stream's clock")
+    importance = columns["tuple importance"]
+    require(np.isfinite(importance) & (importance > 0), "an importance is not finite and above 0")
+    if "tuple prio" in columns:
+        require(~np.isnan(columns["tuple prio"]), "a priority is not a number")
+    if "tuple place" in columns:
+        for number in range(plan.streams):
+            mine = np.sort(columns["tuple place"][stream == number])
+            require(np.array_equal(mine, np.arange(mine.size)), "the list of tuples lacks one or has one twice")
+    for number, until in enumerate(plan.schedule or ()):
+        require(by_stream["arrived"][number] <= until.size, f"more rows of stream {number} have arrived than Replay knows")
 
 
-def _check_schedule(plan: Plan, st: Handle) -> None:
-    if plan.schedule is None:
+def _check_values(plan: Plan, how: NDArray[Any], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
+    part, key = columns["value part"].astype(np.int64), columns["value key"]
+    require(within(part, 0, max(len(plan.parts), 1)), "a value is of attributes that there are not")
+    both = np.column_stack([part, key])
+    require(np.unique(both, axis=0).shape[0] == key.size, "a value is there twice")
+    require(within(columns["value held"], 0, 2**31), "an estimator holds a value less than never")
+    weight = columns["value weight"]
+    require(np.isfinite(weight) & (weight >= 0), "a weight is not finite and at least 0")
+    if not how[0]["weighed"]:
         return
-    for stream, until in enumerate(plan.schedule):
-        require(np.array_equal(st.arrays[f"until{stream}"], until), f"the schedule of stream {stream} is not Replay's")
-        require(st["arrived"][stream] <= until.size, f"more rows of stream {stream} have arrived than Replay knows")
+    known = {(int(one), int(other)) for one, other in both} if not plan.keyed else set()
+    stream = columns["tuple stream"]
+    for number, one in enumerate(plan.parts):
+        for place, attr in one.items():
+            mine = columns["tuple key"][stream == place, attr]
+            if plan.keyed:
+                require(np.isin(mine, key), "a tuple is of a key that is not known")
+            else:
+                require(all((number, int(value)) in known for value in mine), "a tuple has a value that is not known")
+
+
+def _check_estimates(
+    plan: Plan, how: NDArray[Any], numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns
+) -> None:
+    estimator, values = how[0]["estimator"], columns["value key"].size
+    counts = np.zeros((values, plan.streams), np.int64)
+    for stream in range(plan.streams):
+        stamp, value = columns[f"seen stamp {stream}"], columns[f"seen value {stream}"]
+        require(stamp.size == value.size, "arrivals are remembered in part")
+        require(within(value, 0, values), "an arrival is remembered of a value that is not known")
+        require(estimator in (IN_WINDOW, LEARNED) or stamp.size == 0, "arrivals are remembered without need")
+        counts[:, stream] = np.bincount(value, minlength=values)
+    if estimator == IN_WINDOW:
+        require(columns["value held"] == counts.sum(axis=1), "a value is held not as often as its arrivals are remembered")
+        require(columns["value weight"] == counts, "a weight is not the number of arrivals that are remembered")
+    if estimator == IN_MEMORY and plan.keyed:
+        stream, key = columns["tuple stream"], columns["tuple key"][:, 0]
+        order = np.argsort(columns["value key"])
+        place = order[np.searchsorted(columns["value key"][order], key)] if key.size else key
+        stored = np.zeros((values, plan.streams))
+        np.add.at(stored, (place, stream.astype(np.int64)), 1.0)
+        require(columns["value weight"] == stored, "a weight is not the number of stored tuples")
+    if estimator == DECAYED:
+        mass = columns["value mass"]
+        require(np.isfinite(mass) & (mass >= 0), "a decayed count is not finite and at least 0")
+        started, t0 = numbers["started"], numbers["t0"]
+        require(not started or t0 <= int(by_stream["clock"].max()), "counts decay from a time on that is still to come")
+        _check_folds(how, numbers, by_stream)
+    require(within(columns["sketch"], 0, ENDLESS), "a cell of the sketch counts less than nothing")
+    if estimator == LEARNED:
+        _check_learned(how, by_stream, columns, counts)
+
+
+def _check_folds(how: NDArray[Any], numbers: dict[str, int], by_stream: dict[str, NDArray[Any]]) -> None:
+    """The last fold was needed (see `estimate.fold`): others would be undone one by one."""
+    now, fold_at = int(by_stream["clock"].max()), float(how[0]["fold_at"])
+    before = (now - numbers["t0"]) / float(how[0]["half_life"]) - fold_at * (numbers["epoch"] - 1)
+    require(numbers["epoch"] == 0 or (numbers["started"] == 1 and before > fold_at), "counts were folded more often than it takes")
+
+
+def _check_learned(
+    how: NDArray[Any], by_stream: dict[str, NDArray[Any]], columns: Columns, counts: NDArray[np.int64]
+) -> None:
+    """What Prospect counts and has learned."""
+    observed, seen = by_stream["observed"], counts.sum(axis=0)
+    require(within(observed, 0, 2**53) & (observed <= by_stream["arrived"]), "more rows were observed than came")
+    later, soon = by_stream["looked_later"], by_stream["looked_soon"]
+    require((later >= 0) & (later <= soon) & (soon <= seen), "more arrivals were looked at again than are remembered")
+    trail = columns["value trail"]
+    require(np.isfinite(trail["mass"]) & (trail["mass"] >= 0), "a decayed count is not finite and at least 0")
+    require((trail["before"] >= 0) & (trail["before"] <= observed), "more rows came before a key than came")
+    require((trail["last"] == NEVER) | (np.abs(trail["last"]) <= LATEST), "a key came at a time out of range")
+    require(trail["recent"] == counts, "recent rows of a key are counted wrongly")
+    model = columns["model"]
+    require(np.isfinite(model[:, : learn.LOG_SHARE]), "what was learned is not finite")
+    ring = model[0, learn.NEAR : learn.NEAR + neighbours.NUMBERS]
+    require(ring[neighbours.TURNS] > 0, "keys lie on a ring without a length")
+    length = 1.0 / ring[neighbours.TURNS]
+    require(neighbours.PLACES <= length <= 2.0**neighbours.MOST_DOUBLINGS, f"keys lie on a ring that is {length} long")
+    speed = ring[neighbours.SPEED]
+    require(speed in range(-neighbours.FASTEST, neighbours.FASTEST + 1), f"keys move at a speed of {speed}")
+
+
+def _check_rounds(how: NDArray[Any], numbers: dict[str, int], columns: Columns) -> None:
+    """What waits for lazy evaluation."""
+    if not how[0]["evaluate_every"]:
+        return
+    first, tick = numbers["first_mark"], numbers["tick"]
+    require(0 <= first <= tick, f"instants wait from number {first} on, and there were {tick}")
+    require(columns["marks"].size == (tick - first) * MOST, "instants that wait are not all marked")
+    pending = columns["pending"]
+    require(within(pending, 0, columns["tuple arrival"].size), "a tuple waits that is not stored")
+    require(np.unique(pending).size == pending.size, "a tuple waits twice")
+    require(within(columns["tuple came"][pending], first, tick), "a tuple waits that came before the last evaluation")

@@ -1,103 +1,119 @@
-"""Other numbers for a policy while its join runs: estimates go on from what they are now, and the order is made anew."""
+"""A policy, or its numbers, that changes while a join runs: what was learned is kept, and the order is built anew."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shedjoin.engine import front, mem, memory, order, pairing, shelf
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LIFE, PRODUCT, TUPLE
-from shedjoin.engine.handle import STREAMS, Handle
-from shedjoin.engine.jit import entry, kernel
-from shedjoin.engine.state import MORE_RECORD, NONE
+from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LEARNED, PRODUCT, RANDOM, SCHEDULE, TABLE, TUPLE, Order, Weigher
+from shedjoin.engine.contents import FLOATS, NUMBERS, Columns
+from shedjoin.engine.plan import FAR, Plan, check_order
+from shedjoin.errors import SnapshotError
 
-
-def adopt(was: NDArray[Any], how: NDArray[Any], st: Handle) -> None:
-    """Go on by the settings `how` with a state that was made by the settings `was`; only the policy's numbers differ."""
-    if was[0]["half_life"] != how[0]["half_life"]:
-        _count_from_now(was, st.for_kernel())
-    size = memory.shapes(how, st.arrays["pool"].size, st.arrays["keys"].size, False)["more"][0]
-    if st.arrays["more"].size != size:  # inside a key, tuples have ranks now, or have none any more
-        st.hold(more=np.zeros(size, MORE_RECORD))
-        memory.measure(st)
-    _reorder(how, st.for_kernel())
-    if how[0]["organisation"] == LIFE:  # matches were played while some weights were old and some were new
-        memory.replay_tournaments(st)
+#: Where a number stands in the column of numbers.
+_AT = {name: place for place, name in enumerate(name for name in NUMBERS if name != "random")}
 
 
-@entry
-def _count_from_now(settings, state):  # type: ignore[no-untyped-def]
+def as_it_was(plan: Plan, signature: dict[str, Any]) -> Plan:
+    """The same join by the policy of a signature, which comes from outside."""
+    order, weigher = _numbers(signature.get("policy"), Order), _numbers(signature.get("estimator"), Weigher)
+    made = replace(plan, order=order, weigher=weigher, schedule=None)
+    check_order(order, () if order.organisation == SCHEDULE else None)
+    known = weigher.code in range(TABLE, LEARNED + 1) and weigher.half_life > 0
+    if not known or not 1 <= weigher.width <= 2**28 or not 1 <= weigher.depth <= 16:
+        raise SnapshotError(f"the snapshot is of a join with an estimator that there is not: {list(weigher)}")
+    return made
+
+
+def _numbers(values: Any, kind: Any) -> Any:
+    """A policy or an estimator as numbers."""
+    fits = isinstance(values, list) and len(values) == len(kind._fields)
+    if not fits or not all(type(one) in (int, float) and abs(one) < FAR for one in values):
+        raise SnapshotError(f"the snapshot's header says of its {kind.__name__.lower()} that it is {values!r}")
+    return kind(*values)
+
+
+def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
+    """The contents of a join that ran by the policy of a signature, for a join that goes on by another.
+
+    Estimates go on from what they are. Priorities that were fixed on arrival are fixed anew, as if all arrived now; what
+    cumulative policies have gathered is kept.
+    """
+    order, weigher = Order(*was["policy"]), Weigher(*was["estimator"])
+    mine = now.signature()
+    if was["policy"] == mine["policy"] and all(was[name] == mine[name] for name in _ESTIMATE):
+        return columns
+    _check(was, now)
+    columns = {name: column.copy() for name, column in columns.items()}
+    if order.organisation in (CUMULATIVE, TUPLE):
+        if order.organisation == now.order.organisation == CUMULATIVE:
+            _without_lift(columns)
+        else:
+            del columns["tuple prio"]
+    if order.organisation == RANDOM and now.order.organisation != RANDOM:
+        del columns["tuple place"]
+    if weigher.code == now.weigher.code == DECAYED and (weigher != now.weigher or _as_they_stand(order) != _as_they_stand(now.order)):
+        _decay_from_now(columns, weigher, now, _as_they_stand(order) or _as_they_stand(now.order))
+    if now.weigher.code != weigher.code:
+        columns["value weight"][:] = 0.0
+        columns["value held"][:] = 0
+    return columns
+
+
+_ESTIMATE = ("estimator", "estimator table", "schedule")
+
+
+def _check(was: dict[str, Any], now: Plan) -> None:
+    reason = _refused(was, now)
+    if reason is not None:
+        raise SnapshotError(
+            f"the policy cannot change like this while the join runs: {reason}. Another policy may go on with what the same "
+            "estimator knows, or without one; for all else build the join anew"
+        )
+
+
+def _refused(was: dict[str, Any], now: Plan) -> str | None:
+    """Why what was learned is of no use to another policy; None if it is."""
+    weigher, mine = Weigher(*was["estimator"]), now.signature()
+    if mine["schedule"] is not None and mine["schedule"] != was["schedule"]:
+        return "it is another schedule"
+    if now.weigher == Weigher(TABLE) and not any(table is not None for table in now.tables):
+        return None  # it asks no estimator
+    if now.weigher.code != weigher.code:
+        return "it has another estimator, which has not seen what came before"
+    if now.weigher[2:] != weigher[2:]:
+        return "CountMin's sketch cannot be made wider or deeper: which rows its counts were of is not known any more"
+    if mine["estimator table"] != was["estimator table"]:
+        return "it has another Table of what will come"
+    return None
+
+
+def _without_lift(columns: Columns) -> None:
+    """Cumulative priorities as they are now."""
+    lift, tick = FLOATS.index("lift"), int(columns["numbers"][_AT["tick"]])
+    columns["tuple prio"] -= columns["floats"][lift]
+    if tick > 0:
+        columns["floats"][lift] = 0.0
+        columns["numbers"][_AT["lift_tick"]] = tick - 1
+
+
+def _as_they_stand(order: Order) -> bool:
+    """Whether priorities use Decayed's weights with their common factor."""
+    return order.organisation != KEY or order.combine == PRODUCT
+
+
+def _decay_from_now(columns: Columns, weigher: Weigher, now: Plan, as_they_stand: bool) -> None:
     """Decayed: counts become what they have decayed to; from here on the new half-life holds."""
-    how, st = settings[0], state[0]
-    if how["estimator"] != DECAYED or st["started"] == 0:
+    numbers, clocks = columns["numbers"], columns["by stream"][0]
+    if numbers[_AT["started"]] == 0:
         return
-    now = max(st["clock"][0], st["clock"][1])
-    left = math.exp2(-order.half_lives(how, st, now))
-    as_they_stand = how["organisation"] != KEY or how["combine"] == PRODUCT
-    for slot in range(st["keys_room"]):
-        for stream in range(STREAMS):
-            mem.mass(st)[stream, slot] *= left
-            if as_they_stand:
-                mem.sides(st, slot)["weight"][stream] = mem.mass(st)[stream, slot]
-    st["t0"] = now
-    st["epoch"] = 0
-
-
-@entry
-def _reorder(settings, state):  # type: ignore[no-untyped-def]
-    how, st = settings[0], state[0]
-    organisation = how["organisation"]
-    if organisation != TUPLE and organisation != KEY and organisation != CUMULATIVE and organisation != LIFE:
-        return
-    if organisation != LIFE:  # whose keys have their leaves already
-        front.clear(st)
-        mem.place(st)[:, :] = NONE
-    for bucket in range(st["buckets_room"]):
-        slot = int(mem.buckets(st, bucket))
-        while slot != NONE:
-            for stream in range(STREAMS):
-                _reorder_key(how, st, stream, slot)
-            slot = int(mem.keys(st, slot)["next"])
-    if organisation == CUMULATIVE and st["tick"] > 0:
-        st["lift"] = 0.0
-        st["lift_tick"] = st["tick"] - 1
-
-
-@kernel
-def _reorder_key(how, st, stream, slot):  # type: ignore[no-untyped-def]
-    side = mem.sides(st, slot)
-    if how["organisation"] == KEY:
-        side["low"][stream] = NONE
-    if side["count"][stream] == 0:
-        return
-    base, first, last_place = int(side["shelf"][stream]), int(side["first"][stream]), int(side["room"][stream]) - 1
-    if how["organisation"] != LIFE:
-        for k in range(side["span"][stream]):
-            x = int(mem.shelf(st, base + ((first + k) & last_place))["item"])
-            if x != NONE:
-                _reorder_tuple(how, st, stream, slot, x)
-    order.reweigh(how, st, stream, slot)
-
-
-@kernel
-def _reorder_tuple(how, st, stream, slot, x):  # type: ignore[no-untyped-def]
-    """What is fixed on arrival is fixed as if the tuple arrived now; what was gathered is kept."""
-    card, arrival = shelf.of(st, x), mem.pool(st, x)["arrival"]
-    if how["organisation"] == TUPLE:
-        front.push(st, stream, order.fixed_priority(how, st, x), card["importance"], arrival, x)
-    elif how["organisation"] == CUMULATIVE:
-        value = mem.cumulated(st)[x] - st["lift"]
-        mem.cumulated(st)[x] = value
-        front.push(st, stream, value, card["importance"], arrival, x)
-    elif how["fifo"]:
-        low = mem.sides(st, slot)["low"]
-        if low[stream] == NONE:
-            low[stream] = x
-    else:
-        more, low = mem.more(st, x), mem.sides(st, slot)["low"]
-        more["rank"] = order.rank_of(how, stream, card["importance"], card["ts"], card["seq"])
-        more["arrival"] = arrival
-        low[stream] = pairing.insert(st, int(low[stream]), x)
+    time = int(clocks.max())
+    fold_at = float(512 // max(1, *(now.graph.factors(stream) for stream in range(now.streams))))
+    half_lives = (time - int(numbers[_AT["t0"]])) / weigher.half_life - fold_at * int(numbers[_AT["epoch"]])
+    columns["value mass"] *= math.exp2(-half_lives)
+    if as_they_stand:
+        columns["value weight"] = np.ascontiguousarray(columns["value mass"])
+    numbers[_AT["t0"]], numbers[_AT["epoch"]] = time, 0

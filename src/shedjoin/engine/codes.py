@@ -15,11 +15,11 @@ from shedjoin.engine.handle import marked
 # How a policy's tuples are organised so that the lowest is found without a scan.
 KEEP = 0  # nothing is ever evicted
 RANDOM = 1  # a list a stream, swap-remove
-TUPLE = 2  # a queue of tuples, its front in order (front.py); priorities are fixed at arrival
-KEY = 3  # a heap of keys, tuples ordered inside each key
-LIFE = 4  # a kinetic tournament of keys: priorities fall with time
-CUMULATIVE = 5  # the same queue; tuples that produce output are touched
-SCHEDULE = 6  # the same queue, by the time they leave
+TUPLE = 2  # a lazily sorted heap of tuples (lazy_heap.py); priorities are fixed at arrival
+KEY = 3  # a heap of groups (tuples of one key and stream), tuples ordered inside each group
+LIFE = 4  # a kinetic tournament of groups: priorities fall with time
+CUMULATIVE = 5  # the same heap; tuples that produce output are touched
+SCHEDULE = 6  # the same heap, by the time they leave
 
 # How importance, weight and life make a priority.
 SUM = 0
@@ -38,6 +38,13 @@ LEARNED = 6
 # Window kinds.
 TIME = 0
 ROW = 1
+
+# Layouts: how tuples are stored so that a probe finds partners.
+KEYED = 0  # a common key: a bucket for each key and stream
+INDEXED = 1  # a join graph: an index for each equated attribute of each window
+
+#: The most streams that a join can have.
+MOST = 16
 
 # The importance of an output from that of its inputs.
 IMPORTANCE = {"min": 0, "max": 1, "sum": 2, "product": 3, "mean": 4}
@@ -73,41 +80,68 @@ class Weigher(NamedTuple):
     depth: int = 1
 
 
-_NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life", "span")
+_NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life", "span", "fold_at")
 _CODES = (
+    "streams",
+    "layout",
+    "width",  # attributes of a row
+    "spots",  # the most indexes that a stream has
+    "parts",  # sets of attributes that must be equal
     "organisation",
     "combine",
-    "fifo",  # inside a key, the oldest is the lowest
+    "fifo",  # inside a group, the oldest is the lowest
     "estimator",
-    "width",
+    "sketch_width",
     "depth",
     "by_rows",  # Prospect counts time in rows, windows being of rows
-    "kind0",
-    "kind1",
-    "size0",
-    "size1",
     "lateness",
     "max_skew",  # -1: none
     "output_importance",
-    "groups",  # 0: no budget; 1: one memory; 2: one a stream
+    "memories",  # 0: no budget; 1: one memory; else one a stream
     "by_bytes",
     "warmup",
     "trace_every",
     "emit",
+    "evaluate_every",  # 0: results come with the tuple that completes them
+    "expire_every",
+    "limited",  # whether row numbers decide who may be met
+    "weighed",  # whether groups and weights are kept
+)
+#: Settings of each stream; `mem` reads them.
+_BY_STREAM = (
+    "kind",
+    "window",
+    "factors",  # how many weights make the chance of a tuple
 )
 #: Everything a kernel needs to know that does not change while it runs.
-SETTINGS_RECORD = np.dtype([(name, "f8") for name in _NUMBERS] + [(name, "i8") for name in _CODES])
-#: The settings of the form PLAIN: an exact join by time of two streams that are each in order.
-PLAIN = {
+SETTINGS_RECORD = np.dtype(
+    [(name, "f8") for name in _NUMBERS]
+    + [(name, "i8") for name in _CODES]
+    + [(name, "i8", (MOST,)) for name in _BY_STREAM]
+)
+#: The settings of the form PAIR: two streams on a common key, results at once.
+PAIR = {
+    "streams": 2,
+    "layout": KEYED,
+    "width": 1,
+    "parts": 1,
+    "spots": 1,
+    "evaluate_every": 0,
+    "expire_every": 0,
+    "limited": 0,
+    "weighed": 1,
+}
+#: The settings of the form PLAIN: of such joins the exact one, by time, of streams that are each in order.
+PLAIN = PAIR | {
     "organisation": KEEP,
     "fifo": 0,
     "estimator": TABLE,
-    "kind0": TIME,
-    "kind1": TIME,
+    "kind": TIME,
     "lateness": 0,
     "max_skew": -1,
     "output_importance": IMPORTANCE["min"],
-    "groups": 0,
+    "memories": 0,
     "trace_every": 0,
 }
+PAIR_SETTINGS = marked(SETTINGS_RECORD, "pair")
 PLAIN_SETTINGS = marked(SETTINGS_RECORD, "plain")

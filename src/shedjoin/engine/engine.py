@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,83 +11,133 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import Batch, Table
 from shedjoin.budget import Budget
-from shedjoin.engine import audit, change, loop, memory, snapshot
-from shedjoin.engine.clocks import advance_clocks
-from shedjoin.engine.handle import STREAMS, Handle
+from shedjoin.engine import audit, buffers, change, contents, loop, memory, snapshot
+from shedjoin.engine.buffers import CHUNK
+from shedjoin.engine.handle import Handle
+from shedjoin.engine.orders import orders_of
 from shedjoin.engine.output import Output, ShedLog
-from shedjoin.engine.plan import Plan, PolicyLike
-from shedjoin.engine.running import Clocks, RunningPair, check_clocks, check_limit
-from shedjoin.engine.state import COUNTERS, IO_RECORD, NEVER, ROW_ARRAYS, SHED_RECORD
-from shedjoin.errors import InputError, SpecError
+from shedjoin.engine.plan import Orders, Plan, PolicyLike
+from shedjoin.engine.records import COUNTERS, NEVER
+from shedjoin.engine.running import Clocks, Running, check_clocks, check_limit
+from shedjoin.engine.reordering import Reordering
+from shedjoin.engine.statistics import Statistics
+from shedjoin.errors import InputError, SnapshotError, SpecError
+from shedjoin.ordering import JoinOrder
 
-#: Results and shed records leave the kernel in pieces of about this many.
-CHUNK = 1 << 17
+Integers = NDArray[np.int64]
+#: Results (row numbers, importance) and shed records, and whether they are the last.
+Piece = tuple[tuple[Integers, ...], NDArray[np.float64], list[NDArray[Any]]]
 
 
-class Engine(RunningPair):
+class Engine(Running):
     """One running join. Made by `JoinSpec.build` or `JoinSpec.resume`.
 
     Everything between two pushes is in `snapshot()`; nothing depends on how the input was cut into pushes at instant
-    borders.
+    borders. What there is one of for each stream comes in the order of streams.
     """
 
     def __init__(
-        self, plan: Plan, seed: int = 0, *, warmup: int = NEVER, trace_every: int = 0, emit: bool = True
+        self,
+        plan: Plan,
+        seed: int = 0,
+        *,
+        reordering: Reordering | None = None,
+        warmup: int = NEVER,
+        trace_every: int = 0,
+        emit: bool = True,
     ) -> None:
         self._plan = plan
+        self._seed = seed
         self._watch: dict[str, Any] = {"warmup": warmup, "trace_every": trace_every, "emit": emit}
         self._budget = plan.budget
         self._how = plan.settings(plan.budget, **self._watch)
         self._state = memory.allocate(plan, self._how, seed)
+        self._orders = plan.orders
+        self._statistics = Statistics(plan, reordering)
         self._set_caps(plan.budget)
         self._pending: list[NDArray[Any]] = []
-        self._trace: list[NDArray[np.int64]] = []
+        self._trace: list[Integers] = []
+
+    # ------------------------------------------------------------------------------------------------------ snapshots
 
     @classmethod
-    def resume(cls, plan: Plan, saved: bytes) -> Engine:
-        """An engine that goes on from a snapshot, within the plan's budget and by the numbers of its policy."""
-        was = plan.before(snapshot.signature_of(saved))
-        engine = cls(was)
-        extra = snapshot.decode(saved, engine._state, was.signature())
-        audit.audit(was, engine._how, engine._state)
+    def resume(cls, plan: Plan, saved: bytes, *, reordering: Reordering | None = None) -> Engine:
+        """An engine that goes on from a snapshot, within the plan's budget and by its policy."""
+        engine = cls(plan, reordering=reordering)
+        signature, extra, columns = snapshot.unpack(saved)
+        _check_meaning(plan, signature)
+        was = change.as_it_was(plan, signature)
+        audit.audit(was, was.settings(None, **engine._watch), columns)
+        columns = change.carried(columns, signature, plan)
+        contents.build(plan, engine._how, engine._state, columns)
         engine._take_over(extra)
-        engine._adopt(plan)
-        engine._set_caps(plan.budget)
-        engine._pending.append(engine._compete())
+        if not engine._state["pending_count"]:  # what waits is joined first, with the next instant
+            engine._pending.append(engine._compete())
         return engine
 
     def snapshot(self) -> bytes:
-        """The whole state between two pushes, with a version and a checksum."""
+        """All that is stored and known between two pushes, with a version and a checksum."""
         self._check_idle()
-        return snapshot.encode(self._state, self._plan.signature(), self._extra())
+        return snapshot.pack(contents.gather(self._how, self._state), self._plan.signature(), self._extra())
 
     def _extra(self) -> dict[str, Any]:
-        """What is kept beside the state, as plain data: what the next push will log."""
-        return {"pending": [list(map(int, row)) for part in self._pending for row in part.tolist()]}
+        """What is kept beside the state, as plain data."""
+        pending = [[*map(int, list(row)[:-1]), row["seen"].tolist()] for part in self._pending for row in part]
+        return {
+            "pending": pending,
+            "orders": [list(order) for order in self._orders],
+            "statistics": self._statistics.saved(),
+        }
 
     def _take_over(self, extra: dict[str, Any]) -> None:
         """What `_extra` gave."""
-        self._pending = [audit.checked_log(extra.get("pending"))]
+        try:
+            orders = {self.names[o]: [self.names[s] for s in order] for o, order in enumerate(extra["orders"])}
+            # An order that is chosen while running goes on as it was; one that is given holds from now on.
+            if self._statistics.reordering is not None:
+                self._use(orders_of(orders, self.names))
+            self._statistics.restore(extra["statistics"])
+            pending = extra["pending"]
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as reason:
+            raise SnapshotError(f"the snapshot's header makes no sense: {reason!r}") from None
+        self._pending = [audit.checked_log(pending, self._plan.streams)]
+
+    # ----------------------------------------------------------------------------------------------------------- rows
+
+    def batch(self, tables: Mapping[str, Table]) -> Batch:
+        """One table a stream, interleaved by time. Without a `ts` column, rows are numbered on."""
+        return Batch.of_streams(tables, self._columns(), start=self.arrived)
+
+    def rows(self, table: Table) -> Batch:
+        """Rows in an order of your own, with a column `stream` (numbers of streams) beside those of the join."""
+        return Batch.rows(table, self._columns())
+
+    def _columns(self) -> dict[str, Sequence[str]]:
+        return dict(zip(self.names, self._plan.graph.columns, strict=True))
 
     def push(
-        self, batch: Batch | None = None, *, left: Table = None, right: Table = None, clocks: Clocks | None = None
+        self,
+        batch: Batch | Mapping[str, Table] | None = None,
+        *,
+        clocks: Clocks | None = None,
+        **tables: Table,
     ) -> Output:
         """Run rows through the join.
 
         Parameters
         ----------
         batch
-            Rows in order of arrival; or give tables:
-        left, right
-            One table a stream, interleaved by time (see `Batch.of`). Without a `ts` column, rows are numbered on.
+            Rows in order of arrival; or tables by the names of their streams, also as keywords (``left=``, ``right=``): Arrow
+            tables, DataFrames or dicts of arrays, interleaved by time (see `Batch.of`). Without a `ts` column, rows are
+            numbered on.
         clocks
-            One time a stream (None: nothing to say): after the rows, its clock is at least this. For engines that see a
-            part of the streams and expire by the whole.
+            One time a stream (None: nothing to say), or times by the names of streams: after the rows, its clock is at least this.
+            For engines that see a part of the streams and expire by the whole.
         """
-        if batch is None:
-            batch = Batch.of(left, right, start=self.arrived)
-        elif left is not None or right is not None:
+        if isinstance(batch, Batch) and tables:
             raise InputError("push takes either a batch or tables for left and right, not both")
+        if not isinstance(batch, Batch):
+            batch = self.batch({**(batch or {}), **tables})
         return Output.joined(list(self.chunks(batch, limit=CHUNK, clocks=clocks)))
 
     def chunks(self, batch: Batch, *, limit: int, clocks: Clocks | None = None, emit: bool = True) -> Iterator[Output]:
@@ -99,101 +150,305 @@ class Engine(RunningPair):
         batch
             Rows in order of arrival.
         limit
-            The most pairs in a piece. (Inside, the results of one row are held at once; they are fewer than what is stored.)
+            The most results in a piece. (Of two streams, the results of one row are held at once; they are fewer than what is
+            stored.)
         clocks
             As in `push`.
         emit
-            False: count the results, but make no pairs of them.
+            False: count the results, but make no rows of them.
         """
         size = check_limit(limit)
         if not isinstance(batch, Batch):
             raise InputError(
                 f"push takes a Batch (Batch.of, Batch.rows), or tables as left= and right=, not {type(batch).__name__}"
             )
-        told = check_clocks(clocks)
+        told = check_clocks(clocks, self.names)
         self._check_idle()
-        self._check_schedule(batch)
+        self._check_rows(batch)
         return self._chunks(batch, size, told, emit)
 
-    def _chunks(self, batch: Batch, limit: int, clocks: tuple[int, int] | None, emit: bool) -> Iterator[Output]:
-        before = self._totals()
-        for pairs, shed, last in self._run(batch, limit, emit):
-            shed = self._pending + shed
-            self._pending = []
-            if last and clocks is not None:
-                advance_clocks(self._how, self._state.for_kernel(), *clocks)
-            if last:  # the last piece is given when all is done: nothing depends on its being taken
-                self._busy = False
-            starts = range(0, max(len(pairs[0]), 1), limit)
-            for start in starts:
-                totals = self._totals() if start == starts[-1] else before
-                stats = {name: total - before[name] for name, total in totals.items()}
-                before = totals
-                some = slice(start, start + limit)
-                yield Output(pairs[0][some], pairs[1][some], pairs[2][some], ShedLog(shed if start == 0 else ()), stats)
-
-    def live(self, stream: int) -> NDArray[np.int64]:
-        """The row numbers of what is stored of a stream (0: left, 1: right), in ascending order."""
-        if stream not in range(STREAMS):
-            raise InputError(f"stream must be 0 (left) or 1 (right), not {stream!r}")
+    def flush(self) -> Output:
+        """Join what waits for the next round of lazy evaluation, at the end of the input."""
         self._check_idle()
-        pool, free = self._state.arrays["pool"], self._state.arrays["free"]
-        stored = np.ones(pool.size, np.bool_)
-        stored[free[: int(self._state["free_count"])]] = False
-        places = pool["place"][stored & (pool["stream"] == stream)]
-        return np.sort(self._state.arrays["shelf"]["seq"][places])
+        before = self._totals()
+        pieces = self._drive(self._how, self._buffers(CHUNK, turn=loop.FLUSH)) if self._plan.evaluate_every else ()
+        return self._whole(list(pieces), before)
+
+    def _chunks(self, batch: Batch, limit: int, told: Integers | None, emit: bool) -> Iterator[Output]:
+        self._busy = True  # from here on rows are on their way
+        if len(batch):
+            self._statistics.start(int(batch.ts[0]))
+        how = self._how
+        if not emit:
+            how = how.copy()
+            how["emit"] = 0
+        before = self._totals()
+        held: Piece | None = None
+        for piece in self._pieces(how, batch, limit, told):
+            if held is not None:
+                yield from self._cut(held, limit, None)
+            held = (piece[0], piece[1], self._pending + piece[2])
+            self._pending = []
+        self._busy = False  # the last piece is given when all is done: nothing depends on its being taken
+        assert held is not None  # there is always a last piece
+        yield from self._cut(held, limit, before)
+
+    def _pieces(self, how: NDArray[Any], batch: Batch, limit: int, told: Integers | None) -> Iterator[Piece]:
+        """Rows up to the next look at the join order, then on."""
+        room = limit if how[0]["emit"] else 1
+        start = 0
+        while True:
+            end = self._next_stop(batch, start)
+            io = buffers.make(how, self._state, batch.take(slice(start, end)), results=room, shed=CHUNK)
+            yield from self._drive(how, io)
+            start = end
+            self._look()
+            if start >= len(batch):
+                break
+        if told is not None:
+            io = self._buffers(room, turn=loop.TELL)
+            io["told"][: told.size] = told
+            yield from self._drive(how, io)
+
+    def _buffers(self, results: int = 1, *, turn: int, shed: int = 1) -> Handle:
+        """For a turn without rows."""
+        io = buffers.make(self._how, self._state, results=results, shed=shed)
+        io["turn"] = turn
+        return io
+
+    def _drive(self, how: NDArray[Any], io: Handle) -> Iterator[Piece]:
+        """Run what is in the buffers: results and shed records as they come. The last piece may be empty."""
+        shed: list[NDArray[Any]] = []
+        need = -1
+        while need != loop.DONE:
+            need = loop.advance(how, self._state, io)
+            if need in (loop.DONE, loop.NEED_SHED):
+                shed.append(buffers.take_shed(io))
+            if need == loop.DONE and how[0]["trace_every"]:
+                self._trace.append(buffers.take_trace(io, self._plan.streams))
+            if need == loop.DONE or (need == loop.NEED_RESULTS and io["results"]):
+                yield *buffers.take_results(io), shed
+                shed = []
+            self._make_room(how, need, io)
+
+    def _make_room(self, how: NDArray[Any], need: int, io: Handle) -> None:
+        """Give the kernel what it needs."""
+        wanted, st, streams = int(io["wanted"]), self._state, self._plan.streams
+        if need == loop.NEED_RESULTS and io["out_worth_room"] < wanted:
+            buffers.hold_results(io, streams, wanted)
+        elif need == loop.NEED_SHED:  # the full one is part of the log now
+            buffers.hold_shed(io, streams, max(wanted, CHUNK))
+        elif need in (loop.NEED_POOL, loop.NEED_CELLS):
+            memory.grow_pool(how, st, wanted)
+        elif need == loop.NEED_KEYS:
+            memory.make_room_for_values(how, st, wanted)
+            io["ahead"] = 0  # values that were looked up may be gone
+        elif need == loop.NEED_ENTRIES:
+            memory.grow_entries(how, st, wanted)
+        elif need == loop.NEED_EXPIRY:
+            memory.grow_expiry(st, wanted)
+        elif need == loop.NEED_SEEN:
+            memory.grow_seen(st, wanted)
+        elif need == loop.NEED_MARKS:
+            memory.grow_marks(st)
+        elif need == loop.NEED_BUCKETS:
+            memory.grow_index_buckets(self._plan, how, st, wanted)
+
+    def _cut(self, piece: Piece, limit: int, before: dict[str, int] | None) -> Iterator[Output]:
+        """A piece in parts of at most `limit` results. Counters come with the last part of the last piece."""
+        columns, worth, shed = piece
+        starts = range(0, max(worth.size, 1), limit)
+        for start in starts:
+            some = slice(start, start + limit)
+            told = before if start == starts[-1] else None
+            yield self._output(
+                tuple(column[some] for column in columns), worth[some], shed if start == 0 else [], told
+            )
+
+    def _output(
+        self,
+        columns: tuple[Integers, ...],
+        worth: NDArray[np.float64],
+        shed: list[NDArray[Any]],
+        before: dict[str, int] | None,
+    ) -> Output:
+        totals = self._totals()
+        stats = dict.fromkeys(COUNTERS, 0) if before is None else {name: totals[name] - before[name] for name in totals}
+        return Output(columns, worth, ShedLog(shed, self.names), stats, self.names)
+
+    def _whole(self, pieces: list[Piece], before: dict[str, int], shed: Sequence[NDArray[Any]] = ()) -> Output:
+        """All pieces of a turn as one output."""
+        nothing = (tuple(np.empty(0, np.int64) for _ in self.names), np.empty(0), [])
+        parts = [self._output(columns, worth, log, None) for columns, worth, log in pieces or [nothing]]
+        parts.append(self._output(nothing[0], nothing[1], list(shed), before))
+        return Output.joined(parts)
+
+    def _check_rows(self, batch: Batch) -> None:
+        """The engine's own columns, and a schedule that knows every row before any is run."""
+        streams, width = self._plan.streams, self._plan.width
+        if len(batch) and batch.stream.max() >= streams:
+            raise InputError(f"Batch.stream must be from 0 to {streams - 1}: {', '.join(self.names)}")
+        if (1 if batch.key.ndim == 1 else batch.key.shape[1]) != width:
+            raise InputError(f"Batch.key must have {width} columns, one for each attribute: make it with Engine.batch")
+        for stream, until in enumerate(self._plan.schedule or ()):
+            rows = self.arrived[stream] + int((batch.stream == stream).sum())
+            if rows > until.size:
+                raise InputError(
+                    f"Replay knows {until.size} rows of stream {stream}, but {rows} have arrived with this push"
+                )
+
+    # ---------------------------------------------------------------------------------------------------- what changes
 
     def set_budget(self, budget: Budget | None) -> Output:
-        """Change the budget while running; what no longer fits is evicted at once and returned as the shed log."""
+        """Change the budget while running; what no longer fits is evicted at once and returned as the shed log.
+
+        What waits for lazy evaluation is joined before that, and returned as well.
+        """
         if budget is not None and not isinstance(budget, Budget):
             raise SpecError(f"budget must be a Budget or None, not {budget!r}")
         self._check_idle()
         before = self._totals()
+        waiting = list(self._drive(self._how, self._buffers(CHUNK, turn=loop.FLUSH))) if self._plan.evaluate_every else []
         self._set_caps(budget)
         shed = [*self._pending, self._compete()]
         self._pending = []
-        stats = {name: total - before[name] for name, total in self._totals().items()}
-        nothing = np.empty(0, np.int64)
-        return Output(nothing, nothing, np.empty(0), ShedLog(shed), stats)
+        return self._whole(waiting, before, shed)
 
     def set_policy(self, policy: PolicyLike) -> None:
-        """Change the numbers of the policy, or Decayed's half-life, while running.
+        """Change the policy, or its numbers, while running.
 
         Estimates go on from what they are now. Priorities that were fixed on arrival are fixed anew, as if all arrived now;
-        what cumulative policies have gathered is kept. Another policy or estimator is refused.
+        what cumulative policies have gathered is kept. An estimator that has not seen what came before is refused.
         """
         if isinstance(policy, type) or not isinstance(policy, PolicyLike):
             raise SpecError(f"policy must be a policy such as Prob(), not {policy!r}")
         self._check_idle()
-        plan = self._plan.with_policy(policy)
-        plan.check_change(self._plan)
-        self._adopt(plan)
+        self._adopt(self._plan.with_policy(policy))
 
     def _adopt(self, plan: Plan) -> None:
-        """Go on by a plan that differs in the numbers of the policy."""
-        was, changed = self._how, (plan.order, plan.weigher) != (self._plan.order, self._plan.weigher)
+        """Go on by another policy: its state is built from what is stored and known."""
+        columns = change.carried(contents.gather(self._how, self._state), self._plan.signature(), plan)
         self._plan = plan
-        if changed:
-            self._how = plan.settings(self._budget, **self._watch)
-            change.adopt(was, self._how, self._state)
+        self._how = plan.settings(self._budget, **self._watch)
+        caps = self._state["caps"].copy()
+        self._state = memory.allocate(plan, self._how, self._seed)
+        self._state["caps"] = caps
+        memory.set_steps(self._state, plan, self._orders)
+        contents.build(plan, self._how, self._state, columns)
 
-    def forget_peaks(self) -> None:
-        """From now on, peaks are those since here."""
-        self._state["peak_tuples"], self._state["peak_bytes"] = sum(self.residents), sum(self.stored_bytes)
+    def set_order(self, order: Sequence[str] | Mapping[str, Sequence[str]]) -> None:
+        """Join in another order from now on: one for all, or one for each origin. No result is lost or repeated."""
+        self._check_idle()
+        orders = orders_of(order, self.names)
+        if self._plan.keyed and any(one[0] != origin for origin, one in enumerate(orders)):
+            raise SpecError(
+                f"order must begin with the new tuple's own stream in a join that is stored by key, not be {order!r}: "
+                "build it with that order, or with index='scan'"
+            )
+        self._use(orders)
+
+    def _use(self, orders: Orders) -> None:
+        self._orders = orders
+        memory.set_steps(self._state, self._plan, orders)
+
+    def _compete(self) -> NDArray[Any]:
+        """Evict down to the caps as they are now. The log has room for all: nothing needs emptying midway."""
+        io = self._buffers(turn=loop.SHRINK, shed=int(self._state["resident"].sum()) + 1)
+        io["phase"] = loop.COMPETE
+        self._state["tick"] -= 1  # it is a part of the last instant
+        loop.advance(self._how, self._state, io)
+        self._state["tick"] += 1
+        return buffers.take_shed(io)
+
+    def _set_caps(self, budget: Budget | None) -> None:
+        caps = self._plan.caps(budget)
+        self._how = self._plan.settings(budget, **self._watch)
+        self._state["caps"][: len(caps)] = caps
+        self._budget = budget
+
+    # ---------------------------------------------------------------------------------------------------- join orders
+
+    def _next_stop(self, batch: Batch, start: int) -> int:
+        """The first border between instants at or after the next look at the statistics."""
+        look = self._statistics.next_look
+        if look is None:
+            return len(batch)
+        end = start + max(look - int(self._state["rows"]), 1)
+        if end >= len(batch):
+            return len(batch)
+        borders = np.flatnonzero(np.diff(batch.ts[end - 1 :]))
+        return end + int(borders[0]) if borders.size else len(batch)
+
+    def _look(self) -> None:
+        statistics = self._statistics
+        if statistics.next_look is None or statistics.reordering is None or self._state["rows"] < statistics.next_look:
+            return
+        better = statistics.better(self._how, self._state, self._orders)
+        if better is not None:
+            self._use(better.orders)
+        # A look takes time in proportion to what is stored.
+        wait = max(statistics.reordering.every, sum(self.residents))
+        statistics.next_look = int(self._state["rows"]) + wait
+
+    def explain(self) -> str:
+        """The join orders in use, what they are expected to cost by the streams as they are, and why."""
+        model = copy(self._statistics).look(self._how, self._state)  # a copy: asking changes nothing
+        if model is None:
+            lines = [
+                f"a new tuple of {self.names[o]}: {', '.join(self.names[s] for s in order)}"
+                for o, order in enumerate(self._orders)
+            ]
+            return "\n".join([*lines, "nothing is known of the streams yet: costs are worked out when time has passed"])
+        return JoinOrder(model, self._orders, model.cost_of_orders(self._orders)).explain()
+
+    @property
+    def orders(self) -> dict[str, tuple[str, ...]]:
+        """For each origin, the order in which its new tuples meet the windows."""
+        return {
+            self.names[origin]: tuple(self.names[stream] for stream in order)
+            for origin, order in enumerate(self._orders)
+        }
+
+    @property
+    def reorderings(self) -> int:
+        """How often the order was changed because the streams had."""
+        return self._statistics.reorderings
+
+    # ------------------------------------------------------------------------------------------------- what is stored
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The streams, in their order."""
+        return self._plan.names
 
     @property
     def budget(self) -> Budget | None:
         return self._budget
 
     @property
-    def stored_bytes(self) -> tuple[int, int]:
-        """The summed `bytes` of what is stored of each stream."""
-        return self._pair("stored_bytes")
+    def arrived(self) -> tuple[int, ...]:
+        """Rows of each stream so far; the next one gets this number."""
+        return self._by_stream("arrived")
 
     @property
-    def used(self) -> tuple[int, int]:
+    def residents(self) -> tuple[int, ...]:
+        """Stored tuples of each stream."""
+        return self._by_stream("resident")
+
+    @property
+    def stored_bytes(self) -> tuple[int, ...]:
+        """The summed `bytes` of what is stored of each stream."""
+        return self._by_stream("stored_bytes")
+
+    @property
+    def used(self) -> tuple[int, ...]:
         """What counts against the budget, for each stream: tuples or bytes."""
-        return self._pair("stored_bytes" if self._how[0]["by_bytes"] else "resident")
+        return self._by_stream("stored_bytes" if self._how[0]["by_bytes"] else "resident")
+
+    @property
+    def clocks(self) -> tuple[int | None, ...]:
+        """The largest time of each stream that has gone through the join."""
+        return tuple(None if clock == NEVER else clock for clock in self._by_stream("clock"))
 
     @property
     def counters(self) -> dict[str, int]:
@@ -207,113 +462,38 @@ class Engine(RunningPair):
         return float(self._state["importance"])
 
     @property
-    def trace(self) -> NDArray[np.int64]:
-        """(ts, stored left, stored right), one row every so many instants."""
-        return np.concatenate([np.empty((0, 3), np.int64), *self._trace])
+    def trace(self) -> Integers:
+        """(ts, what is stored of each stream), one line for every `trace_every` instants."""
+        return np.concatenate([np.empty((0, self._plan.streams + 1), np.int64), *self._trace])
+
+    def live(self, stream: int | str) -> Integers:
+        """The row numbers of what is stored of a stream (by its number or name), in ascending order."""
+        number = self.names.index(stream) if stream in self.names else stream
+        if isinstance(number, bool) or number not in range(self._plan.streams):
+            known = ", ".join(f"{place} ({name})" for place, name in enumerate(self.names))
+            raise InputError(f"stream must be one of {known}, not {stream!r}")
+        self._check_idle()
+        items = contents.live_tuples(self._state)
+        mine = items[self._state.arrays["pool"]["stream"][items] == number]
+        return np.sort(contents.cards_of(self._how, self._state, mine)["seq"])
+
+    def forget_peaks(self) -> None:
+        """From now on, peaks are those since here."""
+        self._state["peak_tuples"], self._state["peak_bytes"] = sum(self.residents), sum(self.stored_bytes)
+
+    def _by_stream(self, field: str) -> tuple[int, ...]:
+        return tuple(int(number) for number in self._state[field][: self._plan.streams])
 
     def _totals(self) -> dict[str, int]:
         return {name: int(self._state[name]) for name in COUNTERS}
 
-    def _set_caps(self, budget: Budget | None) -> None:
-        caps = self._plan.caps(budget)
-        self._how = self._plan.settings(budget, **self._watch)
-        self._state["caps"][: len(caps)] = caps
-        self._budget = budget
 
-    def _check_schedule(self, batch: Batch) -> None:
-        """A replayed schedule must know every row before any is run."""
-        if self._plan.schedule is None:
-            return
-        for stream in range(STREAMS):
-            rows = int(self._state["arrived"][stream]) + int((batch.stream == stream).sum())
-            known = self._plan.schedule[stream].size
-            if rows > known:
-                raise InputError(
-                    f"Replay knows {known} rows of stream {stream}, but {rows} have arrived with this push"
-                )
-
-    def _traffic(self, batch: Batch, *, pairs: int = 1, shed: int = CHUNK) -> Handle:
-        """The rows of a push and the buffers for what comes of them."""
-        size = len(batch)
-        io = Handle(IO_RECORD)
-        columns = (*batch.fields(), np.empty(loop.AHEAD, np.int64))
-        for name, column in zip(ROW_ARRAYS, columns, strict=True):
-            io.hold(**{f"row_{name}": column})
-        every = int(self._how[0]["trace_every"])
-        io.hold(
-            out_shed=np.empty(shed, SHED_RECORD),
-            out_trace=np.empty((size // every + 2 if every else 1, 3), np.int64),
-            out_fresh=np.empty(size, np.int64),
-            **_pair_buffers(pairs),
-        )
-        io.resize(**{name: len(array) for name, array in io.arrays.items()})
-        return io
-
-    def _run(self, batch: Batch, limit: int, emit: bool) -> Iterator[tuple[Pairs, list[NDArray[Any]], bool]]:
-        """Pairs and shed records as they come, and whether these are the last."""
-        how = self._how
-        if not emit:
-            how = how.copy()
-            how["emit"] = 0
-        io = self._traffic(batch, pairs=limit if how[0]["emit"] else 1)
-        self._busy = True  # from here on rows are on their way
-        shed: list[NDArray[Any]] = []
-        need = -1
-        while need != loop.DONE:
-            need = loop.advance(how, self._state, io)
-            if need in (loop.DONE, loop.NEED_SHED):
-                shed.append(_shed_of(io))
-                io["shed"] = 0
-            if need == loop.DONE and self._how[0]["trace_every"]:
-                self._trace.append(_drain(io, "out_trace", "traces"))
-            if need == loop.DONE or (need == loop.NEED_PAIRS and io["pairs"]):
-                left, right, worth = (_drain(io, name, "pairs") for name in _PAIRS)
-                io["pairs"] = 0
-                yield (left, right, worth), shed, need == loop.DONE
-                shed = []
-            self._make_room(need, int(io["wanted"]), io)
-
-    def _make_room(self, need: int, wanted: int, io: Handle) -> None:
-        if need == loop.NEED_PAIRS and io["out_left_room"] < wanted:
-            io.hold(**_pair_buffers(wanted))
-            io.resize(**dict.fromkeys(_PAIRS, wanted))
-        elif need == loop.NEED_SHED:  # the full one is part of the log now
-            size = max(wanted, CHUNK)
-            io.hold(out_shed=np.empty(size, SHED_RECORD))
-            io.resize(out_shed=size)
-        elif need == loop.NEED_POOL:
-            memory.grow_pool(self._how, self._state, wanted)
-        elif need == loop.NEED_KEYS:
-            memory.make_room_for_keys(self._how, self._state, wanted)
-            io["ahead"] = 0  # slots that were looked up may be gone
-        elif need == loop.NEED_SHELVES:
-            memory.grow_shelves(self._state, wanted)
-        elif need == loop.NEED_EXPIRY:
-            memory.grow_expiry(self._state, wanted)
-        elif need == loop.NEED_SEEN:
-            memory.grow_seen(self._state, wanted)
-
-    def _compete(self) -> NDArray[Any]:
-        """Evict down to the caps as they are now. The log has room for all: nothing needs emptying midway."""
-        io = self._traffic(Batch.of(), shed=int(self._state["resident"].sum()))
-        io["phase"] = loop.SHRINK
-        loop.advance(self._how, self._state, io)
-        return _drain(io, "out_shed", "shed")
-
-
-_PAIRS = ("out_left", "out_right", "out_worth")
-Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-
-
-def _pair_buffers(size: int) -> dict[str, NDArray[Any]]:
-    return {"out_left": np.empty(size, np.int64), "out_right": np.empty(size, np.int64), "out_worth": np.empty(size)}
-
-
-def _shed_of(io: Handle) -> NDArray[Any]:
-    """What was shed. A buffer that is half full becomes part of the log; of others a copy does, to keep no empty room."""
-    buffer, count = io.arrays["out_shed"], int(io["shed"])
-    return buffer[:count] if 2 * count > buffer.size else buffer[:count].copy()
-
-
-def _drain(io: Handle, buffer: str, count: str) -> NDArray[Any]:
-    return io.arrays[buffer][: int(io[count])].copy()
+def _check_meaning(plan: Plan, signature: dict[str, Any]) -> None:
+    """A snapshot must be of a join with the same results."""
+    for name, mine in plan.meaning().items():
+        theirs = signature.get(name)
+        if theirs != mine:
+            raise SnapshotError(
+                f"the snapshot is of a join with another {name}: it has {theirs!r}, this join {mine!r}. Only the budget, the "
+                "policy and the join order may change between a snapshot and its resumption."
+            )

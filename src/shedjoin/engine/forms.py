@@ -1,7 +1,8 @@
-"""The forms of the loop over two streams, see docs/decisions/016-one-loop-in-forms.md.
+"""The forms of the loop, see docs/decisions/016-one-loop-in-forms.md.
 
-`PAIR` knows every policy. `PLAIN` is the exact join by time of streams in order: policy stages are left out by type, and
-the settings that it stands for are constants. Both work on the same state, so a join can change its form between two calls.
+One source is compiled for each record type of the state. `MANY` knows everything. `PAIR` is for two streams on a common key with
+results at once: what only other joins need is left out by type, and the settings that it stands for are constants. `PLAIN` is the
+exact join of these, by time, of streams in order: policies are left out as well.
 """
 
 from __future__ import annotations
@@ -9,16 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine.codes import PLAIN
+from shedjoin.engine.codes import PAIR, PLAIN
 from shedjoin.engine.operation import Kernel, operation
-from shedjoin.engine.state import PLAIN_STATE
+from shedjoin.engine.records import PAIR_STATE, PLAIN_STATE
 
 
 def is_plain(how: NDArray[Any]) -> bool:
     """Whether the settings are those that PLAIN stands for."""
-    return all(how[0][name] == value for name, value in PLAIN.items())
+    return _are(how, PLAIN)
+
+
+def is_pair(how: NDArray[Any]) -> bool:
+    """Whether the settings are those that PAIR stands for."""
+    return _are(how, PAIR)
+
+
+def _are(how: NDArray[Any], known: dict[str, int]) -> bool:
+    streams = int(how[0]["streams"])
+    return all(np.all(how[0][name].reshape(-1)[:streams] == value) for name, value in known.items())
 
 
 def in_plain(other: Kernel | None) -> Callable[[Kernel], Kernel]:
@@ -26,5 +38,12 @@ def in_plain(other: Kernel | None) -> Callable[[Kernel], Kernel]:
     return lambda kernel: operation(kernel, {PLAIN_STATE: other})
 
 
+def in_pairs(other: Kernel | None) -> Callable[[Kernel], Kernel]:
+    """Make a kernel an operation that the forms of two keyed streams have another kernel for."""
+    return lambda kernel: operation(kernel, {PLAIN_STATE: other, PAIR_STATE: other})
+
+
 #: A stage that only policies, or rows out of order, need: PLAIN does nothing there.
 unless_plain = in_plain(None)
+#: A stage of joins that are not of two keyed streams.
+only_many = in_pairs(None)

@@ -1,6 +1,7 @@
-"""The loop that every tuple goes through: late? expire, probe, store, weigh, compete. See docs/semantics.md.
+"""The loop that every tuple goes through: late? expire, probe, store, estimate, evict. See docs/semantics.md.
 
-`advance` runs until its input is used up or a buffer is full; it then says what it needs and goes on from where it was.
+`advance` runs until its input is used up or a buffer is full; it then says what it needs and goes on from where it was. One
+source serves all joins; it is compiled in forms, see forms.py.
 """
 
 from __future__ import annotations
@@ -9,50 +10,81 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from shedjoin.engine import evict, heap, keytable, mem, order, pairing, shelf, store, weigh
-from shedjoin.engine.codes import (
-    CUMULATIVE,
-    EVICTED,
-    IN_MEMORY,
-    IN_WINDOW,
-    KEY,
-    LATE,
-    LEARNED,
-    LIFE,
-    PLAIN_SETTINGS,
-    SCHEDULE,
-    SCHEDULED,
-    TABLE,
-)
-from shedjoin.engine.forms import in_plain, is_plain, unless_plain
-from shedjoin.engine.handle import STREAMS, Handle
-from shedjoin.engine.importance import output_importance
+from shedjoin.engine import mem
+from shedjoin.engine.codes import EVICTED, IN_WINDOW, KEYED, LEARNED, MOST, PAIR_SETTINGS, PLAIN_SETTINGS, SCHEDULE, SCHEDULED
+from shedjoin.engine.forms import in_pairs, in_plain, is_plain, unless_plain
+from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import entry, inlined, kernel
-from shedjoin.engine.state import NONE, PLAIN_STATE
+from shedjoin.engine.layouts import layout, storage
+from shedjoin.engine.records import MANY_STATE, NEVER, NONE, PAIR_STATE, PLAIN_STATE
+from shedjoin.engine.stages import clocks, estimate, evict, log, priority, probe, probe_many, rounds, store
+from shedjoin.engine.stages.times import newest, stamp_of
+from shedjoin.engine.structures import key_table, kinetic_tournament
 
 # What `advance` answers.
-DONE, NEED_PAIRS, NEED_SHED, NEED_POOL, NEED_KEYS, NEED_SEEN, NEED_SHELVES, NEED_EXPIRY = range(8)
+(
+    DONE,
+    NEED_RESULTS,
+    NEED_SHED,
+    NEED_POOL,
+    NEED_KEYS,
+    NEED_CELLS,
+    NEED_SEEN,
+    NEED_ENTRIES,
+    NEED_EXPIRY,
+    NEED_MARKS,
+    NEED_BUCKETS,
+) = range(11)
 
-# So many rows are looked up ahead: a power of two.
-AHEAD = 16
+# What is run: rows, or a turn without rows. TELL: clocks that rows elsewhere have moved. SHRINK: memory is made to fit a budget
+# that changed between two pushes, as part of the last instant. FLUSH: what waits for lazy evaluation is joined. ORDER: groups,
+# and the tuples in `out_fresh`, are put in order anew.
+ROWS, TELL, SHRINK, FLUSH, ORDER = range(5)
 
 # Where `advance` is in an instant.
-BEGIN, MEET, COMPETE, SHRINK = range(4)
+BEGIN, MEET, COMPETE = range(3)
+
+# An index that chooses its buckets itself has no more than so many tuples in each, on average.
+CROWDED = 2
+
+
+# ------------------------------------------------------------------------------------------------------ room for all
+
+
+@kernel
+def _is_crowded(st, size):
+    """Whether an index that grows should have more buckets before `size` tuples more are stored."""
+    for number in range(st["indexes_room"]):
+        index = mem.indexes(st, number)
+        if index["modular"] == 0 and index["attr"] >= 0:
+            if st["resident"][index["stream"]] + size > CROWDED * index["many"]:
+                return True
+    return False
 
 
 @inlined
-def _record(st, io, stream, seq, ts, key, why):
-    record = mem.out_shed(io)[io["shed"]]
-    record["stream"] = stream
-    record["seq"] = seq
-    record["ts"] = ts
-    record["key"] = key
-    record["when"] = max(st["clock"][0], st["clock"][1])
-    record["tick"] = st["tick"]
-    record["why"] = why
-    record["seen0"] = st["arrived"][0]
-    record["seen1"] = st["arrived"][1]
-    io["shed"] += 1
+def _keys_wanted(how, st, io, size):
+    return NEED_KEYS if st["free_key_count"] < size else DONE
+
+
+@in_pairs(_keys_wanted)
+@kernel
+def _layout_wants(how, st, io, size):
+    """What the layout needs for `size` rows."""
+    if how["layout"] == KEYED:
+        return NEED_KEYS if st["free_key_count"] < size else DONE
+    if _is_crowded(st, size):
+        return NEED_BUCKETS
+    if how["weighed"]:
+        io["wanted"] = size * how["parts"]
+        if st["free_key_count"] < io["wanted"]:
+            return NEED_KEYS
+        io["wanted"] = size
+        if st["free_cell_count"] < size:
+            return NEED_CELLS
+    if how["evaluate_every"] > 0 and (st["tick"] - st["first_mark"] + 2) * MOST > st["marks_room"]:
+        return NEED_MARKS
+    return DONE
 
 
 @inlined
@@ -61,132 +93,77 @@ def _wants(how, st, io, size):
     io["wanted"] = size
     if st["free_count"] < size:
         return NEED_POOL
-    if st["free_key_count"] < size:
-        return NEED_KEYS
+    need = _layout_wants(how, st, io, size)
+    if need != DONE:
+        return need
     if io["out_shed_room"] - io["shed"] < size:
         return NEED_SHED
-    span = max(st["ring_to"][0] - st["ring_from"][0], st["ring_to"][1] - st["ring_from"][1])
+    span = 0
+    for stream in range(how["streams"]):
+        span = max(span, st["ring_to"][stream] - st["ring_from"][stream])
     if st["expiry_room"] - span < size:
         return NEED_EXPIRY
-    remembers = how["estimator"] == IN_WINDOW or how["estimator"] == LEARNED
-    if remembers and st["seen_room"] - max(st["seen_size"][0], st["seen_size"][1]) < size:
-        return NEED_SEEN
+    if how["estimator"] == IN_WINDOW or how["estimator"] == LEARNED:
+        io["wanted"] = size * how["parts"]
+        for stream in range(how["streams"]):
+            if st["seen_room"] - st["seen_size"][stream] < io["wanted"]:
+                return NEED_SEEN
     return DONE
 
 
-@kernel
-def _look_ahead(how, st, io, first):
-    """Look up the keys of the next rows, and ask for what they will need, while other rows have work to do.
-
-    In loops of their own, so that the processor waits for many at a time: with a large memory, waiting for each in
-    turn would be most of the work.
-    """
-    end = min(first + AHEAD, io["row_ts_room"])
-    for i in range(first, end):
-        slot = keytable.find(st, mem.row_key(io, i))
-        mem.set_row_ahead(io, i & (AHEAD - 1), slot)
-        mem.fetch_sides(st, slot)  # harmless where there is none
-    for i in range(first, end):
-        slot = mem.row_ahead(io, i & (AHEAD - 1))
-        if slot != NONE:
-            keytable.fetch_shelves(st, slot, mem.row_stream(io, i))
-            if how["organisation"] == CUMULATIVE:
-                mem.fetch_probed(st, (1 - mem.row_stream(io, i)) * st["probed_room"] + slot)
-            elif how["organisation"] == KEY or how["organisation"] == LIFE:
-                pairing.fetch(st, mem.sides(st, slot)["low"][mem.row_stream(io, i)])
-    io["ahead"] = end
+# ------------------------------------------------------------------------------------------------------- an instant
 
 
 @inlined
-def _is_late(st, stream, ts):
-    """Whether rows of this instant, which has begun, are late."""
-    return ts < st["oldest"][stream]
+def _find_pair_instant(how, io, st):
+    first, n = io["first"], io["row_ts_room"]
+    ts, end, right = mem.row_ts(io, first), first, 0
+    while end < n and mem.row_ts(io, end) == ts:
+        right += mem.row_stream(io, end)
+        end += 1
+    io["end"] = end
+    io["rows"][0] = end - first - right
+    io["rows"][1] = right
 
 
+@in_pairs(_find_pair_instant)
 @kernel
-def _note_late(st, io, ts):
-    seen = io["seq"]
-    for i in range(io["first"], io["end"]):
-        stream = mem.row_stream(io, i)
-        if _is_late(st, stream, ts):
-            _record(st, io, stream, seen[stream], ts, mem.row_key(io, i), LATE)
-            st["late"] += 1
-            seen[stream] += 1
+def _find_instant(how, io, st):
+    """The rows of one time, counted by stream."""
+    first, n = io["first"], io["row_ts_room"]
+    ts, end = mem.row_ts(io, first), first
+    for stream in range(how["streams"]):
+        io["rows"][stream] = 0
+    while end < n and mem.row_ts(io, end) == ts:
+        io["rows"][mem.row_stream(io, end)] += 1
+        end += 1
+    io["end"] = end
 
 
 @inlined
-def _begin(how, st, io, right):
-    """Late rows, clocks, expiry. `right` rows of the instant are of the right stream."""
-    first, end = io["first"], io["end"]
-    ts = mem.row_ts(io, first)
+def _begin(how, st, io, ts):
+    """Late rows, clocks, expiry. A turn that tells clocks begins like an instant without rows."""
     io["over"] = 0
-    for stream in range(STREAMS):
-        st["oldest"][stream] = store.effective_clock(how, st, stream) - how["lateness"]
-    for stream in range(STREAMS):
-        rows = right if stream == 1 else end - first - right
-        io["old_seq"][stream] = io["seq"][stream] = st["arrived"][stream]
-        st["arrived"][stream] += rows
-        if rows > 0 and not _is_late(st, stream, ts):
-            st["clock"][stream] = max(st["clock"][stream], ts)
-    st["rows"] += end - first
     io["fresh"] = 0
+    clocks.begin(how, st, io, ts)
+    if io["turn"] == TELL:
+        for stream in range(how["streams"]):
+            st["clock"][stream] = max(st["clock"][stream], io["told"][stream])
+    st["rows"] += io["end"] - io["first"]
+    rounds.mark(how, st, io)
     evict.foresee(how, st, 1)
-    order.set_lift(how, st)
-    store.set_bases(how, st)
-    weigh.let_go(how, st)
-    store.expire(how, st)
-    if _is_late(st, 0, ts) or _is_late(st, 1, ts):
-        _note_late(st, io, ts)
-    weigh.fold(how, st)
-
-
-@inlined
-def _probe(how, st, io, i, stream, seq, slot):
-    """Meet the stored tuples of the other stream; returns how many there were."""
-    other = 1 - stream
-    ts, importance = mem.row_ts(io, i), mem.row_importance(io, i)
-    back, ahead = order.reach(how, other), order.reach(how, stream)
-    found = 0
-    counted = 0
-    total = 0.0
-    at = io["pairs"]
-    cumulative = how["organisation"] == CUMULATIVE
-    side = mem.sides(st, slot)
-    base, first, last_place = int(side["shelf"][other]), int(side["first"][other]), int(side["room"][other]) - 1
-    for k in range(side["span"][other]):
-        t = mem.shelf(st, base + ((first + k) & last_place))
-        x = int(t["item"])
-        if x == NONE:
-            continue
-        apart = ts - t["ts"]
-        if -apart >= ahead + how["lateness"]:
-            break  # later arrivals are at most the lateness older than this one: all too new (one stream runs ahead)
-        if apart < back and -apart < ahead:
-            found += 1
-            worth = output_importance(how["output_importance"], importance, t["importance"])
-            if max(ts, t["ts"]) >= how["warmup"]:
-                counted += 1
-                total += worth
-                if how["emit"]:
-                    mem.set_out_left(io, at, seq if stream == 0 else t["seq"])
-                    mem.set_out_right(io, at, t["seq"] if stream == 0 else seq)
-                    mem.set_out_worth(io, at, worth)
-                    at += 1
-            if cumulative:
-                if t["seq"] >= io["old_seq"][other]:
-                    mem.pool(st, x)["met"] = 1
-                else:
-                    mem.fetch_cumulated(st, x)  # it will gain
-    if found > 0:
-        # Rows of one instant, stream and key meet the same older tuples: those gain once.
-        if cumulative and mem.probed(st)[other, slot] != st["tick"]:
-            mem.probed(st)[other, slot] = st["tick"]
-            order.touch(st, other, slot)
-        io["pairs"] = at
-        st["results"] += found
-        st["matches"] += counted
-        st["importance"] += total
-    return found
+    priority.set_lift(how, st)
+    clocks.set_horizons(how, st)
+    clocks.set_bases(how, st)
+    estimate.let_go(how, st)
+    if how["expire_every"] == 0:
+        store.expire(how, st)
+    late = False
+    for stream in range(how["streams"]):
+        late = late or (io["rows"][stream] > 0 and clocks.is_late(st, stream, ts))
+    if late:
+        log.late(how, st, io, ts)
+    estimate.fold(how, st)
 
 
 @unless_plain
@@ -198,12 +175,81 @@ def _note_fresh(st, io, x):
 
 
 @inlined
+def _join_pair(how, st, io, i, v, stream, ts, seq):
+    """Probe, then store."""
+    found = probe.probe(how, st, io, i, stream, ts, seq, v)
+    x = store.add(how, st, io, i, v, stream, ts, seq, 1 if found > 0 else 0)
+    _note_fresh(st, io, x)
+    return DONE
+
+
+@in_pairs(_join_pair)
+@kernel
+def _join(how, st, io, i, v, stream, ts, seq):
+    """Store, then probe, now or with the next round."""
+    x = store.add(how, st, io, i, v, stream, ts, seq, 0)
+    _note_fresh(st, io, x)
+    if how["evaluate_every"] > 0:
+        mem.set_pending(st, st["pending_count"], x)
+        st["pending_count"] += 1
+        return DONE
+    io["value"] = v * how["streams"]
+    if how["layout"] == KEYED and not probe_many.all_there(how, st, v, stream):
+        return DONE
+    first = mem.steps(st, stream * how["streams"])["fresh"]
+    io["fresh_from"] = seq
+    probe_many.begin(how, st, io, stream, x if first else NONE)
+    return DONE if probe_many.go_on(how, st, io) else NEED_RESULTS
+
+
+@inlined
+def _lacks_room_for_pairs(how, st, io, v, stream):
+    """Whether the results of a row may not all fit."""
+    if how["emit"]:
+        partners = mem.buckets(st, 2 * v + 1 - stream)["count"]
+        if io["out_worth_room"] - io["results"] < partners:
+            io["wanted"] = partners
+            return True
+    return False
+
+
+@in_pairs(_lacks_room_for_pairs)
+@inlined
+def _lacks_room(how, st, io, v, stream):
+    """Probes of n streams can stop and go on."""
+    return False
+
+
+@inlined
+def _never(how, st, io):
+    return False
+
+
+@in_pairs(_never)
+@inlined
+def _is_probing(how, st, io):
+    """Whether the probe of a row that is stored waits for room."""
+    return io["probing"] == 1
+
+
+@inlined
+def _done(how, st, io):
+    return True
+
+
+@in_pairs(_done)
+@inlined
+def _go_on(how, st, io):
+    return probe_many.go_on(how, st, io)
+
+
+@inlined
 def _meet(how, st, io, i):
-    """One row: probe, then store. Says what it needs, and has done nothing yet, when there might not be room."""
-    if i >= io["ahead"]:
-        _look_ahead(how, st, io, i)
+    """One row. Says what it needs when there might not be room: nothing is done yet, or its probe has stopped halfway."""
+    if _is_probing(how, st, io):
+        return DONE if _go_on(how, st, io) else NEED_RESULTS
     stream, ts = mem.row_stream(io, i), mem.row_ts(io, i)
-    if _is_late(st, stream, ts):
+    if clocks.is_late(st, stream, ts):
         st["arrival"] += 1
         return DONE
     if mem.row_null(io, i):
@@ -211,60 +257,55 @@ def _meet(how, st, io, i):
         st["arrival"] += 1
         io["seq"][stream] += 1
         return DONE
-    slot = mem.row_ahead(io, i & (AHEAD - 1))
-    if slot == NONE:  # it may have come since
-        slot = keytable.find_or_add(st, mem.row_key(io, i))
-    if how["emit"]:
-        partners = mem.sides(st, slot)["count"][1 - stream]
-        if io["out_left_room"] - io["pairs"] < partners:
-            io["wanted"] = partners
-            return NEED_PAIRS
-    io["wanted"] = shelf.make_place(st, slot, stream)
+    v = layout.home(how, st, io, i)
+    if _lacks_room(how, st, io, v, stream):
+        return NEED_RESULTS
+    io["wanted"] = layout.make_place(how, st, io, i, v, stream)
     if io["wanted"] > 0:
-        return NEED_SHELVES
+        return NEED_ENTRIES
     seq = io["seq"][stream]
     io["seq"][stream] = seq + 1
-    found = _probe(how, st, io, i, stream, seq, slot)
-    x = store.add(
-        how, st, stream, slot, ts, seq, mem.row_importance(io, i), mem.row_bytes(io, i), 1 if found > 0 else 0
-    )
-    _note_fresh(st, io, x)
-    if store.is_over(st, stream, store.stamp_of(how, stream, ts, seq)):
+    if store.is_over(st, stream, stamp_of(how, stream, ts, seq)):
         io["over"] += 1
+    need = _join(how, st, io, i, v, stream, ts, seq)
     st["arrival"] += 1
-    return DONE
+    return need
 
 
-@unless_plain
-@inlined
-def _weigh(how, st, io):
-    """The estimator sees the new tuples."""
-    if how["estimator"] == TABLE or how["estimator"] == IN_MEMORY:
-        return
-    for i in range(io["fresh"]):
-        weigh.observe(how, st, mem.out_fresh(io, i))
-    for i in range(io["fresh"]):
-        weigh.refresh(how, st, int(mem.pool(st, mem.out_fresh(io, i))["slot"]))
-    weigh.let_go(how, st)
+# -------------------------------------------------------------------------------------------------------- competing
 
 
 @inlined
 def _shed(how, st, io, x, why):
-    t, card = mem.pool(st, x), shelf.of(st, x)
+    t, card = mem.pool(st, x), storage.card(how, st, x)
     stream = int(t["stream"])
-    _record(st, io, stream, card["seq"], card["ts"], mem.keys(st, t["slot"])["key"], why)
+    log.record(how, st, io, stream, card["seq"], card["ts"], _key_of(how, st, x), why)
     store.discard(how, st, x, stream)
+
+
+@inlined
+def _key_of_pair(how, st, x):
+    return mem.keys(st, int(mem.pool(st, x)["group"]) >> 1)["key"]
+
+
+@in_pairs(_key_of_pair)
+@inlined
+def _key_of(how, st, x):
+    """What the shed log calls the key: the first attribute that the join looks at."""
+    if how["layout"] == KEYED:
+        return mem.keys(st, storage.value_of(how, st, x, 0))["key"]
+    return mem.attr(st, x * how["width"])
 
 
 @kernel
 def _leave_by_schedule(how, st, io):
-    """Replay: whoever's time has come. Returns NEED_SHED when the log is full."""
-    now = float(max(st["clock"][0], st["clock"][1]))
+    """Replay: tuples whose time has come leave. Returns NEED_SHED when the log is full."""
+    now = float(newest(how, st))
     while True:
         x = evict.lowest_of_all(how, st)
-        if x == NONE or mem.heap(st)[mem.pool(st, x)["stream"], heap.TOP]["prio"] > now:
+        if x == NONE or priority.schedule_of(how, st, x) > now:
             return DONE
-        if io["shed"] == io["out_shed_room"]:
+        if log.is_full(io):
             return NEED_SHED
         _shed(how, st, io, x, SCHEDULED)
         st["scheduled"] += 1
@@ -278,52 +319,57 @@ def _none_competes(how, st, io):
 @in_plain(_none_competes)
 @kernel
 def _compete(how, st, io):
-    """Evict until every group is within its cap. Returns NEED_SHED when the log is full."""
+    """Evict until every memory is within its cap. Returns NEED_SHED when the log is full."""
     if how["organisation"] == SCHEDULE:
         if _leave_by_schedule(how, st, io) == NEED_SHED:
             return NEED_SHED
-    for group in range(how["groups"]):
-        while evict.used(how, st, group) > st["caps"][group]:
-            if io["shed"] == io["out_shed_room"]:
+    for memory in range(how["memories"]):
+        while evict.used(how, st, memory) > st["caps"][memory]:
+            if log.is_full(io):
                 return NEED_SHED
-            _shed(how, st, io, evict.lowest(how, st, group), EVICTED)
+            _shed(how, st, io, evict.lowest(how, st, memory), EVICTED)
             st["evicted"] += 1
-            evict.foresee_draws(how, st, group)
+            evict.foresee_draws(how, st, memory)
     return DONE
 
 
 @inlined
 def _finish(how, st, io, ts):
     """The instant is over: note the peak, the trace, and count on."""
-    resident = st["resident"][0] + st["resident"][1]
+    resident, stored = 0, 0
+    for stream in range(how["streams"]):
+        resident += st["resident"][stream]
+        stored += st["stored_bytes"][stream]
     st["peak_tuples"] = max(st["peak_tuples"], resident)
-    st["peak_bytes"] = max(st["peak_bytes"], st["stored_bytes"][0] + st["stored_bytes"][1])
+    st["peak_bytes"] = max(st["peak_bytes"], stored)
     if how["trace_every"] > 0 and st["tick"] % how["trace_every"] == 0:
-        at = io["traces"]
-        mem.out_trace(io)[at, 0] = ts
-        mem.out_trace(io)[at, 1] = st["resident"][0]
-        mem.out_trace(io)[at, 2] = st["resident"][1]
+        at = io["traces"] * (how["streams"] + 1)
+        mem.set_out_trace(io, at, ts)
+        for stream in range(how["streams"]):
+            mem.set_out_trace(io, at + 1 + stream, st["resident"][stream])
         io["traces"] += 1
     st["tick"] += 1
+
+
+# --------------------------------------------------------------------------------------------------------- the loop
 
 
 @inlined
 def _run(how, st, io):
     """Instants until the rows are used up (DONE) or something has to be emptied or to grow."""
     n = io["row_ts_room"]
-    while io["first"] < n:
-        first = io["first"]
+    while io["first"] < n or io["turn"] != ROWS:
+        ts = mem.row_ts(io, io["first"]) if io["turn"] == ROWS else NEVER
         if io["phase"] == BEGIN:
-            ts, end, right = mem.row_ts(io, first), first, 0
-            while end < n and mem.row_ts(io, end) == ts:
-                right += mem.row_stream(io, end)
-                end += 1
-            io["end"] = end
-            need = _wants(how, st, io, end - first)
-            if need != DONE:
-                return need
-            _begin(how, st, io, right)
-            io["at"] = first
+            if io["turn"] == ROWS:
+                _find_instant(how, io, st)
+                if not rounds.due(how, st, io, max(newest(how, st), ts)):
+                    return NEED_RESULTS
+                need = _wants(how, st, io, io["end"] - io["first"])
+                if need != DONE:
+                    return need
+            _begin(how, st, io, ts)
+            io["at"] = io["first"]
             io["phase"] = MEET
         if io["phase"] == MEET:
             while io["at"] < io["end"]:
@@ -332,18 +378,32 @@ def _run(how, st, io):
                     return need
                 io["at"] += 1
             evict.foresee(how, st, 2)
-            _weigh(how, st, io)
-            order.settle(how, st, io, mem.row_ts(io, first))
-            if io["over"] > 0:
+            estimate.observe(how, st, io)
+            priority.settle(how, st, io, ts)
+            if io["over"] > 0 and how["expire_every"] == 0:
                 store.expire(how, st)
             io["phase"] = COMPETE
+        if io["turn"] == TELL:
+            return DONE
+        if not rounds.ready(how, st, io):
+            return NEED_RESULTS
         if _compete(how, st, io) == NEED_SHED:
             io["wanted"] = 1
             return NEED_SHED
+        if io["turn"] == SHRINK:
+            return DONE
         evict.foresee(how, st, 0)
-        _finish(how, st, io, mem.row_ts(io, first))
+        _finish(how, st, io, ts)
+        io["ready"] = 0
         io["first"] = io["end"]
         io["phase"] = BEGIN
+    return DONE
+
+
+@kernel
+def _put_in_order(how, st, io):
+    layout.renew_all(how, st)
+    priority.settle(how, st, io, NEVER)
     return DONE
 
 
@@ -355,24 +415,75 @@ def advance_plain(settings, state, rows):
 
 @entry
 def advance_pair(settings, state, rows):
-    """The form PAIR: takes SETTINGS_RECORD and STATE_RECORD.
+    """The form PAIR: takes PAIR_SETTINGS and PAIR_STATE."""
+    if rows[0]["turn"] == ORDER:
+        return _put_in_order(settings[0], state[0], rows[0])
+    return _run(settings[0], state[0], rows[0])
 
-    In the phase SHRINK, no rows are run: memory is made to fit a budget that changed between two pushes, as part of the
-    last instant. (Inside `_run`, the same lines double the time that this takes to compile.)
-    """
+
+@entry
+def advance_many(settings, state, rows):
+    """The form MANY: takes SETTINGS_RECORD and MANY_STATE."""
     how, st, io = settings[0], state[0], rows[0]
-    if io["phase"] == SHRINK:
-        st["tick"] -= 1
-        need = _compete(how, st, io)
-        st["tick"] += 1
-        return need
+    if io["turn"] == ORDER:
+        return _put_in_order(how, st, io)
+    if io["turn"] == FLUSH:
+        return DONE if how["evaluate_every"] == 0 or rounds.evaluate(how, st, io) else NEED_RESULTS
+    if io["turn"] == TELL and io["phase"] == BEGIN:
+        time = newest(how, st)
+        for stream in range(how["streams"]):
+            time = max(time, io["told"][stream])
+        if not rounds.due(how, st, io, time):
+            return NEED_RESULTS
     return _run(how, st, io)
+
+
+@entry
+def forget_pair(settings, state):
+    """Let go of values of which nothing is stored or remembered, in the forms of two keyed streams."""
+    estimate.sweep(settings[0], state[0])
+    key_table.forget_idle(settings[0], state[0])
+
+
+@entry
+def forget_many(settings, state):
+    estimate.sweep(settings[0], state[0])
+    key_table.forget_idle(settings[0], state[0])
+
+
+@entry
+def _replay_pair(state):
+    for stream in range(2):
+        kinetic_tournament.replay_all(state[0], stream)
+
+
+@entry
+def _replay_many(state):
+    for stream in range(MOST):
+        if state[0]["heap_size"][stream] > 0:
+            kinetic_tournament.replay_all(state[0], stream)
+
+
+def replay(state: Handle) -> None:
+    """Play LIFE's tournaments again, from the leaves up."""
+    (_replay_pair if state.record.dtype == PAIR_STATE else _replay_many)(state.for_kernel())
 
 
 def advance(how: NDArray[Any], state: Handle, io: Handle) -> int:
     """Run instants until the rows are used up (DONE) or something has to be emptied or to grow, in the form that fits."""
+    buffers = io.for_kernel()
+    if state.record.dtype == MANY_STATE:
+        return int(advance_many(how, state.for_kernel(), buffers))
     if not is_plain(how):
-        return int(advance_pair(how, state.for_kernel(), io.for_kernel()))
-    if io["phase"] == SHRINK:  # an exact join keeps all
+        return int(advance_pair(how.view(PAIR_SETTINGS), state.for_kernel(), buffers))
+    if io["turn"] in (SHRINK, ORDER):  # an exact join keeps all
         return DONE
-    return int(advance_plain(how.view(PLAIN_SETTINGS), state.seen_as(PLAIN_STATE).for_kernel(), io.for_kernel()))
+    return int(advance_plain(how.view(PLAIN_SETTINGS), state.seen_as(PLAIN_STATE).for_kernel(), buffers))
+
+
+def forget(how: NDArray[Any], state: Handle) -> None:
+    """Let go of values of which nothing is stored or remembered."""
+    if state.record.dtype == PAIR_STATE:
+        forget_pair(how.view(PAIR_SETTINGS), state.for_kernel())
+    else:
+        forget_many(how, state.for_kernel())

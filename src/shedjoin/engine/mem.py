@@ -4,80 +4,123 @@ from __future__ import annotations
 
 import numpy as np
 
-from shedjoin.engine.codes import PLAIN, PLAIN_SETTINGS, SETTINGS_RECORD
-from shedjoin.engine.handle import STREAMS
-from shedjoin.engine.state import (
+from shedjoin.engine.codes import MOST, PAIR, PAIR_SETTINGS, PLAIN, PLAIN_SETTINGS, SETTINGS_RECORD
+from shedjoin.engine.records import (
+    BUCKET_RECORD,
+    CELL_RECORD,
+    CHECK_RECORD,
+    ENTRY_RECORD,
     EXPIRY_RECORD,
     HEAP_RECORD,
+    INDEX_RECORD,
     KEY_RECORD,
     LEAF_RECORD,
+    LEVEL_RECORD,
     MATCH_RECORD,
     MORE_RECORD,
     SEEN_RECORD,
-    SHED_RECORD,
-    SHELF_RECORD,
-    SIDES_RECORD,
+    STEP_RECORD,
     TRAIL_RECORD,
     TUPLE_RECORD,
 )
-from shedjoin.engine.views import by_stream, constants, fetcher, flat, reader, records, wide, writer
+from shedjoin.engine.views import by_stream, constants, fetcher, flat, reader, records, setting, writer
 
 constants(SETTINGS_RECORD)
+constants(PAIR_SETTINGS, PAIR)
 constants(PLAIN_SETTINGS, PLAIN)
+
+window_kind = setting("kind")
+window_size = setting("window")
+factors = setting("factors")
 
 pool = records("pool", TUPLE_RECORD)  # stored tuples
 more = records("more", MORE_RECORD)  # beside the pool
 free = reader("free", np.int32)  # unused places in the pool, a stack
 set_free = writer("free", np.int32)
-keys = records("keys", KEY_RECORD)  # the keys that are known
-sides = records("sides", SIDES_RECORD)  # what each stream has of a key
-shelf = records("shelf", SHELF_RECORD)  # the tuples of each key side by side
-probed = by_stream("probed", np.int64)  # the last instant in which a stream's tuples of a key were met
-mass = by_stream("mass", np.float64)  # Decayed: the counts behind the weights
-trail = records("trail", TRAIL_RECORD)  # Prospect: one stream's counts, then the other's
-buckets = reader("buckets", np.int32)  # hash of a key -> the first of its chain in `keys`
-set_bucket = writer("buckets", np.int32)
-free_keys = flat("free_keys", np.int32)
-heap = by_stream("heap", HEAP_RECORD)  # the policy's heap of keys, or queue of tuples (front.py)
-place = by_stream("place", np.int32)  # where an item stands in `heap`, `dense` or the tournament
+entries = records("entries", ENTRY_RECORD)  # the tuples of each bucket side by side
+keys = records("keys", KEY_RECORD)  # the values that are known
+heads = reader("heads", np.int32)  # hash of a value -> the first of its chain in `keys`
+set_head = writer("heads", np.int32)
+free_keys = reader("free_keys", np.int32)
+set_free_key = writer("free_keys", np.int32)
+buckets = records("buckets", BUCKET_RECORD)  # by group: value * streams + stream
+probed = reader("probed", np.int64)  # by group: the last instant in which its tuples were met
+set_probed = writer("probed", np.int64)
+mass = reader("mass", np.float64)  # Decayed: the counts behind the weights, by value * streams + stream
+set_mass = writer("mass", np.float64)
+trail = records("trail", TRAIL_RECORD)  # Prospect, by group
+heap = by_stream("heap", HEAP_RECORD)  # the policy's heap of groups, or lazily sorted heap of tuples
+place = flat("place", np.int32)  # where a group or a tuple stands in `heap`, `dense` or the tournament
 expiry = records("expiry", EXPIRY_RECORD)  # tuples in the order in which they expire: one stream's, then the next's
 stray = by_stream("stray", HEAP_RECORD)  # tuples that came out of order, by time
 stray_place = flat("stray_place", np.int32)
 dense = by_stream("dense", np.int32)  # RAND's lists; LIFE's leaves, the free ones last
-match = records("match", MATCH_RECORD)  # LIFE's kinetic tournament: one stream's matches, then the other's
-leaf = by_stream("leaf", LEAF_RECORD)  # the keys that play in it
+match = records("match", MATCH_RECORD)  # LIFE's kinetic tournament: one stream's matches, then the next's
+leaf = by_stream("leaf", LEAF_RECORD)  # the groups that play in it
 seen = by_stream("seen", SEEN_RECORD)  # InWindow's and Prospect's memory of arrivals
-sketch = flat("sketch", np.int64)  # CountMin: stream, row, column
+sketch = flat("sketch", np.int64)  # CountMin: part, stream, row, column
 model = by_stream("model", np.float64)  # what Prospect has learned, see learn.py
-touched = flat("touched", np.int64)  # what was met in this instant: a key and stream; of n streams, a tuple
-cumulated = flat("cumulated", np.float64)  # logs of cumulative priorities, lifted
-until0 = flat("until0", np.int64)  # Replay's schedule
-until1 = flat("until1", np.int64)
+touched = flat("touched", np.int64)  # what was met in this instant: groups of two streams, tuples of more
+prio = flat("prio", np.float64)  # priorities of tuples; cumulative ones are logs, lifted
+until = reader("until", np.int64)  # Replay's schedule, one stream's after the other's
+until_from = reader("until_from", np.int64)
 
-fetch_sides = fetcher("sides", SIDES_RECORD)
+# Join graphs.
+card = records("card", ENTRY_RECORD)  # what the entries of a tuple say
+attr = reader("attr", np.int64)
+set_attr = writer("attr", np.int64)
+spot = reader("spot", np.int32)
+set_spot = writer("spot", np.int32)
+link = flat("link", np.int32)  # (tuple, 0: older or 1: newer)
+pending = reader("pending", np.int32)
+set_pending = writer("pending", np.int32)
+came = reader("came", np.int64)  # the instant of a tuple
+set_came = writer("came", np.int64)
+marks = reader("marks", np.int64)  # rows of each stream that had come when an instant began
+set_marks = writer("marks", np.int64)
+entry_key = reader("entry_key", np.int64)  # the values alone, side by side: most of a scan reads nothing else
+set_entry_key = writer("entry_key", np.int64)
+part = reader("part", np.int32)  # the set of equated attributes that a value belongs to
+set_part = writer("part", np.int32)
+weight = flat("weight", np.float64)  # by value * streams + stream
+cell_count = flat("cell_count", np.int32)  # cells that hold a value
+first_cell = flat("first_cell", np.int32)  # by value * streams + stream: the first cell with this value
+cells = records("buckets", CELL_RECORD)
+cell_values = flat("cell_values", np.int32)  # (cell, part)
+cell_links = flat("cell_links", np.int32)  # (cell, part, 0: before or 1: after)
+cell_heads = flat("cell_heads", np.int32)
+free_cells = flat("free_cells", np.int32)
+part_of = reader("part_of", np.int32)  # (part, stream): the attribute, -1 where the stream has no part in it
+indexes = records("indexes", INDEX_RECORD)
+index_buckets = records("index_buckets", BUCKET_RECORD)
+steps = records("steps", STEP_RECORD)
+checks = records("checks", CHECK_RECORD)
+levels = records("levels", LEVEL_RECORD)
+
+fetch_bucket = fetcher("buckets", BUCKET_RECORD)
 fetch_key = fetcher("keys", KEY_RECORD)
 fetch_probed = fetcher("probed", np.int64)
 fetch_tuple = fetcher("pool", TUPLE_RECORD)
 fetch_more = fetcher("more", MORE_RECORD)
-fetch_cumulated = fetcher("cumulated", np.float64)
+fetch_prio = fetcher("prio", np.float64)
 fetch_expiry = fetcher("expiry", EXPIRY_RECORD)
 fetch_dense = fetcher("dense", np.int32)
 fetch_place = fetcher("place", np.int32)
-fetch_shelf = fetcher("shelf", SHELF_RECORD)
+fetch_entry = fetcher("entries", ENTRY_RECORD)
 
-row_stream = reader("row_stream", np.int64, below=STREAMS)
-row_key = reader("row_key", np.int64)
+row_stream = reader("row_stream", np.int64, below=MOST)
+row_key = reader("row_key", np.int64)  # (row, attribute)
 row_null = reader("row_null", np.bool_)
 row_ts = reader("row_ts", np.int64)
 row_importance = reader("row_importance", np.float64)
 row_bytes = reader("row_bytes", np.int64)
-row_ahead = reader("row_ahead", np.int64)  # slots of the next rows
-set_row_ahead = writer("row_ahead", np.int64)
 
-set_out_left = writer("out_left", np.int64)
-set_out_right = writer("out_right", np.int64)
+out_ahead = reader("out_ahead", np.int64)  # the values of the next rows
+set_out_ahead = writer("out_ahead", np.int64)
+out_rows = reader("out_rows", np.int64)  # (stream, result)
+set_out_rows = writer("out_rows", np.int64)
 set_out_worth = writer("out_worth", np.float64)
 set_out_fresh = writer("out_fresh", np.int64)
 out_fresh = reader("out_fresh", np.int64)
-out_shed = flat("out_shed", SHED_RECORD)
-out_trace = wide("out_trace", np.int64, 3)
+set_out_shed = writer("out_shed", np.int64)  # (record, field)
+set_out_trace = writer("out_trace", np.int64)  # (line, 0: time, then what is stored of each stream)

@@ -2,67 +2,101 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import heap, keytable, kinetic, learn, mem, neighbours, shelf, weigh
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_WINDOW, KEY, LEARNED, LIFE, RANDOM, SCHEDULE, TUPLE
-from shedjoin.engine.handle import STREAMS, Handle
-from shedjoin.engine.jit import entry
+from shedjoin.engine import loop
+from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_WINDOW, KEY, KEYED, LEARNED, LIFE, MOST, RANDOM, SCHEDULE, TUPLE
+from shedjoin.engine.forms import is_pair
+from shedjoin.engine.handle import Handle
 from shedjoin.engine.plan import Plan
-from shedjoin.engine.state import (
+from shedjoin.engine.records import (
+    BUCKET_RECORD,
+    CELL_RECORD,
+    ENTRY_RECORD,
     EXPIRY_RECORD,
     HEAP_RECORD,
+    INDEX_RECORD,
     KEY_RECORD,
     LEAF_RECORD,
+    LEVEL_RECORD,
+    MANY_STATE,
     MATCH_RECORD,
     MORE_RECORD,
     NEVER,
     NONE,
+    PAIR_STATE,
     SEEN_RECORD,
-    SHELF_RECORD,
-    SIDES_RECORD,
-    STATE_RECORD,
     TRAIL_RECORD,
     TUPLE_RECORD,
 )
+from shedjoin.engine.stages import learn, neighbours
+from shedjoin.engine.structures import heap, kinetic_tournament
+from shedjoin.engine.structures.buckets import SMALLEST
+from shedjoin.engine.structures.key_table import hash_of
 
 Arrays = dict[str, NDArray[Any]]
-Shapes = dict[str, tuple[int, ...]]
-#: The pool, the table of keys and the ring of expiry are never smaller, and always a power of two.
+Integers = NDArray[np.int64]
+#: The pool, the table of values and the ring of expiry are never smaller, and always a power of two.
 LEAST = 1024
 #: Room for this much of a budget is made at once, for more as it is needed: a cap is no forecast.
 AT_ONCE = 1 << 14
+#: The arena of entries, and how many buckets an index that grows begins with.
+FIRST_ENTRIES, FEW = 4096, 16
+
+# The hash as plain Python, which takes whole arrays.
+_hash_of = getattr(hash_of, "py_func", hash_of)
+
+
+class Sizes(NamedTuple):
+    """What most arrays are measured by."""
+
+    tuples: int
+    values: int
 
 
 def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
     """The empty memory of a new join."""
-    known = sum(table[0].size for table in plan.tables if table is not None)
+    known = sum(table[0].size for table in plan.tables if table is not None) * max(len(plan.parts), 1)
     capped = plan.budget.tuples or 0 if plan.budget is not None else 0
-    tuples, keys = power_of_two(LEAST + min(capped, AT_ONCE)), power_of_two(LEAST + known)
-    st = Handle(STATE_RECORD)
-    st.hold(**_pool_arrays(how, tuples, plan.lateness > 0), **_key_arrays(how, keys), **_heap_arrays(how, tuples, keys))
-    until = plan.schedule or (np.zeros(1, np.int64), np.zeros(1, np.int64))
+    sizes = Sizes(power_of_two(LEAST + min(capped, AT_ONCE)), power_of_two(LEAST + known))
+    st = Handle(PAIR_STATE if is_pair(how) else MANY_STATE)
+    st.hold(**pool_arrays(how, sizes, plan.lateness > 0), **value_arrays(how, sizes), **order_arrays(how, sizes))
+    streams = plan.streams
+    until = plan.schedule or tuple(np.zeros(0, np.int64) for _ in range(streams))
+    part_of = np.full((max(len(plan.parts), 1), MOST), NONE, np.int32)
+    for number, part in enumerate(plan.parts):
+        for stream, attr in part.items():
+            part_of[number, stream] = attr
     st.hold(
-        shelf=_cache_lines(4096, SHELF_RECORD),
-        expiry=np.zeros((STREAMS, LEAST), EXPIRY_RECORD),
-        seen=np.zeros((STREAMS, LEAST if remembers_arrivals(how) else 1), SEEN_RECORD),
-        sketch=np.zeros(STREAMS * plan.weigher.depth * plan.weigher.width, np.int64),
-        model=_first_model(model_shape(how)),
-        until0=until[0],
-        until1=until[1],
+        **_arena(how, FIRST_ENTRIES),
+        expiry=np.zeros((streams, LEAST), EXPIRY_RECORD),
+        seen=np.zeros((streams, LEAST if how[0]["estimator"] in (IN_WINDOW, LEARNED) else 1), SEEN_RECORD),
+        sketch=np.zeros(max(len(plan.parts), 1) * streams * plan.weigher.depth * plan.weigher.width, np.int64),
+        model=_first_model((streams, learn.NUMBERS if how[0]["estimator"] == LEARNED else 1)),
+        until=np.concatenate([*until, np.zeros(1, np.int64)]),
+        until_from=np.cumsum([0, *(part.size for part in until)]).astype(np.int64),
+        marks=np.zeros(64 * MOST if how[0]["evaluate_every"] else 1, np.int64),
+        levels=np.zeros(MOST, LEVEL_RECORD),
+        part_of=part_of.ravel(),
+        **index_arrays(plan, FEW),
     )
+    set_steps(st, plan, plan.orders)
     measure(st)
-    st["clock"] = st["base"] = NEVER
+    st["clock"] = st["base"] = st["horizon"] = st["limit"] = st["oldest"] = NEVER
     st["bound"] = -np.inf
-    st["free_shelf"] = NONE
-    st["free_count"], st["free_key_count"] = tuples, keys
+    st["free_entries"] = NONE
+    st["free_count"], st["free_key_count"] = sizes
+    st["free_cell_count"] = st.arrays["free_cells"].size
+    st["last_evaluation"] = st["last_expiry"] = NEVER
     st["random"] = first_random_state(seed)
-    for stream, table in enumerate(plan.tables):
-        if table is not None:
-            _preload(st.for_kernel(), stream, *table)
+    for stream in range(streams):
+        mine = [number for number, index in enumerate(plan.indexes) if index.stream == stream]
+        if mine:
+            st["first_index"][stream], st["end_index"][stream] = mine[0], mine[-1] + 1
+    _preload(plan, how, st)
     return st
 
 
@@ -91,69 +125,122 @@ def _free_stack(first: int, size: int) -> NDArray[np.int32]:
     return np.arange(size - 1, first - 1, -1, dtype=np.int32)
 
 
-def _cache_lines(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _cache_lines(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Zeros that start where a cache line does."""
-    memory = np.zeros(size * dtype.itemsize + 64, np.uint8)
+    shape = (shape,) if isinstance(shape, int) else shape
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.zeros(size + 64, np.uint8)
     skip = -memory.ctypes.data % 64
-    return memory[skip : skip + size * dtype.itemsize].view(dtype)
+    return memory[skip : skip + size].view(dtype).reshape(shape)
 
 
 def aligned(array: NDArray[Any]) -> NDArray[Any]:
     """A copy that starts where a cache line does."""
-    copy = _cache_lines(array.size, array.dtype).reshape(array.shape)
+    copy = _cache_lines(array.shape, array.dtype)
     copy[...] = array
     return copy
 
 
-def _heaps(shape: tuple[int, ...]) -> NDArray[Any]:
-    """An empty heap for each stream, aligned so that siblings share cache lines."""
-    return _cache_lines(shape[0] * shape[1], HEAP_RECORD).reshape(shape)
-
-
 def empty_matches(shape: tuple[int, ...]) -> NDArray[Any]:
-    """A tournament for each stream that no key plays in."""
-    match = _cache_lines(shape[0] * shape[1], MATCH_RECORD).reshape(shape)
-    match["doubt"] = kinetic.SURE
+    """A tournament for each stream that no group plays in."""
+    match = _cache_lines(shape, MATCH_RECORD)
+    match["doubt"] = kinetic_tournament.SURE
     match["winner"] = NONE
     return match
 
 
-def _heap_shape(entries: int) -> tuple[int, int]:
-    return STREAMS, entries + heap.TOP + 1  # a multiple of four for every power of two from four on
+def _heap_room(entries: int) -> int:
+    return entries + heap.TOP + 1  # a multiple of four for every power of two from four on
 
 
-def shapes(how: NDArray[Any], tuples: int, keys: int, strays: bool) -> Shapes:
-    """The shapes of the arrays that belong to a pool and a table of keys of these sizes."""
-    return _pool_shapes(how, tuples, strays) | _key_shapes(how, keys) | _heap_shapes(how, tuples, keys)
+def is_keyed(how: NDArray[Any]) -> bool:
+    return bool(how[0]["layout"] == KEYED)
 
 
-def _pool_shapes(how: NDArray[Any], size: int, strays: bool) -> Shapes:
-    organisation = how[0]["organisation"]
-    leaves = size if organisation == LIFE else 1
-    more = organisation in (KEY, LIFE) and not how[0]["fifo"]
-    cumulative = size if organisation == CUMULATIVE else 1
+def _has_cells(how: NDArray[Any]) -> bool:
+    return not is_keyed(how) and bool(how[0]["weighed"])
+
+
+def _groups(how: NDArray[Any], sizes: Sizes) -> int:
+    if is_keyed(how):
+        return sizes.values * int(how[0]["streams"])
+    return sizes.tuples if _has_cells(how) else 1
+
+
+def pool_arrays(how: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
+    """What there is one of for each tuple. (Cells are as many: each has a tuple.)"""
+    size, streams = sizes.tuples, int(how[0]["streams"])
+    stray = size if strays else 1
+    cards = 1 if is_keyed(how) else size
+    lazy = size if how[0]["evaluate_every"] else 1
+    cells, parts = size if _has_cells(how) else 1, max(int(how[0]["parts"]), 1)
+    arrays = {
+        "pool": _cache_lines(size, TUPLE_RECORD),
+        "free": _free_stack(0, size),
+        "stray": _cache_lines((streams, _heap_room(stray)), HEAP_RECORD),
+        "stray_place": np.full(stray, NONE, np.int32),
+        "card": np.zeros(cards, ENTRY_RECORD),
+        "attr": np.zeros(cards * int(how[0]["width"]), np.int64),
+        "spot": np.full(cards * int(how[0]["spots"]), NONE, np.int32),
+        "link": np.full(2 * cells if how[0]["fifo"] else 1, NONE, np.int32),
+        "pending": np.zeros(lazy, np.int32),
+        "came": np.zeros(lazy, np.int64),
+        "cell_values": np.full(cells * parts, NONE, np.int32),
+        "cell_links": np.full(cells * parts * 2, NONE, np.int32),
+        "cell_heads": np.full(2 * cells, NONE, np.int32),
+        "free_cells": _free_stack(0, cells),
+    }
+    if not is_keyed(how):
+        arrays["buckets"] = _cache_lines(_groups(how, sizes), BUCKET_RECORD)
+    return arrays
+
+
+def value_arrays(how: NDArray[Any], sizes: Sizes) -> Arrays:
+    """What there is one of for each value, and in the keyed layout for each group."""
+    size, streams = sizes.values, int(how[0]["streams"])
+    cells = size if _has_cells(how) else 1
+    arrays = {
+        "keys": np.zeros(size, KEY_RECORD),
+        "heads": np.full(2 * size, NONE, np.int32),
+        "free_keys": _free_stack(0, size),
+        "mass": np.zeros(size * streams if how[0]["estimator"] == DECAYED else 1),
+        "trail": _cache_lines(size * streams if how[0]["estimator"] == LEARNED else 1, TRAIL_RECORD),
+        "part": np.zeros(1 if is_pair(how) else size, np.int32),
+        "weight": np.zeros(cells * streams),
+        "cell_count": np.zeros(cells, np.int32),
+        "first_cell": np.full(cells * streams, NONE, np.int32),
+    }
+    if is_keyed(how):
+        arrays["buckets"] = _cache_lines(_groups(how, sizes), BUCKET_RECORD)
+    return arrays
+
+
+def order_arrays(how: NDArray[Any], sizes: Sizes) -> Arrays:
+    """What a policy needs to find the lowest tuple."""
+    organisation, streams = int(how[0]["organisation"]), int(how[0]["streams"])
+    tuples, groups = sizes.tuples, _groups(how, sizes)
+    entries = {KEY: groups, TUPLE: tuples, CUMULATIVE: tuples, SCHEDULE: tuples}.get(organisation, 1)
+    leaves = tuples if organisation == LIFE else 1
+    cumulative = tuples if organisation == CUMULATIVE else 1
     return {
-        "pool": (size,),
-        "more": (size if more else 1,),
-        "free": (size,),
-        "stray": _heap_shape(size if strays else 1),
-        "stray_place": (size if strays else 1,),
-        "dense": (STREAMS, size if organisation in (RANDOM, LIFE) else 1),
-        "cumulated": (cumulative,),
-        "touched": (cumulative,),
-        "match": (STREAMS, 2 * leaves),
-        "leaf": (STREAMS, leaves),
+        "heap": _cache_lines((streams, _heap_room(entries)), HEAP_RECORD),
+        "place": np.full({RANDOM: tuples, LIFE: groups}.get(organisation, entries), NONE, np.int32),
+        "more": np.zeros(tuples if organisation in (KEY, LIFE) and not how[0]["fifo"] else 1, MORE_RECORD),
+        "dense": np.tile(np.arange(tuples if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (streams, 1)),
+        "prio": np.zeros(cumulative),
+        "touched": np.zeros(cumulative, np.int64),
+        "probed": np.full(groups if cumulative > 1 and is_pair(how) else 1, NONE, np.int64),
+        "match": empty_matches((streams, 2 * leaves)),
+        "leaf": np.zeros((streams, leaves), LEAF_RECORD),
     }
 
 
-def remembers_arrivals(how: NDArray[Any]) -> bool:
-    """Whether the estimator has a memory of arrivals."""
-    return how[0]["estimator"] in (IN_WINDOW, LEARNED)
-
-
-def model_shape(how: NDArray[Any]) -> tuple[int, int]:
-    """The shape of what Prospect has learned."""
-    return STREAMS, learn.NUMBERS if how[0]["estimator"] == LEARNED else 1
+def _arena(how: NDArray[Any], size: int) -> Arrays:
+    """Room for the entries of all buckets."""
+    return {
+        "entries": _cache_lines(size, ENTRY_RECORD),
+        "entry_key": np.zeros(1 if is_keyed(how) else size, np.int64),
+    }
 
 
 def _first_model(shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -166,62 +253,106 @@ def _first_model(shape: tuple[int, ...]) -> NDArray[np.float64]:
     return model
 
 
-def _key_shapes(how: NDArray[Any], size: int) -> Shapes:
-    return {
-        "keys": (size,),
-        "sides": (size,),
-        "mass": (STREAMS, size if how[0]["estimator"] == DECAYED else 1),
-        "trail": (STREAMS, size if how[0]["estimator"] == LEARNED else 1),
-        "buckets": (2 * size,),
-        "free_keys": (size,),
-        "probed": (STREAMS, size if how[0]["organisation"] == CUMULATIVE else 1),
-    }
+def index_arrays(plan: Plan, growing: int, wanted: dict[int, int] | None = None) -> Arrays:
+    """The indexes of all windows and their empty buckets; those that grow have `growing`, or as many as wanted."""
+    indexes = np.zeros(max(len(plan.indexes), 1), INDEX_RECORD)
+    first = 0
+    for number, index in enumerate(plan.indexes):
+        many = index.buckets if index.buckets is not None else (wanted or {}).get(number, growing)
+        indexes[number] = (index.stream, index.attr, first, many, int(index.buckets is not None))
+        first += many
+    if not plan.indexes:
+        indexes["modular"] = 1  # none that grows
+    buckets = np.zeros(max(first, 1), BUCKET_RECORD)
+    buckets["base"] = NONE
+    return {"indexes": indexes, "index_buckets": buckets}
 
 
-def _heap_shapes(how: NDArray[Any], tuples: int, keys: int) -> Shapes:
-    organisation = int(how[0]["organisation"])
-    entries = {KEY: keys, TUPLE: tuples, CUMULATIVE: tuples, SCHEDULE: tuples}.get(organisation, 1)
-    return {
-        "heap": _heap_shape(entries),
-        "place": (STREAMS, {RANDOM: tuples, LIFE: keys}.get(organisation, entries)),
-    }
+def set_steps(st: Handle, plan: Plan, orders: tuple[tuple[int, ...], ...]) -> None:
+    """Put the loops of these join orders in place."""
+    steps, checks = plan.steps(orders)
+    st.hold(steps=steps, checks=checks)
+    st.resize(steps=steps.size, checks=checks.size)
 
 
-def _pool_arrays(how: NDArray[Any], size: int, strays: bool) -> Arrays:
-    shape = _pool_shapes(how, size, strays)
-    return {
-        "pool": _cache_lines(size, TUPLE_RECORD),
-        "more": np.zeros(shape["more"], MORE_RECORD),
-        "free": _free_stack(0, size),
-        "stray": _heaps(shape["stray"]),
-        "stray_place": np.full(shape["stray_place"], NONE, np.int32),
-        "dense": np.tile(np.arange(shape["dense"][1], dtype=np.int32), (STREAMS, 1)),
-        "cumulated": np.zeros(shape["cumulated"]),
-        "touched": np.zeros(shape["touched"], np.int64),
-        "match": empty_matches(shape["match"]),
-        "leaf": np.zeros(shape["leaf"], LEAF_RECORD),
-    }
+def _preload(plan: Plan, how: NDArray[Any], st: Handle) -> None:
+    """The values of a table are known from the start and never forgotten."""
+    if not any(table is not None for table in plan.tables) or not how[0]["weighed"]:
+        return
+    streams = plan.streams
+    wanted = [
+        (number, stream, *plan.tables[stream])  # type: ignore[misc]
+        for number, part in enumerate(plan.parts)
+        for stream in part
+        if plan.tables[stream] is not None
+    ]
+    keys = np.concatenate([keys for _, _, keys, _ in wanted])
+    parts = np.concatenate([np.full(keys.size, number) for number, _, keys, _ in wanted])
+    both, which = np.unique(np.stack([parts, keys]), axis=1, return_inverse=True)
+    weights = np.zeros((both.shape[1], streams))
+    start = 0
+    for _, stream, mine, numbers in wanted:
+        weights[which.reshape(-1)[start : start + mine.size], stream] = numbers
+        start += mine.size
+    add_values(how, st, both[1], both[0], held=np.ones(both.shape[1], np.int32), weights=weights)
 
 
-def _key_arrays(how: NDArray[Any], size: int) -> Arrays:
-    shape = _key_shapes(how, size)
-    return {
-        "keys": np.zeros(size, KEY_RECORD),
-        "sides": _cache_lines(size, SIDES_RECORD),
-        "mass": np.zeros(shape["mass"]),
-        "trail": _cache_lines(STREAMS * shape["trail"][1], TRAIL_RECORD).reshape(shape["trail"]),
-        "buckets": np.full(shape["buckets"], NONE, np.int32),
-        "free_keys": _free_stack(0, size),
-        "probed": np.full(shape["probed"], NONE, np.int64),
-    }
+def add_values(
+    how: NDArray[Any], st: Handle, keys: Integers, parts: Integers, held: Integers, weights: NDArray[np.float64]
+) -> None:
+    """Put values into an empty table, numbered from 0 on."""
+    size, streams = keys.size, int(how[0]["streams"])
+    arrays = st.arrays
+    arrays["keys"]["key"][:size] = keys
+    arrays["keys"]["held"][:size] = held
+    if arrays["part"].size > 1:
+        arrays["part"][:size] = parts
+    if is_keyed(how):
+        buckets = arrays["buckets"][: size * streams]
+        buckets["base"], buckets["low"] = NONE, NONE
+        buckets["weight"] = weights.reshape(-1)
+    else:
+        arrays["weight"][: size * streams] = weights.reshape(-1)
+    if arrays["trail"].size > 1:
+        arrays["trail"]["last"][: size * streams] = NEVER
+    st["free_key_count"] = arrays["keys"].size - size  # the stack has the lowest on top
+    _rehash(how, st, np.arange(size))
 
 
-def _heap_arrays(how: NDArray[Any], tuples: int, keys: int) -> Arrays:
-    shape = _heap_shapes(how, tuples, keys)
-    return {"heap": _heaps(shape["heap"]), "place": np.full(shape["place"], NONE, np.int32)}
+def _rehash(how: NDArray[Any], st: Handle, values: Integers) -> None:
+    """Put values into their chains, which are empty."""
+    keys, heads = st.arrays["keys"], st.arrays["heads"]
+    parts = st.arrays["part"][values] if st.arrays["part"].size > 1 else np.zeros(values.size, np.int64)
+    with np.errstate(over="ignore"):
+        places = _hash_of(keys["key"][values] + parts.astype(np.int64) * 0x9E3779B9, heads.size)
+    chain(values, places, heads, keys["next"])
 
 
-def exchange(st: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
+def chain(items: Integers, places: Integers, heads: NDArray[np.int32], following: NDArray[Any]) -> None:
+    """Link items that share a place; `heads` has the first of each."""
+    order = np.argsort(places, kind="stable")
+    items, places = items[order], places[order]
+    if not items.size:
+        return
+    last = np.append(places[1:] != places[:-1], True)
+    after = np.append(items[1:], NONE)
+    following[items] = np.where(last, NONE, after)
+    first = np.append(True, ~last[:-1])
+    heads[places[first]] = items[first]
+
+
+def in_use(st: Handle, stack: str, count: str) -> NDArray[np.int64]:
+    """The places that are not on a stack of free ones."""
+    free = st.arrays[stack]
+    used = np.ones(free.size, np.bool_)
+    used[free[: int(st[count])]] = False
+    return np.flatnonzero(used)
+
+
+# ------------------------------------------------------------------------------------------------------------- growing
+
+
+def _exchange(st: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
     """Put larger arrays behind the handle, the old contents at their beginning; returns the old arrays."""
     old = {name: st.arrays[name] for name in new}
     for name, array in new.items():
@@ -232,36 +363,69 @@ def exchange(st: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
     return old
 
 
-def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
-    """Room for at least `room` more tuples."""
-    before = st.arrays["pool"].size
-    size = power_of_two(max(2 * before, before - int(st["free_count"]) + room))
-    strays = st.arrays["stray_place"].size > 1
-    new = _pool_arrays(how, size, strays) | _heap_arrays(how, size, st.arrays["keys"].size)
-    old = exchange(st, new, but=("free", "match"))
-    stack_more(st, "free", "free_count", old["free"])
-    if how[0]["organisation"] == LIFE:
-        st.arrays["match"][:, size : size + before] = old["match"][:, before:]
-        replay_tournaments(st)
-
-
-def grow_keys(how: NDArray[Any], st: Handle, room: int) -> None:
-    """Room for at least `room` more keys."""
-    before = st.arrays["keys"].size
-    size = power_of_two(max(2 * before, before - int(st["free_key_count"]) + room))
-    new = _key_arrays(how, size) | _heap_arrays(how, st.arrays["pool"].size, size)
-    old = exchange(st, new, but=("free_keys", "buckets"))
-    stack_more(st, "free_keys", "free_key_count", old["free_keys"])
-    _rehash(st.arrays["keys"], old["buckets"], st.arrays["buckets"])
-
-
-def stack_more(st: Handle, stack: str, count: str, old: NDArray[np.int32]) -> None:
+def _stack_more(st: Handle, stack: str, count: str, old: NDArray[np.int32]) -> None:
     """New places go below the old ones: low places are used first."""
     free = st.arrays[stack]
     held, added = int(st[count]), free.size - old.size
     free[:added] = _free_stack(old.size, free.size)
     free[added : added + held] = old[:held]
     st[count] = held + added
+
+
+def _sizes(st: Handle) -> Sizes:
+    return Sizes(st.arrays["pool"].size, st.arrays["keys"].size)
+
+
+def _grow_order(how: NDArray[Any], st: Handle, sizes: Sizes) -> None:
+    before = st.arrays["match"].shape[1] // 2
+    old = _exchange(st, order_arrays(how, sizes), but=("match",))
+    if how[0]["organisation"] == LIFE:
+        leaves = st.arrays["match"].shape[1] // 2
+        st.arrays["match"][:, leaves : leaves + before] = old["match"][:, before:]
+        replay_tournaments(st)
+
+
+def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
+    """Room for at least `room` more tuples."""
+    before = st.arrays["pool"].size
+    size = power_of_two(max(2 * before, before - int(st["free_count"]) + room))
+    strays = st.arrays["stray_place"].size > 1
+    sizes = Sizes(size, st.arrays["keys"].size)
+    old = _exchange(st, pool_arrays(how, sizes, strays), but=("free", "free_cells", "cell_heads"))
+    _stack_more(st, "free", "free_count", old["free"])
+    if _has_cells(how):
+        _stack_more(st, "free_cells", "free_cell_count", old["free_cells"])
+        rehash_cells(how, st)
+    _grow_order(how, st, sizes)
+
+
+def make_room_for_values(how: NDArray[Any], st: Handle, room: int) -> None:
+    """Forget what can be forgotten; grow when that is not plenty."""
+    loop.forget(how, st)
+    before = st.arrays["keys"].size
+    if int(st["free_key_count"]) >= max(room, before // 2):
+        return
+    values = in_use(st, "free_keys", "free_key_count")
+    size = power_of_two(max(2 * before, before - int(st["free_key_count"]) + room))
+    sizes = Sizes(st.arrays["pool"].size, size)
+    old = _exchange(st, value_arrays(how, sizes), but=("free_keys", "heads"))
+    _stack_more(st, "free_keys", "free_key_count", old["free_keys"])
+    _rehash(how, st, values)
+    if is_keyed(how):
+        _grow_order(how, st, sizes)
+
+
+def rehash_cells(how: NDArray[Any], st: Handle) -> None:
+    """Put all cells into their chains, which are empty."""
+    cells = in_use(st, "free_cells", "free_cell_count")
+    records, parts = st.arrays["buckets"].view(CELL_RECORD), int(how[0]["parts"])
+    mixed = records["stream"][cells].astype(np.int64)
+    values = st.arrays["cell_values"].reshape(-1, parts)[cells].astype(np.int64)
+    with np.errstate(over="ignore"):
+        for part in range(parts):
+            mixed = mixed * 0x100000001B3 + values[:, part]
+        places = _hash_of(mixed, st.arrays["cell_heads"].size)
+    chain(cells, places, st.arrays["cell_heads"], records["next"])
 
 
 def grow_seen(st: Handle, room: int) -> None:
@@ -280,81 +444,123 @@ def grow_seen(st: Handle, room: int) -> None:
 def grow_expiry(st: Handle, room: int) -> None:
     """Room for at least `room` more tuples in the order of expiry."""
     old = st.arrays["expiry"]
-    span = st["ring_to"] - st["ring_from"]
-    size = power_of_two(max(2 * old.shape[1], int(span.max()) + room))
-    expiry = np.zeros((STREAMS, size), EXPIRY_RECORD)
-    for stream in range(STREAMS):
+    streams, before = old.shape
+    span = (st["ring_to"] - st["ring_from"])[:streams]
+    size = power_of_two(max(2 * before, int(span.max()) + room))
+    expiry = np.zeros((streams, size), EXPIRY_RECORD)
+    for stream in range(streams):
         counters = np.arange(int(st["ring_from"][stream]), int(st["ring_to"][stream]))
-        expiry[stream, counters & (size - 1)] = old[stream, counters & (old.shape[1] - 1)]
-        items, places = expiry[stream, counters & (size - 1)]["item"], counters & (size - 1)
+        places = counters & (size - 1)
+        expiry[stream, places] = old[stream, counters & (before - 1)]
+        items = expiry[stream, places]["item"]
         there = items != NONE
         st.arrays["pool"]["queued"][items[there]] = places[there]
     st.hold(expiry=expiry)
     measure(st)
 
 
-def grow_shelves(st: Handle, room: int) -> None:
-    """A new arena for the shelves, with room for at least one more of `room` places."""
-    old = Handle(STATE_RECORD)
-    old.hold(shelf=st.arrays["shelf"])
-    size = power_of_two(2 * (_needed(st.for_kernel()) + room))
-    st.hold(shelf=_cache_lines(size, SHELF_RECORD))
-    measure(st)
-    _repack(st.for_kernel(), old.for_kernel())
+def grow_marks(st: Handle) -> None:
+    """Room for more instants that wait for their evaluation."""
+    _exchange(st, {"marks": np.zeros(2 * st.arrays["marks"].size, np.int64)})
 
 
 def replay_tournaments(st: Handle) -> None:
     """Play LIFE's tournaments again, from the leaves up."""
-    _replay(st.for_kernel())
+    loop.replay(st)
 
 
-def make_room_for_keys(how: NDArray[Any], st: Handle, room: int) -> None:
-    """Forget what can be forgotten; grow when that is not plenty."""
-    _sweep(how, st.for_kernel())
-    if int(st["free_key_count"]) < max(room, st.arrays["keys"].size // 2):
-        grow_keys(how, st, room)
+# ------------------------------------------------------------------------------------------------------------- entries
 
 
-@entry
-def _sweep(settings, state):  # type: ignore[no-untyped-def]
-    weigh.sweep(settings[0], state[0])
-    return keytable.forget_idle(state[0])
+class Rings(NamedTuple):
+    """Entries that are stored, bucket by bucket and oldest first."""
+
+    bucket: Integers  # of each entry
+    entry: NDArray[Any]
+    key: Integers  # its value, in an index
+    stream: Integers
+    which: Integers  # the index among those of its stream
 
 
-@entry
-def _rehash(keys, old, new):  # type: ignore[no-untyped-def]
-    for i in range(old.size):
-        slot = old[i]
-        while slot != NONE:
-            following = keys[slot]["next"]
-            bucket = keytable.bucket_of(keys[slot]["key"], new.size)
-            keys[slot]["next"] = new[bucket]
-            new[bucket] = slot
-            slot = following
+def all_rings(how: NDArray[Any], st: Handle) -> Rings:
+    """All entries of all buckets."""
+    keyed = is_keyed(how)
+    buckets = st.arrays["buckets" if keyed else "index_buckets"]
+    used = np.flatnonzero(buckets["count"] > 0)
+    base, room, first, span = (buckets[name][used].astype(np.int64) for name in ("base", "room", "first", "span"))
+    owner = np.repeat(np.arange(used.size), span)
+    step = np.arange(owner.size) - np.repeat(np.cumsum(span) - span, span)
+    place = base[owner] + ((first[owner] + step) & (room[owner] - 1))
+    entry = st.arrays["entries"][place]
+    there = entry["item"] != NONE
+    bucket, entry, place = used[owner][there], entry[there], place[there]
+    streams = int(how[0]["streams"])
+    if keyed:
+        nothing = np.zeros(bucket.size, np.int64)
+        return Rings(bucket, entry, nothing, bucket % streams, nothing)
+    indexes = st.arrays["indexes"]
+    number = np.searchsorted(indexes["first"], bucket, side="right") - 1
+    stream = indexes["stream"][number]
+    return Rings(bucket, entry, st.arrays["entry_key"][place], stream, number - st["first_index"][stream])
 
 
-@entry
-def _needed(state):  # type: ignore[no-untyped-def]
-    return shelf.needed(state[0])
+def fill_rings(how: NDArray[Any], st: Handle, rings: Rings, room: int = 0) -> None:
+    """A new arena with these entries, which are in the order of their buckets, each in a ring that fits, and `room` more."""
+    buckets = st.arrays["buckets" if is_keyed(how) else "index_buckets"]
+    used, counts = np.unique(rings.bucket, return_counts=True)
+    rooms = np.maximum(SMALLEST, 1 << np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64))
+    base = np.cumsum(rooms) - rooms
+    st.hold(**_arena(how, max(FIRST_ENTRIES, power_of_two(2 * (int(rooms.sum()) + room)))))
+    place = np.repeat(base - (np.cumsum(counts) - counts), counts) + np.arange(rings.bucket.size)
+    st.arrays["entries"][place] = rings.entry
+    buckets["base"][used], buckets["room"][used], buckets["first"][used] = base, rooms, 0
+    buckets["span"][used], buckets["count"][used] = counts, counts
+    items = rings.entry["item"]
+    if is_keyed(how):
+        st.arrays["pool"]["place"][items] = place
+        empty = np.ones(buckets.size, np.bool_)
+        empty[used] = False
+        for name, value in (("base", NONE), ("room", 0), ("first", 0), ("span", 0), ("count", 0)):
+            buckets[name][empty] = value
+    else:
+        st.arrays["entry_key"][place] = rings.key
+        st.arrays["spot"][items.astype(np.int64) * int(how[0]["spots"]) + rings.which] = place
+    st["entry_top"], st["free_entries"] = int(rooms.sum()), NONE
+    measure(st)
 
 
-@entry
-def _repack(state, source):  # type: ignore[no-untyped-def]
-    shelf.repack(state[0], source[0])
+def grow_entries(how: NDArray[Any], st: Handle, room: int) -> None:
+    """A new arena, with room for at least one more ring of `room` places."""
+    rings = all_rings(how, st)
+    if not is_keyed(how):
+        _empty(st.arrays["index_buckets"])
+    fill_rings(how, st, rings, room)
 
 
-@entry
-def _replay(state):  # type: ignore[no-untyped-def]
-    st = state[0]
-    for stream in range(STREAMS):
-        kinetic.replay_all(st, stream)
+def _empty(buckets: NDArray[Any]) -> None:
+    buckets[:] = 0
+    buckets["base"] = NONE
 
 
-@entry
-def _preload(state, stream, keys, weights):  # type: ignore[no-untyped-def]
-    """Keys of a table are known from the start and never forgotten."""
-    st = state[0]
-    for i in range(keys.size):
-        slot = keytable.find_or_add(st, keys[i])
-        mem.keys(st, slot)["held"] = 1
-        mem.sides(st, slot)["weight"][stream] = weights[i]
+def grow_index_buckets(plan: Plan, how: NDArray[Any], st: Handle, room: int) -> None:
+    """More buckets for the indexes that grow: one for each tuple that is there or comes."""
+    rings = all_rings(how, st)
+    wanted = {
+        number: max(int(index["many"]), power_of_two(int(st["resident"][index["stream"]]) + room))
+        for number, index in enumerate(st.arrays["indexes"])
+    }
+    st.hold(**index_arrays(plan, FEW, wanted))
+    fill_indexes(how, st, rings, room)
+
+
+def fill_indexes(how: NDArray[Any], st: Handle, rings: Rings, room: int = 0) -> None:
+    """The entries of all indexes into their buckets, which are empty; `rings.bucket` is worked out anew."""
+    indexes = st.arrays["indexes"]
+    index = indexes[st["first_index"][rings.stream] + rings.which]
+    with np.errstate(over="ignore"):
+        hashed = _hash_of(rings.key, index["many"])
+    bucket = np.where(index["modular"] == 1, rings.key % index["many"], hashed)
+    bucket = index["first"] + np.where(index["many"] == 1, 0, bucket)
+    order = np.lexsort((st.arrays["pool"]["arrival"][rings.entry["item"]], bucket))
+    _empty(st.arrays["index_buckets"])
+    fill_rings(how, st, Rings(bucket[order], *(column[order] for column in rings[1:])), room)

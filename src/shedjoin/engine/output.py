@@ -1,4 +1,4 @@
-"""What a push gives back: pairs, the shed log, counters."""
+"""What a push gives back: results by row numbers, the shed log, counters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.pieces import Pieces
-from shedjoin.engine.state import SHED_RECORD
+from shedjoin.engine.records import shed_record
+from shedjoin.errors import InputError
+
+#: What two streams are called.
+SIDES = ("left", "right")
 
 
 class ShedLog:
@@ -22,7 +26,7 @@ class ShedLog:
     Attributes
     ----------
     stream, seq, ts, key
-        The row (the key of a late row with a null key is 0).
+        The row (the key of a late row with a null key is 0; in a join graph the first attribute that the join looks at).
     when, tick
         The time and the number of the instant in which it left.
     why
@@ -31,10 +35,11 @@ class ShedLog:
         For each stream (column), how many rows had arrived by then: a partner with a number of at least that was missed.
     """
 
-    __slots__ = ("_pieces",)
+    __slots__ = ("_names", "_pieces")
 
-    def __init__(self, chunks: Iterable[NDArray[np.void]] = ()) -> None:
-        self._pieces = Pieces(SHED_RECORD, chunks)
+    def __init__(self, chunks: Iterable[NDArray[np.void]] = (), names: Sequence[str] = SIDES) -> None:
+        self._names = tuple(names)
+        self._pieces = Pieces(shed_record(len(self._names)), chunks)
 
     def __len__(self) -> int:
         return len(self._pieces)
@@ -69,10 +74,10 @@ class ShedLog:
 
     @property
     def seen(self) -> NDArray[np.int64]:
-        return np.stack([self._column("seen0"), self._column("seen1")], axis=1)
+        return self._column("seen")
 
     def _column(self, name: str) -> NDArray[np.int64]:
-        """Made when asked for: a run may shed millions of rows whose log nobody reads."""
+        """Made when asked for: a run may shed millions of rows whose log is never read."""
         return self._pieces.whole()[name].copy()
 
     def records(self) -> NDArray[np.void]:
@@ -80,10 +85,11 @@ class ShedLog:
         return self._pieces.whole().copy()
 
     def to_arrow(self) -> pa.Table:
-        """The log as a table, with words for reasons."""
-        columns = {name: self._column(name) for name in ("stream", "seq", "ts", "key", "when", "tick")}
-        why = np.array(WHY, dtype=object)[self.why]
-        return pa.table({**columns, "why": why, "seen_left": self.seen[:, 0], "seen_right": self.seen[:, 1]})
+        """The log as a table, with words for reasons and, of three and more streams, for streams."""
+        stream = self.stream if self._names == SIDES else np.array(self._names, dtype=object)[self.stream]
+        columns = {name: self._column(name) for name in ("seq", "ts", "key", "when", "tick")}
+        seen = {f"seen_{name}": self.seen[:, number] for number, name in enumerate(self._names)}
+        return pa.table({"stream": stream, **columns, "why": np.array(WHY, dtype=object)[self.why], **seen})
 
     def __repr__(self) -> str:
         return f"ShedLog({len(self)} rows)"
@@ -91,23 +97,59 @@ class ShedLog:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one push produced: results by row numbers, what was shed, and counters."""
+    """What one push produced.
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    Attributes
+    ----------
+    columns
+        Results by the row numbers of their tuples: one array a stream.
+    importance
+        One number a result.
+    shed
+        What was shed.
+    stats
+        Counters of this push.
+    names
+        Of the streams.
+    """
+
+    columns: tuple[NDArray[np.int64], ...]
     importance: NDArray[np.float64]
     shed: ShedLog
     stats: dict[str, int]
+    names: tuple[str, ...] = SIDES
 
     def __len__(self) -> int:
-        return int(self.left.size)
+        return int(self.importance.size)
+
+    @property
+    def left(self) -> NDArray[np.int64]:
+        """The row numbers of the first stream."""
+        return self.columns[0]
+
+    @property
+    def right(self) -> NDArray[np.int64]:
+        """The row numbers of the second stream."""
+        return self.columns[1]
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """One line a result, one column a stream."""
+        return np.stack(self.columns, axis=1)
+
+    def __getitem__(self, name: str) -> NDArray[np.int64]:
+        """The row numbers of one stream, a result each."""
+        if name not in self.names:
+            raise InputError(f"there is no stream {name!r}; the streams are {', '.join(self.names)}")
+        return self.columns[self.names.index(name)]
 
     @classmethod
     def joined(cls, parts: Sequence[Output]) -> Output:
         """The pieces of one push as a whole."""
         if len(parts) == 1:
             return parts[0]
-        stats = {name: sum(part.stats[name] for part in parts) for name in parts[0].stats}
-        shed = ShedLog(piece for part in parts for piece in part.shed._pieces.parts)
-        left, right = (np.concatenate([getattr(part, side) for part in parts]) for side in ("left", "right"))
-        return cls(left, right, np.concatenate([part.importance for part in parts]), shed, stats)
+        first = parts[0]
+        stats = {name: sum(part.stats[name] for part in parts) for name in first.stats}
+        shed = ShedLog((piece for part in parts for piece in part.shed._pieces.parts), first.names)
+        columns = tuple(np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True))
+        return cls(columns, np.concatenate([part.importance for part in parts]), shed, stats, first.names)

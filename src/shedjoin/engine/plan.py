@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,8 +15,10 @@ from shedjoin.budget import Budget
 from shedjoin.engine.codes import (
     CUMULATIVE,
     IMPORTANCE,
+    INDEXED,
     KEEP,
     KEY,
+    KEYED,
     LIFE,
     LOGSUM,
     PRODUCT,
@@ -29,11 +31,14 @@ from shedjoin.engine.codes import (
     Order,
     Weigher,
 )
+from shedjoin.engine.graph import Graph
+from shedjoin.engine.records import CHECK_RECORD, STEP_RECORD
 from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.window import Window
 
-STREAMS = 2
 FAR = 2.0**63
+#: For each origin, the order in which its new tuples meet the windows.
+Orders = tuple[tuple[int, ...], ...]
 Tables = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
@@ -75,88 +80,88 @@ def check_order(order: Order, schedule: object) -> None:
         raise SpecError(f"{what}: LIFE is matches x life, and has no other numbers")
 
 
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index of a window: on one attribute (-1: none), with a number of buckets (None: it grows)."""
+
+    stream: int
+    attr: int
+    buckets: int | None
+
+
 @dataclass(frozen=True)
 class Plan:
-    """The engine's own view of a join."""
+    """The engine's own view of a join.
 
-    windows: tuple[Window, Window]
+    Attributes
+    ----------
+    graph
+        The predicates of a join graph; None: all streams share a key.
+    indexes
+        Of a join graph; empty in the keyed layout.
+    """
+
+    names: tuple[str, ...]
+    windows: tuple[Window, ...]
+    graph: Graph
+    indexes: tuple[Index, ...]
+    orders: Orders
     budget: Budget | None
     order: Order
     weigher: Weigher
-    tables: tuple[Tables | None, Tables | None]
+    tables: tuple[Tables | None, ...]
     schedule: tuple[NDArray[np.int64], ...] | None
     importance: str
     lateness: int
     max_skew: int | None
+    evaluate_every: int = 0
+    expire_every: int = 0
 
     @classmethod
-    def of(
-        cls,
-        windows: tuple[Window, Window],
-        budget: Budget | None,
-        policy: PolicyLike,
-        importance: str,
-        lateness: int,
-        max_skew: int | None,
-    ) -> Plan:
+    def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
         estimator = policy.estimator
         order, schedule = policy.order(), policy.schedule()
         check_order(order, schedule)
+        streams = range(len(windows))
         return cls(
             windows=windows,
-            budget=budget,
             order=order,
             # Policies that ask no estimator still need weights to read: an empty table.
             weigher=estimator.weigher() if estimator is not None else Weigher(TABLE),
-            tables=(estimator.table(0), estimator.table(1)) if estimator is not None else (None, None),
+            tables=tuple(estimator.table(stream) if estimator is not None else None for stream in streams),
             schedule=schedule,
-            importance=importance,
-            lateness=lateness,
-            max_skew=max_skew,
+            **settings,
         )
+
+    @property
+    def streams(self) -> int:
+        return len(self.windows)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether tuples are stored by a common key."""
+        return not self.indexes
+
+    @property
+    def kinds(self) -> list[int]:
+        return [TIME if window.kind == "time" else ROW for window in self.windows]
+
+    @property
+    def parts(self) -> tuple[dict[int, int], ...]:
+        """Sets of attributes that must all be equal: for each, the attribute of each stream in it."""
+        return self.graph.parts
+
+    @property
+    def width(self) -> int:
+        """How many attributes a row has room for."""
+        return max(1, *(len(columns) for columns in self.graph.columns))
 
     def with_policy(self, policy: PolicyLike) -> Plan:
         """The same join by another policy."""
-        return Plan.of(self.windows, self.budget, policy, self.importance, self.lateness, self.max_skew)
-
-    def before(self, signature: dict[str, Any]) -> Plan:
-        """The same join with the policy's numbers as a signature has them; itself where the signature makes no sense.
-
-        Signatures come from outside: what is wrong with them is found when they are compared.
-        """
-        order, weigher = _numbers(signature.get("policy")), _numbers(signature.get("estimator"))
-        if len(order) != len(Order._fields) or len(weigher) != len(Weigher._fields):
-            return self
-        made = replace(self, order=Order(*order), weigher=Weigher(*weigher))
-        sound = made.order.gain >= 0 and 0 < made.order.loss <= 1 and made.weigher.half_life > 0
-        return made if sound and self._refuses(made) is None else self
-
-    def check_change(self, was: Plan) -> None:
-        """See that a join that ran by one policy can go on by this one."""
-        reason = self._refuses(was)
-        if reason is not None:
-            raise SnapshotError(
-                f"the policy cannot change like this while the join runs: {reason}. The numbers of a policy and the half-life of "
-                "Decayed may change; for all else build the join anew"
-            )
-
-    def _refuses(self, was: Plan) -> str | None:
-        """Why what was learned and ordered under one policy is of no use to the other; None if it is."""
-        mine, theirs = self.order, was.order
-        free = mine.organisation == CUMULATIVE or mine.combine in (SUM, LOGSUM)
-        if mine[:2] != theirs[:2] or (mine != theirs and not free):
-            return "it is another policy, which orders what is stored in another way"
-        if self.weigher.code != was.weigher.code:
-            return "it has another estimator, which has not seen what came before"
-        if self.weigher[2:] != was.weigher[2:]:
-            return (
-                "CountMin's sketch cannot be made wider or deeper: which rows its counts were of is not known any more"
-            )
-        if self.signature()["estimator table"] != was.signature()["estimator table"]:
-            return "it has another Table of what will come"
-        if self.signature()["schedule"] != was.signature()["schedule"]:
-            return "it is another schedule"
-        return None
+        mine = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in ("order", "weigher", "tables", "schedule"):
+            del mine[name]
+        return Plan.of(policy=policy, **mine)
 
     def caps(self, budget: Budget | None) -> tuple[int, ...]:
         """The caps of a budget, in its unit; empty without one."""
@@ -166,74 +171,175 @@ class Plan:
             raise SpecError(
                 "a join that keeps all (KeepAll) cannot be given a budget: build it with a policy such as Prob()"
             )
-        return budget.caps(STREAMS, ROW_BYTES)
+        return budget.caps(self.streams, ROW_BYTES)
 
     def settings(self, budget: Budget | None, *, warmup: int, trace_every: int, emit: bool) -> NDArray[Any]:
         """What kernels are told, as one record."""
-        kinds = [TIME if window.kind == "time" else ROW for window in self.windows]
+        order, weigher, kinds = self.order, self.weigher, self.kinds
+        factors = [self.graph.factors(stream) for stream in range(self.streams)]
         values = dict(
-            organisation=self.order.organisation,
-            combine=self.order.combine,
-            importance=self.order.importance,
-            matches=self.order.matches,
-            life=self.order.life,
-            gain=self.order.gain,
-            log_loss=math.log(self.order.loss),
-            fifo=int(self._oldest_is_lowest(kinds)),
-            estimator=self.weigher.code,
-            half_life=self.weigher.half_life,
-            width=self.weigher.width,
-            depth=self.weigher.depth,
+            streams=self.streams,
+            layout=KEYED if self.keyed else INDEXED,
+            width=self.width,
+            spots=max(1, *(sum(index.stream == stream for index in self.indexes) for stream in range(self.streams))),
+            parts=len(self.parts),
+            organisation=order.organisation,
+            combine=order.combine,
+            importance=order.importance,
+            matches=order.matches,
+            life=order.life,
+            gain=order.gain,
+            log_loss=math.log(order.loss),
+            fifo=int(self._oldest_is_lowest()),
+            estimator=weigher.code,
+            half_life=weigher.half_life,
+            # Products of weights must stay within the range of floats.
+            fold_at=float(512 // max(1, *factors)),
+            sketch_width=weigher.width,
+            depth=weigher.depth,
             by_rows=int(TIME not in kinds),
             span=float(self._span()),
-            kind0=kinds[0],
-            kind1=kinds[1],
-            size0=self.windows[0].size,
-            size1=self.windows[1].size,
             lateness=self.lateness,
             max_skew=-1 if self.max_skew is None else self.max_skew,
             output_importance=IMPORTANCE[self.importance],
-            groups=len(self.caps(budget)),
+            memories=len(self.caps(budget)),
             by_bytes=int(budget is not None and budget.unit == "bytes"),
             warmup=warmup,
             trace_every=trace_every,
             emit=int(emit),
+            evaluate_every=self.evaluate_every,
+            expire_every=self.expire_every,
+            limited=int(self.evaluate_every > 0 or (self.expire_every > 0 and ROW in kinds)),
+            weighed=int(self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator()),
         )
         record = np.zeros(1, SETTINGS_RECORD)
         for name, value in values.items():
             record[name] = value
+        record["kind"][0, : self.streams] = kinds
+        record["window"][0, : self.streams] = [window.size for window in self.windows]
+        record["factors"][0, : self.streams] = factors
         return record
 
+    def _asks_estimator(self) -> bool:
+        return self.weigher != Weigher(TABLE) or any(table is not None for table in self.tables)
+
     def _span(self) -> int:
-        """How long a window is by the clock of Prospect: time, or where windows are of rows, the rows of both streams."""
+        """How long a window is by the clock of Prospect: time, or where windows are of rows, the rows of all streams."""
         lengths = [window.size for window in self.windows if window.kind == "time"]
         return max(lengths) if lengths else sum(window.size for window in self.windows)
 
-    def _oldest_is_lowest(self, kinds: list[int]) -> bool:
-        """Whether, inside a key, the order of arrival is the policy's order."""
+    def _oldest_is_lowest(self) -> bool:
+        """Whether, inside a group, the order of arrival is the policy's order."""
         order = self.order
         if order.organisation == LIFE:
-            return self.lateness == 0 or kinds == [ROW, ROW]
+            return self.lateness == 0 or TIME not in self.kinds
         return order.organisation == KEY and order.importance == 0.0 and order.life == 0.0
 
-    def signature(self) -> dict[str, Any]:
-        """What must be the same for a snapshot to be resumed."""
+    def meaning(self) -> dict[str, Any]:
+        """What results are: it must be the same for a snapshot to be resumed."""
+        graph = self.graph
         return {
+            "streams": list(self.names),
             "window": [[window.kind, window.size] for window in self.windows],
+            "on": [
+                list(map(list, graph.columns)),
+                [
+                    [one.left, one.left_attr, one.op, one.right, one.right_attr, one.band]
+                    for one in (*graph.equalities, *graph.thetas)
+                ],
+            ],
+            "importance": self.importance,
+            "lateness": self.lateness,
+            "max_skew": self.max_skew,
+            "evaluate_every": self.evaluate_every,
+            "expire_every": self.expire_every,
+        }
+
+    def signature(self) -> dict[str, Any]:
+        """What must be the same for the arrays of an engine to be of use to another."""
+        return {
+            **self.meaning(),
+            "index": [[index.stream, index.attr, index.buckets] for index in self.indexes],
             "policy": list(self.order),
             "estimator": list(self.weigher),
             "estimator table": [fingerprint(table) for table in self.tables],
             "schedule": fingerprint(self.schedule),
-            "importance": self.importance,
-            "lateness": self.lateness,
-            "max_skew": self.max_skew,
         }
 
+    # ------------------------------------------------------------------------------------------------- join orders
 
-def _numbers(values: Any) -> list[Any]:
-    """What is a list of numbers within reason; else an empty one."""
-    fits = isinstance(values, list) and all(type(one) in (int, float) and abs(one) < FAR for one in values)
-    return values if fits else []
+    def steps(self, orders: Orders) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The loops of each origin's order, and the predicates that are looked at in them."""
+        steps = np.zeros(self.streams**2, STEP_RECORD)
+        checks: list[tuple[int, ...]] = []
+        for origin, order in enumerate(orders):
+            fresh_at = order.index(origin)
+            for level, stream in enumerate(order):
+                step = steps[origin * self.streams + level]
+                step["stream"] = stream
+                step["fresh"] = int(stream == origin)
+                step["limited"] = int(level > fresh_at)
+                step["by_bucket"] = 1
+                if self.keyed:
+                    continue
+                attr, source = self._way_in(order, level)
+                step["index"] = self._index_on(stream, attr)
+                step["by_bucket"] = int(source is not None)
+                if source is not None:
+                    step["source_level"], step["source_attr"] = source
+                step["first_check"] = len(checks)
+                checks += self._residual(order, level, attr if source is not None else None)
+                step["checks"] = len(checks) - step["first_check"]
+        return steps, np.array(checks or [(0, 0, 0, 0, 0)], CHECK_RECORD)
+
+    def _equal_to_bound(self, order: tuple[int, ...], level: int) -> dict[int, tuple[int, int]]:
+        """For each attribute of a level's stream that a bound one must equal: (level, attribute) of that one."""
+        stream = order[level]
+        found: dict[int, tuple[int, int]] = {}
+        for above, other in enumerate(order[:level]):
+            for one in self.graph.equalities:
+                if {one.left, one.right} == {stream, other}:
+                    _, mine, _, theirs = one.seen_from(stream)
+                    found.setdefault(mine, (above, theirs))
+        return found
+
+    def _way_in(self, order: tuple[int, ...], level: int) -> tuple[int, tuple[int, int] | None]:
+        """The attribute by whose index a window is looked into, and whose value is looked for; None: the whole window."""
+        bound = self._equal_to_bound(order, level)
+        for index in self.indexes:
+            if index.stream == order[level] and index.attr in bound:
+                return index.attr, bound[index.attr]
+        return -1, None
+
+    def _index_on(self, stream: int, attr: int) -> int:
+        mine = [number for number, index in enumerate(self.indexes) if index.stream == stream]
+        return next((number for number in mine if self.indexes[number].attr == attr), mine[0])
+
+    def _residual(self, order: tuple[int, ...], level: int, by: int | None) -> list[tuple[int, ...]]:
+        """What the index does not see to: (op, attribute, level of the other, its attribute, band)."""
+        stream = order[level]
+        checks: list[tuple[int, ...]] = []
+        for mine, (above, theirs) in self._equal_to_bound(order, level).items():
+            if mine != by:
+                checks.append((0, mine, above, theirs, 0))
+        # One attribute may have to equal several of another stream.
+        for above, other in enumerate(order[:level]):
+            for one in self.graph.equalities:
+                if {one.left, one.right} == {stream, other}:
+                    _, mine, _, theirs = one.seen_from(stream)
+                    if self._equal_to_bound(order, level)[mine] != (above, theirs) and self._doubled(other):
+                        checks.append((0, mine, above, theirs, 0))
+            for one in self.graph.thetas:
+                if {one.left, one.right} == {stream, other}:
+                    op, mine, _, theirs = one.seen_from(stream)
+                    checks.append((op, mine, above, theirs, one.band))
+        return checks
+
+    def _doubled(self, stream: int) -> bool:
+        """Whether two attributes of a stream must be equal because both must equal a third."""
+        ends = [one.seen_from(stream) for one in self.graph.equalities if stream in (one.left, one.right)]
+        pairs = [(other, theirs) for _, _, other, theirs in ends]
+        return len(set(pairs)) < len(pairs)
 
 
 def fingerprint(arrays: tuple[NDArray[Any], ...] | None) -> str | None:

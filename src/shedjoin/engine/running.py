@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
-from shedjoin.engine.handle import STREAMS, Handle, Unique
-from shedjoin.engine.state import NEVER
+from shedjoin.engine.handle import Handle, Unique
+from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError, SpecError
 
-Clocks = Sequence[int | None]
+Clocks = Sequence[int | None] | Mapping[str, int]
 
 
 class Running(Unique):
@@ -60,14 +61,17 @@ def check_limit(limit: object) -> int:
     return int(limit)
 
 
-def check_clocks(clocks: Clocks | None) -> tuple[int, int] | None:
-    """One time for each of two streams; NEVER where there is nothing to say."""
+def check_clocks(clocks: Clocks | None, names: Sequence[str] = ("left", "right")) -> NDArray[np.int64] | None:
+    """One time a stream; NEVER where there is nothing to say."""
     if clocks is None:
         return None
-    told = tuple(NEVER if clock is None else clock for clock in clocks) if isinstance(clocks, Sequence) else ()
-    whole = all(isinstance(clock, int | np.integer) and not isinstance(clock, bool) for clock in told)
-    if len(told) != STREAMS or not whole or not all(clock == NEVER or abs(clock) <= LATEST for clock in told):
-        raise InputError(
-            f"clocks must be one time within +-2**53 (or None) for each of {STREAMS} streams, not {clocks!r}"
-        )
-    return int(told[0]), int(told[1])
+    known = f"times within +-2**53 (or None), one for each of {', '.join(names)}, or by their names"
+    if isinstance(clocks, Mapping):
+        unknown = [name for name in clocks if name not in names]
+        told = [clocks.get(name) for name in names] if not unknown else []
+    else:
+        told = list(clocks) if isinstance(clocks, Sequence) and not isinstance(clocks, str) else []
+    whole = all(clock is None or (isinstance(clock, int | np.integer) and not isinstance(clock, bool)) for clock in told)
+    if len(told) != len(names) or not whole or not all(clock is None or abs(clock) <= LATEST for clock in told):
+        raise InputError(f"clocks must be {known}, not {clocks!r}")
+    return np.array([NEVER if clock is None else int(clock) for clock in told], np.int64)

@@ -1,4 +1,4 @@
-"""Snapshots: the arrays of a state as bytes, with a version, the join they belong to, and a checksum. Data, never code."""
+"""Snapshots: the contents of a join as bytes, with a version, the join they belong to, and a checksum. Data, never code."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import hashlib
 import json
 import math
 import struct
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine import memory
 from shedjoin.engine.handle import Handle
+from shedjoin.engine.records import TRAIL_RECORD
 from shedjoin.errors import SnapshotError
 
 MAGIC = b"SHEDJOIN"
-VERSION = 3
+#: Of contents by columns, and of raw arrays (joins on predicates, dual windows).
+VERSION, RAW_VERSION = 4, 3
 _HEAD = struct.Struct("<8sIQ")
 _DIGEST = 32
+#: Kinds of columns.
+KINDS = ("<i8", "<i4", "|i1", "<f8", "<u8")
 _PARTS = ("signature", "extra", "shapes")
 
 
@@ -27,17 +32,51 @@ def encode(state: Handle, signature: dict[str, Any], extra: dict[str, Any]) -> b
     lasting = state.lasting()
     shapes = {name: list(array.shape) for name, array in lasting.items()}
     header = json.dumps({"signature": signature, "extra": extra, "shapes": shapes}).encode()
-    parts = [_HEAD.pack(MAGIC, VERSION, len(header)), header, numbers(state.record).tobytes()]
+    parts = [_HEAD.pack(MAGIC, RAW_VERSION, len(header)), header, numbers(state.record).tobytes()]
     parts += [array.tobytes() for array in lasting.values()]
     body = b"".join(parts)
     return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
 
-def signature_of(snapshot: bytes) -> dict[str, Any]:
-    """Which join a snapshot is of."""
-    header, _ = _checked_header(_plain(snapshot))
-    signature: dict[str, Any] = header["signature"]
-    return signature
+class Saved(NamedTuple):
+    """What a snapshot holds."""
+
+    signature: dict[str, Any]
+    extra: dict[str, Any]
+    columns: dict[str, NDArray[Any]]
+
+
+def pack(columns: Mapping[str, NDArray[Any]], signature: dict[str, Any], extra: dict[str, Any]) -> bytes:
+    """Bytes from which `unpack` makes the same columns."""
+    shapes = {name: [_kind(array), list(array.shape)] for name, array in columns.items()}
+    header = json.dumps({"signature": signature, "extra": extra, "shapes": shapes}).encode()
+    parts = [_HEAD.pack(MAGIC, VERSION, len(header)), header, *(array.tobytes() for array in columns.values())]
+    body = b"".join(parts)
+    return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
+
+
+def _kind(array: NDArray[Any]) -> str:
+    return "trail" if array.dtype == TRAIL_RECORD else array.dtype.str
+
+
+def unpack(snapshot: bytes) -> Saved:
+    """The columns of a snapshot, of known kinds and the lengths that the header gives them; what they hold is not looked at."""
+    snapshot = _plain(snapshot)
+    header, start = _checked_header(snapshot, VERSION)
+    columns = {}
+    for name, entry in header["shapes"].items():
+        kind, shape = entry if isinstance(entry, list) and len(entry) == 2 else (None, None)
+        dtype = TRAIL_RECORD if kind == "trail" else np.dtype(kind) if kind in KINDS else None
+        if dtype is None or not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+            raise SnapshotError(f"the snapshot's header says of {name!r} that it is {entry!r}, which makes no sense")
+        count = math.prod(shape)
+        if count * dtype.itemsize > len(snapshot) - _DIGEST - start:
+            raise SnapshotError(f"the snapshot is cut short: {name!r} does not fit into it")
+        columns[name] = np.frombuffer(snapshot, dtype, count, start).reshape(shape).copy()
+        start += count * dtype.itemsize
+    if start != len(snapshot) - _DIGEST:
+        raise SnapshotError(f"the snapshot has {len(snapshot) - _DIGEST - start} bytes more than its header speaks of")
+    return Saved(header["signature"], header["extra"], columns)
 
 
 def _plain(snapshot: bytes) -> bytes:
@@ -50,7 +89,7 @@ def decode(snapshot: bytes, state: Handle, signature: dict[str, Any]) -> dict[st
     The state is as the snapshot says: `audit` says whether it can be run.
     """
     snapshot = _plain(snapshot)
-    header, start = _checked_header(snapshot)
+    header, start = _checked_header(snapshot, RAW_VERSION)
     for name, mine in signature.items():
         theirs = header["signature"].get(name)
         if theirs != json.loads(json.dumps(mine)):
@@ -95,15 +134,15 @@ def numbers(record: NDArray[Any]) -> NDArray[Any]:
     return plain
 
 
-def _checked_header(snapshot: bytes) -> tuple[dict[str, Any], int]:
+def _checked_header(snapshot: bytes, right: int) -> tuple[dict[str, Any], int]:
     if not isinstance(snapshot, bytes) or snapshot[:8] != MAGIC:
         raise SnapshotError("these are not the bytes of a shedjoin snapshot (they do not begin with its mark)")
     if len(snapshot) < _HEAD.size + _DIGEST:
         raise SnapshotError(f"the snapshot is cut short: {len(snapshot)} bytes are less than its frame alone")
     _, version, length = _HEAD.unpack_from(snapshot)
-    if version != VERSION:
+    if version != right:
         raise SnapshotError(
-            f"the snapshot has format {version}, this shedjoin reads format {VERSION}: go on with the version that wrote it, or "
+            f"the snapshot has format {version}, this shedjoin reads format {right}: go on with the version that wrote it, or "
             "begin anew"
         )
     if hashlib.blake2b(snapshot[:-_DIGEST], digest_size=_DIGEST).digest() != snapshot[-_DIGEST:]:

@@ -15,7 +15,7 @@ from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 from numpy.typing import DTypeLike
 
-from shedjoin.engine.handle import STREAMS
+from shedjoin.engine.codes import MOST
 
 Accessor = Callable[[Any], Any]
 _BYTES = ir.IntType(8).as_pointer()
@@ -138,7 +138,7 @@ def flat(name: str, dtype: DTypeLike) -> Accessor:
 
 def by_stream(name: str, dtype: DTypeLike) -> Accessor:
     """An array of shape (streams, room)."""
-    return _accessor(name, dtype, (STREAMS, "room"))
+    return _accessor(name, dtype, (MOST, "room"))
 
 
 def wide(name: str, dtype: DTypeLike, width: int) -> Accessor:
@@ -151,15 +151,41 @@ def constants(dtype: np.dtype[Any], known: Mapping[str, int] | None = None) -> N
 
     Some fields may be known beforehand: kernels do not read those.
     """
-    values = known or {}
     if numba.config.DISABLE_JIT:
         return
+    values = _known.setdefault(from_dtype(dtype), known or {})
 
     @lower_builtin("static_getitem", from_dtype(dtype), types.StringLiteral)
     def read(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if args[1] in values:
             return context.get_constant(signature.return_type, values[args[1]])
         return _load(context, builder, signature.args[0], args[0], args[1])
+
+
+#: What is known beforehand of records, by their type.
+_known: dict[Any, Mapping[str, int]] = {}
+
+
+def setting(name: str) -> Callable[..., Any]:
+    """One number, by stream, out of a record that does not change while a kernel runs."""
+    if numba.config.DISABLE_JIT:
+        return lambda record, stream: record[name][stream]
+
+    @intrinsic
+    def read(typing_context: Any, record: Any, stream: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            known = _known.get(record, {})
+            if name in known:
+                return context.get_constant(types.int64, known[name])
+            first = cgutils.get_record_member(builder, args[0], record.offset(name), ir.IntType(64))
+            place = builder.gep(first, [context.cast(builder, args[1], stream, types.int64)])
+            number = builder.load(place)
+            number.set_metadata("invariant.load", builder.module.add_metadata([]))
+            return number
+
+        return types.int64(record, stream), generate
+
+    return read  # type: ignore[no-any-return]
 
 
 def _load(context: Any, builder: Any, handle_type: Any, handle: Any, field: str) -> Any:

@@ -1,0 +1,427 @@
+"""What a join holds between two pushes, as columns: stored tuples, values that are known, and a few numbers.
+
+Columns do not depend on how tuples are laid out in memory. A snapshot is made of them, and a state is built from them again: its
+indexes, rings and heaps follow from the columns, so that nothing of a snapshot is ever followed as a link.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shedjoin.engine import buffers, loop, memory
+from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEEP, KEY, LEARNED, LIFE, LOGSUM, PRODUCT, RANDOM, ROW, SCHEDULE, TUPLE
+from shedjoin.engine.handle import Handle
+from shedjoin.engine.memory import Rings, Sizes, fill_indexes, fill_rings, in_use, is_keyed, measure, power_of_two
+from shedjoin.engine.plan import Plan
+from shedjoin.engine.records import CELL_RECORD, COUNTERS, ENTRY_RECORD, EXPIRY_RECORD, NONE, SEEN_RECORD
+from shedjoin.engine.structures import heap
+
+Columns = dict[str, NDArray[Any]]
+Integers = NDArray[np.int64]
+
+#: Numbers that are part of the contents; all others follow from the columns.
+NUMBERS = (
+    *COUNTERS,
+    "tick",
+    "arrival",
+    "peak_tuples",
+    "peak_bytes",
+    "epoch",
+    "t0",
+    "started",
+    "faded",
+    "lift_tick",
+    "first_mark",
+    "last_evaluation",
+    "last_expiry",
+    "random",
+)
+FLOATS = ("importance", "lift")
+BY_STREAM = ("clock", "arrived", "horizon", "base", "observed", "looked_soon", "looked_later")
+
+
+def live_tuples(st: Handle) -> Integers:
+    """The places of all stored tuples, in the order of their arrival."""
+    items = in_use(st, "free", "free_count")
+    return items[np.argsort(st.arrays["pool"]["arrival"][items], kind="stable")]
+
+
+def cards_of(how: NDArray[Any], st: Handle, items: Integers) -> NDArray[Any]:
+    """Time, row number and importance of stored tuples."""
+    if is_keyed(how):
+        return st.arrays["entries"][st.arrays["pool"]["place"][items]]
+    return st.arrays["card"][items]
+
+
+def keys_of(how: NDArray[Any], st: Handle, items: Integers) -> NDArray[np.int64]:
+    """The attributes of stored tuples: one column each."""
+    if is_keyed(how):
+        values = st.arrays["pool"]["group"][items] // int(how[0]["streams"])
+        return st.arrays["keys"]["key"][values].reshape(-1, 1)
+    return st.arrays["attr"].reshape(-1, int(how[0]["width"]))[items]
+
+
+# ----------------------------------------------------------------------------------------------------------- gathering
+
+
+def gather(how: NDArray[Any], st: Handle) -> Columns:
+    """All columns of a state."""
+    return {**_tuples(how, st), **_values(how, st), **_numbers(st)}
+
+
+def _tuples(how: NDArray[Any], st: Handle) -> Columns:
+    items = live_tuples(st)
+    pool, cards, organisation = st.arrays["pool"][items], cards_of(how, st, items), how[0]["organisation"]
+    columns: Columns = {
+        "tuple stream": pool["stream"].astype(np.int8),
+        "tuple arrival": pool["arrival"],
+        "tuple bytes": pool["bytes"],
+        "tuple ts": cards["ts"],
+        "tuple seq": cards["seq"],
+        "tuple importance": cards["importance"],
+        "tuple key": keys_of(how, st, items),
+    }
+    if organisation in (TUPLE, CUMULATIVE):
+        heaps, place = st.arrays["heap"], st.arrays["place"]
+        columns["tuple prio"] = heaps["prio"][pool["stream"], place[items]] if organisation == TUPLE else st.arrays["prio"][items]
+    if organisation == RANDOM:
+        columns["tuple place"] = st.arrays["place"][items]
+    if how[0]["evaluate_every"]:
+        columns["tuple came"] = st.arrays["came"][items]
+        back = np.zeros(st.arrays["pool"].size, np.int64)
+        back[items] = np.arange(items.size)
+        columns["pending"] = back[st.arrays["pending"][: int(st["pending_count"])]]
+        marks = (int(st["tick"]) - int(st["first_mark"])) * memory.MOST
+        columns["marks"] = st.arrays["marks"][:marks]
+    return {name: np.ascontiguousarray(column) for name, column in columns.items()}
+
+
+def _values(how: NDArray[Any], st: Handle) -> Columns:
+    streams = int(how[0]["streams"])
+    values = in_use(st, "free_keys", "free_key_count") if how[0]["weighed"] else np.empty(0, np.int64)
+    groups = values[:, None] * streams + np.arange(streams)
+    weights = st.arrays["buckets"]["weight"] if is_keyed(how) else st.arrays["weight"]
+    parts = st.arrays["part"]
+    columns: Columns = {
+        "value key": st.arrays["keys"]["key"][values],
+        "value held": st.arrays["keys"]["held"][values],
+        "value part": parts[values] if parts.size > 1 else np.zeros(values.size, np.int32),
+        "value weight": weights[groups] if values.size else np.zeros((0, streams)),
+        "sketch": st.arrays["sketch"],
+        "model": st.arrays["model"],
+    }
+    if how[0]["estimator"] == DECAYED:
+        columns["value mass"] = st.arrays["mass"][groups]
+    if how[0]["estimator"] == LEARNED:
+        columns["value trail"] = st.arrays["trail"][groups]
+    back = np.zeros(st.arrays["keys"].size, np.int64)
+    back[values] = np.arange(values.size)
+    for stream in range(streams):
+        ring = st.arrays["seen"][stream]
+        seen = ring[(int(st["seen_head"][stream]) + np.arange(int(st["seen_size"][stream]))) & (ring.size - 1)]
+        columns[f"seen stamp {stream}"] = seen["stamp"]
+        columns[f"seen value {stream}"] = back[seen["value"]]
+    return {name: np.ascontiguousarray(column) for name, column in columns.items()}
+
+
+def _numbers(st: Handle) -> Columns:
+    streams = st.arrays["expiry"].shape[0]
+    numbers = np.array([int(st[name]) for name in NUMBERS if name != "random"], np.int64)
+    return {
+        "numbers": numbers,
+        "random": np.array([st["random"]], np.uint64),
+        "floats": np.array([st[name] for name in FLOATS]),
+        "by stream": np.stack([st[name][:streams] for name in BY_STREAM]),
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- building
+
+
+def build(plan: Plan, how: NDArray[Any], st: Handle, columns: Columns) -> None:
+    """Fill a new state, whose columns were checked."""
+    streams = plan.streams
+    for name, number in zip((name for name in NUMBERS if name != "random"), columns["numbers"], strict=True):
+        st[name] = int(number)
+    st["random"] = columns["random"][0]
+    for name, value in zip(FLOATS, columns["floats"], strict=True):
+        st[name] = value
+    for name, values in zip(BY_STREAM, columns["by stream"], strict=True):
+        st[name][:streams] = values
+    _build_values(how, st, columns)
+    _build_tuples(how, st, columns, plan.lateness > 0)
+    _build_rounds(how, st, columns)
+    items = np.arange(columns["tuple arrival"].size)
+    build_order(how, st, items, columns.get("tuple prio"), columns.get("tuple place"))
+
+
+def _build_values(how: NDArray[Any], st: Handle, columns: Columns) -> None:
+    keys, streams = columns["value key"], int(how[0]["streams"])
+    sizes = Sizes(
+        power_of_two(memory.LEAST + columns["tuple arrival"].size), power_of_two(memory.LEAST + keys.size)
+    )
+    st.hold(**memory.pool_arrays(how, sizes, st.arrays["stray_place"].size > 1))
+    st.hold(**memory.value_arrays(how, sizes), **memory.order_arrays(how, sizes))
+    st["free_count"], st["free_cell_count"] = sizes.tuples, st.arrays["free_cells"].size
+    measure(st)
+    weights = columns["value weight"].reshape(keys.size, streams)
+    memory.add_values(how, st, keys, columns["value part"].astype(np.int64), columns["value held"], weights)
+    if how[0]["estimator"] == DECAYED:
+        st.arrays["mass"][: keys.size * streams] = columns["value mass"].reshape(-1)
+    if how[0]["estimator"] == LEARNED:
+        st.arrays["trail"][: keys.size * streams] = columns["value trail"].reshape(-1)
+    st.arrays["sketch"][:], st.arrays["model"][:] = columns["sketch"], columns["model"]
+    stamps = [columns[f"seen stamp {stream}"] for stream in range(streams)]
+    room = st.arrays["seen"].shape[1]
+    if room > 1:
+        room = power_of_two(max([room, *(stamp.size + 1 for stamp in stamps)]))
+    seen = np.zeros((streams, room), SEEN_RECORD)
+    for stream, stamp in enumerate(stamps):
+        seen["stamp"][stream, : stamp.size] = stamp
+        seen["value"][stream, : stamp.size] = columns[f"seen value {stream}"]
+        st["seen_size"][stream] = stamp.size
+    st.hold(seen=seen)
+    measure(st)
+
+
+def _build_tuples(how: NDArray[Any], st: Handle, columns: Columns, strays: bool) -> None:
+    """Tuples take the first places of the pool, in the order of their arrival."""
+    size, streams = columns["tuple arrival"].size, int(how[0]["streams"])
+    pool, items = st.arrays["pool"], np.arange(size)
+    stream = columns["tuple stream"].astype(np.int64)
+    pool["arrival"][:size], pool["stream"][:size] = columns["tuple arrival"], stream
+    pool["bytes"][:size] = columns["tuple bytes"]
+    st["free_count"] = pool.size - size  # the stack has the lowest on top
+    for number in range(streams):
+        mine = stream == number
+        st["resident"][number] = int(mine.sum())
+        st["stored_bytes"][number] = int(columns["tuple bytes"][mine].sum())
+    entry = np.zeros(size, ENTRY_RECORD)
+    for name in ("ts", "seq", "importance"):
+        entry[name] = columns[f"tuple {name}"]
+    entry["item"] = items
+    keys = columns["tuple key"].reshape(size, -1)
+    if is_keyed(how):
+        group = _find_values(st, keys[:, 0], np.zeros(size, np.int64)) * streams + stream
+        pool["group"][:size] = group
+        order = np.argsort(group, kind="stable")
+        nothing = np.zeros(size, np.int64)
+        fill_rings(how, st, Rings(group[order], entry[order], nothing, stream, nothing))
+    else:
+        st.arrays["card"][:size] = entry
+        st.arrays["attr"].reshape(-1, keys.shape[1])[:size] = keys
+        _build_indexes(how, st, entry, keys, stream)
+        if how[0]["weighed"]:
+            _build_cells(how, st, keys, stream)
+    _build_expiry(how, st, stream)
+
+
+def _find_values(st: Handle, keys: Integers, parts: Integers) -> Integers:
+    """The numbers of values, all of which are known."""
+    size = st.arrays["keys"].size - int(st["free_key_count"])
+    known = np.zeros(size, [("part", "i8"), ("key", "i8")])
+    known["key"] = st.arrays["keys"]["key"][:size]
+    if st.arrays["part"].size > 1:
+        known["part"] = st.arrays["part"][:size]
+    wanted = np.zeros(keys.size, known.dtype)
+    wanted["key"], wanted["part"] = keys, parts
+    order = np.argsort(known)
+    return order[np.searchsorted(known[order], wanted)] if keys.size else np.empty(0, np.int64)
+
+
+def _build_indexes(how: NDArray[Any], st: Handle, entry: NDArray[Any], keys: Integers, stream: Integers) -> None:
+    parts = []
+    for number, index in enumerate(st.arrays["indexes"]):
+        mine = np.flatnonzero(stream == index["stream"])
+        key = keys[mine, index["attr"]] if index["attr"] >= 0 else np.zeros(mine.size, np.int64)
+        which = np.full(mine.size, number - int(st["first_index"][index["stream"]]))
+        parts.append((np.zeros(mine.size, np.int64), entry[mine], key, stream[mine], which))
+    fill_indexes(how, st, Rings(*(np.concatenate(part) for part in zip(*parts, strict=True))))
+
+
+def _build_cells(how: NDArray[Any], st: Handle, keys: Integers, stream: Integers) -> None:
+    """Tuples of one stream with the same values are a cell; cells are linked by their values."""
+    parts, streams, size = int(how[0]["parts"]), int(how[0]["streams"]), stream.size
+    part_of = st.arrays["part_of"].reshape(-1, memory.MOST)
+    values = np.full((size, parts), NONE, np.int64)
+    for part in range(parts):
+        for number in range(streams):
+            attr, mine = int(part_of[part, number]), np.flatnonzero(stream == number)
+            if attr >= 0:
+                values[mine, part] = _find_values(st, keys[mine, attr], np.full(mine.size, part))
+    both, first, which = np.unique(
+        np.column_stack([stream, values]), axis=0, return_index=True, return_inverse=True
+    ) if size else (np.empty((0, parts + 1), np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+    which = which.reshape(-1)
+    count = first.size
+    cells = st.arrays["buckets"].view(CELL_RECORD)
+    cells["stream"][:count], cells["low"][:count], cells["tail"][:count] = both[:, 0], NONE, NONE
+    cells["count"][:count] = np.bincount(which, minlength=count)
+    st.arrays["pool"]["group"][:size] = which
+    st.arrays["cell_values"].reshape(-1, parts)[:count] = both[:, 1:]
+    st["free_cell_count"] = st.arrays["free_cells"].size - count
+    memory.rehash_cells(how, st)
+    links = st.arrays["cell_links"].reshape(-1, parts, 2)
+    for part in range(parts):
+        for cell in range(count):
+            v = int(both[cell, 1 + part])
+            if v == NONE:
+                continue
+            place = v * streams + int(both[cell, 0])
+            before = int(st.arrays["first_cell"][place])
+            links[cell, part] = (NONE, before)
+            if before != NONE:
+                links[before, part, 0] = cell
+            st.arrays["first_cell"][place] = cell
+            st.arrays["cell_count"][v] += 1
+
+
+def _build_expiry(how: NDArray[Any], st: Handle, stream: Integers) -> None:
+    """All tuples in the order in which they expire."""
+    streams, size = int(how[0]["streams"]), stream.size
+    cards = cards_of(how, st, np.arange(size))
+    counts = np.bincount(stream, minlength=streams)
+    expiry = np.zeros((streams, power_of_two(max(memory.LEAST, int(counts.max(initial=0)) + 1))), EXPIRY_RECORD)
+    pool = st.arrays["pool"]
+    for number in range(streams):
+        mine = np.flatnonzero(stream == number)
+        stamp = cards["seq" if how[0]["kind"][number] == ROW else "ts"][mine]
+        order = np.argsort(stamp, kind="stable")
+        ring = expiry[number, : mine.size]
+        ring["item"], ring["stamp"], ring["group"] = mine[order], stamp[order], pool["group"][mine[order]]
+        pool["queued"][mine[order]] = np.arange(mine.size)
+        st["ring_to"][number] = mine.size
+        st["ring_newest"][number] = int(stamp.max(initial=0)) if mine.size else 0
+    st.hold(expiry=expiry)
+    measure(st)
+
+
+def _build_rounds(how: NDArray[Any], st: Handle, columns: Columns) -> None:
+    if not how[0]["evaluate_every"]:
+        return
+    st.arrays["came"][: columns["tuple came"].size] = columns["tuple came"]
+    pending, marks = columns["pending"], columns["marks"]
+    st.arrays["pending"][: pending.size] = pending
+    st["pending_count"] = pending.size
+    room = power_of_two(max(st.arrays["marks"].size, 2 * marks.size, 64 * memory.MOST))
+    st.hold(marks=np.concatenate([marks, np.zeros(room - marks.size, np.int64)]))
+    measure(st)
+
+
+# -------------------------------------------------------------------------------------------------------------- order
+
+
+def build_order(
+    how: NDArray[Any],
+    st: Handle,
+    items: Integers,
+    prio: NDArray[np.float64] | None = None,
+    place: NDArray[Any] | None = None,
+) -> None:
+    """Put stored tuples, in the order of their arrival, into the order of a policy, whose arrays are empty.
+
+    Priorities that are not given are fixed as if all tuples arrived now.
+    """
+    organisation = int(how[0]["organisation"])
+    st["heap_size"] = st["sorted"] = 0
+    st["bound"] = -np.inf
+    if organisation == KEEP or (organisation == CUMULATIVE and not items.size):
+        return
+    pool, cards = st.arrays["pool"][items], cards_of(how, st, items)
+    if organisation in (KEY, LIFE):
+        _build_groups(how, st, items, pool, cards)
+    elif organisation == RANDOM:
+        for stream in range(int(how[0]["streams"])):
+            mine = np.flatnonzero(pool["stream"] == stream)
+            order = mine if place is None else mine[np.argsort(place[mine])]
+            st.arrays["dense"][stream, : mine.size] = items[order]
+            st.arrays["place"][items[order]] = np.arange(mine.size)
+            st["heap_size"][stream] = mine.size
+        return
+    elif organisation == SCHEDULE:
+        prio = st.arrays["until"][st.arrays["until_from"][pool["stream"]] + cards["seq"]].astype(np.float64)
+    if prio is not None:
+        rank = np.zeros(items.size) if organisation == SCHEDULE else cards["importance"]
+        _build_heaps(how, st, items, prio, rank)
+        if organisation == CUMULATIVE:
+            st.arrays["prio"][items] = prio
+        return
+    _run_order(how, st, items if organisation in (TUPLE, CUMULATIVE) else items[:0])
+
+
+def _build_heaps(
+    how: NDArray[Any], st: Handle, items: Integers, prio: NDArray[np.float64], rank: NDArray[np.float64]
+) -> None:
+    """Lazily sorted heaps of which nothing is sorted yet."""
+    pool = st.arrays["pool"]
+    for stream in range(int(how[0]["streams"])):
+        mine = np.flatnonzero(pool["stream"][items] == stream)
+        there = st.arrays["heap"][stream, heap.TOP : heap.TOP + mine.size]
+        there["prio"], there["rank"], there["item"] = prio[mine], rank[mine], items[mine]
+        there["arrival"] = pool["arrival"][items[mine]]
+        st.arrays["place"][items[mine]] = np.arange(heap.TOP, heap.TOP + mine.size)
+        st["heap_size"][stream] = mine.size
+
+
+def _build_groups(how: NDArray[Any], st: Handle, items: Integers, pool: NDArray[Any], cards: NDArray[Any]) -> None:
+    """Which tuple of each group goes first, and the pairing heap of the others below it."""
+    groups = st.arrays["buckets"]
+    groups["low"] = NONE
+    group = pool["group"].astype(np.int64)
+    if how[0]["fifo"]:
+        order = np.argsort(group, kind="stable")
+        _, first = np.unique(group[order], return_index=True)
+        groups["low"][group[order[first]]] = items[order[first]]
+        if not is_keyed(how):
+            _build_links(st, items[order], group[order])
+        return
+    rank = np.array([_rank_of(how, *one) for one in zip(pool["stream"], cards["importance"], cards["ts"], cards["seq"], strict=True)])
+    order = np.lexsort((pool["arrival"], rank, group))
+    items, group, more = items[order], group[order], st.arrays["more"]
+    more["rank"][items], more["arrival"][items] = rank[order], pool["arrival"][order]
+    first = np.append(True, group[1:] != group[:-1])[: group.size]
+    last = np.append(first[1:], True)[: group.size]
+    before, after = np.append(NONE, items[:-1]), np.append(items[1:], NONE)
+    # The lowest is the root, and all others hang below it side by side.
+    more["child"][items] = np.where(first & ~last, after, NONE)
+    more["sibling"][items] = np.where(~first & ~last, after, NONE)
+    more["back"][items] = np.where(first, NONE, before)
+    more["ahead"][items] = NONE
+    groups["low"][group[first]] = items[first]
+
+
+def _build_links(st: Handle, items: Integers, group: Integers) -> None:
+    """The queue of each cell, oldest first."""
+    link, cells = st.arrays["link"].reshape(-1, 2), st.arrays["buckets"].view(CELL_RECORD)
+    first = np.append(True, group[1:] != group[:-1])[: group.size]
+    last = np.append(first[1:], True)[: group.size]
+    link[items, 0] = np.where(first, NONE, np.append(NONE, items[:-1]))
+    link[items, 1] = np.where(last, NONE, np.append(items[1:], NONE))
+    cells["tail"][group[last]] = items[last]
+
+
+def _rank_of(how: NDArray[Any], stream: int, importance: float, ts: int, seq: int) -> float:
+    """As `priority.rank_of`: kernels and Python take the same logarithm, numpy does not."""
+    window = int(how[0]["window"][stream])
+    end = int(seq) + window + 1 if how[0]["kind"][stream] == ROW else int(ts) + window
+    if how[0]["organisation"] == LIFE:
+        return float(end)
+    if how[0]["combine"] == PRODUCT:
+        return float(importance)
+    age = float(how[0]["life"]) * (end / window)
+    weight = float(how[0]["importance"])
+    if how[0]["combine"] == LOGSUM:
+        return weight * math.log(importance) + age
+    return weight * float(importance) + age
+
+
+def _run_order(how: NDArray[Any], st: Handle, items: Integers) -> None:
+    """Let the kernels put groups, or tuples, in order."""
+    io = buffers.make(how, st)
+    io.hold(out_fresh=items.astype(np.int64))
+    io["turn"], io["fresh"] = loop.ORDER, items.size
+    loop.advance(how, st, io)

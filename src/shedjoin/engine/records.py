@@ -1,0 +1,271 @@
+"""The records that kernels work on: stored tuples, keys, buckets, heaps, and the state and buffers of each form."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from shedjoin.engine.codes import MOST
+from shedjoin.engine.handle import marked, pointers
+
+NONE = -1
+#: A clock that has not started.
+NEVER = -(2**62)
+
+# A stored tuple: half a cache line. Its time, row number and importance are in its entry (see layouts).
+TUPLE_RECORD = np.dtype(
+    [
+        ("arrival", "i8"),
+        ("group", "i4"),  # tuples of one stream with one chance of a partner
+        ("place", "i4"),  # of its entry
+        ("queued", "i4"),  # its place in the ring of expiry; -1: came out of order, is in a heap of its own
+        ("bytes", "i4"),
+        ("stream", "i4"),
+        ("met", "i4"),  # was part of an output in this instant
+    ]
+)
+# What only some policies need of a tuple.
+MORE_RECORD = np.dtype(
+    [
+        ("rank", "f8"),  # the order inside a group
+        ("arrival", "i8"),
+        ("child", "i4"),  # the pairing heap inside a group
+        ("sibling", "i4"),
+        ("back", "i4"),
+        ("ahead", "i4"),  # the sibling's sibling when it was linked; nothing depends on it
+    ]
+)
+# What Prospect remembers of a key on a stream: one cache line.
+TRAIL_RECORD = np.dtype(
+    [
+        ("mass", "f8", (4,)),  # counts: of all time, then decayed ones from slow to fast
+        ("last", "i8"),  # when its last row came
+        ("recent", "i8"),  # its rows among the recent ones of the stream, which are in `seen`
+        ("looked", "i8"),  # how often places had been weighed when it was last looked at (with the first stream)
+        ("before", "f8"),  # rows of the stream that came before there was anything to know of it
+    ]
+)
+# A value that estimators count: a key, or a value of an equated attribute.
+KEY_RECORD = np.dtype([("key", "i8"), ("next", "i4"), ("held", "i4")])
+# Where tuples stand side by side: a ring of entries. In the keyed layout each is a group: two streams fill a cache line.
+BUCKET_RECORD = np.dtype(
+    [
+        ("base", "i4"),
+        ("room", "i4"),
+        ("first", "i4"),
+        ("span", "i4"),  # from the first tuple to the last, gaps included
+        ("count", "i4"),
+        ("low", "i4"),  # the tuple that goes first, for policies that order groups
+        ("weight", "f8"),  # how much its stream is expected to bring of its key
+    ]
+)
+# A group of a join graph: tuples of one stream that agree in all equated attributes. It stands where buckets do.
+CELL_RECORD = np.dtype(
+    [
+        ("stream", "i4"),
+        ("next", "i4"),
+        ("tail", "i4"),
+        ("unused", "i4"),
+        ("count", "i4"),
+        ("low", "i4"),
+        ("weight", "f8"),  # the chance of its tuples
+    ]
+)
+# What a probe reads of a tuple, side by side with the others of its bucket.
+ENTRY_RECORD = np.dtype([("ts", "i8"), ("seq", "i8"), ("importance", "f8"), ("item", "i4"), ("unused", "i4")])
+#: Lists of empty rings, one for each room that a power of two can be.
+FREE_LISTS = 31
+HEAP_RECORD = np.dtype([("prio", "f8"), ("rank", "f8"), ("arrival", "i8"), ("item", "i8")])
+# A match of the tournament with the line that won it: the two below one share a cache line.
+MATCH_RECORD = np.dtype([("weight", "f8"), ("end", "i8"), ("doubt", "i8"), ("winner", "i8")])
+LEAF_RECORD = np.dtype([("arrival", "i8"), ("group", "i8")])
+# A stamp is what a tuple expires by: its time, or its row number.
+EXPIRY_RECORD = np.dtype([("item", "i4"), ("group", "i4"), ("stamp", "i8")])
+SEEN_RECORD = np.dtype([("stamp", "i8"), ("value", "i8")])
+
+# An index of a window: its buckets, and the attribute they are by (-1: none, one bucket that is scanned).
+INDEX_RECORD = np.dtype([(name, "i8") for name in ("stream", "attr", "first", "many", "modular")])
+# One loop of a probe of n streams: which window is looked into, by which value, and what else must hold.
+STEP_RECORD = np.dtype(
+    [
+        (name, "i8")
+        for name in (
+            "stream",
+            "index",
+            "by_bucket",  # 1: one bucket, 0: all of the window
+            "fresh",  # 1: only new tuples, the loop of the origin
+            "limited",  # 1: the origin is bound already, its limits hold
+            "source_level",  # whose attribute the bucket is chosen by
+            "source_attr",
+            "first_check",
+            "checks",
+        )
+    ]
+)
+CHECK_RECORD = np.dtype([(name, "i8") for name in ("op", "attr", "level", "other_attr", "band")])
+# Where a probe is in one of its loops, and what that loop has bound.
+LEVEL_RECORD = np.dtype(
+    [(name, "i8") for name in ("bucket", "last", "at", "key", "hi", "end", "item", "seq")]
+    + [("importance", "f8"), ("worth", "f8")]
+)
+
+#: What the shed log says of a row, before `seen`: how many rows of each stream had arrived when it left.
+SHED_FIELDS = ("stream", "seq", "ts", "key", "when", "tick", "why")
+
+
+@cache
+def shed_record(streams: int) -> np.dtype[Any]:
+    """A record of the shed log; kernels see it as whole numbers."""
+    return np.dtype([(name, "i8") for name in SHED_FIELDS] + [("seen", "i8", (streams,))])
+
+
+#: The arrays of a state, by what their length depends on.
+POOL_ARRAYS = (
+    "pool",
+    "more",
+    "free",
+    "stray",
+    "stray_place",
+    "dense",
+    "prio",
+    "touched",
+    "match",
+    "leaf",
+    # of join graphs:
+    "card",
+    "attr",
+    "spot",  # where a tuple stands in each index of its stream
+    "link",  # a queue inside each cell
+    "pending",
+    "came",
+)
+VALUE_ARRAYS = ("keys", "heads", "free_keys", "mass", "trail", "part", "weight", "cell_count", "first_cell")
+GROUP_ARRAYS = ("buckets", "probed", "cell_values", "cell_links", "cell_heads", "free_cells")
+HEAP_ARRAYS = ("heap", "place")
+PLAN_ARRAYS = ("steps", "checks", "levels", "part_of", "indexes", "index_buckets")
+OTHER_ARRAYS = ("entries", "entry_key", "expiry", "seen", "sketch", "model", "until", "until_from", "marks")
+STATE_ARRAYS = POOL_ARRAYS + VALUE_ARRAYS + GROUP_ARRAYS + HEAP_ARRAYS + PLAN_ARRAYS + OTHER_ARRAYS
+
+#: Totals since the beginning of the join.
+COUNTERS = (
+    "rows",
+    "null",
+    "late",
+    "results",
+    "expired",
+    "evicted",
+    "scheduled",
+    "matches",
+    "compared",  # tuples looked at by probes
+    "evaluations",  # rounds of lazy evaluation
+    "expirations",  # rounds of expiry
+)
+NUMBERS = (
+    "tick",
+    "arrival",
+    "free_count",
+    "free_key_count",
+    "free_cell_count",
+    "touched_count",
+    "pending_count",
+    "first_mark",  # the instant of the first mark
+    "last_evaluation",  # the round that was the last
+    "last_expiry",
+    "peak_tuples",
+    "peak_bytes",
+    "entry_top",  # entries behind this were never used
+    "epoch",  # Decayed: how often weights were folded
+    "t0",
+    "started",
+    "faded",  # Prospect: up to when totals have faded
+    "lift_tick",  # cumulative priorities: the instant in which the lift was 0
+)
+BY_STREAM = (
+    "clock",
+    "arrived",
+    "resident",
+    "stored_bytes",
+    "caps",
+    "ring_from",  # the ring of expiry: counters, of which the low bits are places
+    "ring_to",
+    "ring_newest",
+    "ring_ready",  # up to here, what expiry will need was asked for
+    "heap_size",
+    "sorted",  # how many of them are in order, see lazy_heap.py
+    "stray_size",
+    "seen_head",
+    "seen_size",
+    "observed",  # Prospect: rows that were counted
+    "looked_soon",  # and how many of those seen were looked at again
+    "looked_later",
+    "horizon",  # no tuple before this comes on any other stream; NEVER while one of them has not begun
+    "base",  # what remaining life is counted from
+    "oldest",  # rows before this are late
+    "limit",  # where the window ends: tuples up to this stamp are over
+    # of join graphs:
+    "lo",  # row numbers that the new tuple may meet: from this
+    "hi",  # up to, and without, this
+    "first_index",  # the indexes of a stream stand side by side
+    "end_index",
+)
+
+
+def _state(streams: int) -> np.dtype[Any]:
+    return np.dtype(
+        [(name, "i8") for name in COUNTERS + NUMBERS]
+        + [("importance", "f8"), ("lift", "f8"), ("random", "u8")]
+        + [(name, "i8", (streams,)) for name in BY_STREAM]
+        + [("bound", "f8", (streams,))]
+        + [("free_entries", "i8", (FREE_LISTS,))]
+        + pointers(*STATE_ARRAYS)
+    )
+
+
+ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes")
+OUT_ARRAYS = ("rows", "worth", "shed", "trace", "fresh", "ahead")
+
+
+def _buffers(streams: int) -> np.dtype[Any]:
+    """The rows of a push, where the loop is in them, and the buffers it writes to."""
+    numbers = (
+        "turn",  # what is run: rows, or one of the turns without rows
+        "first",
+        "end",
+        "phase",
+        "at",
+        "over",
+        "fresh",
+        "results",
+        "shed",
+        "traces",
+        "wanted",
+        "ahead",
+        "ready",  # lazy evaluation and expiry of this instant are done
+        # of probes of n streams:
+        "probing",  # a probe has begun and is not at its end
+        "depth",
+        "origin",
+        "value",  # where the buckets of the key that is probed begin
+        "next",  # lazy evaluation: which of the pending tuples is next,
+        "stream",  # and whose new tuples are joined
+        "fresh_from",  # row numbers from here on are new
+    )
+    by_stream = (
+        "rows",  # of this instant
+        "old_seq",  # the first of them
+        "seq",  # the next to be met
+        "told",  # clocks from outside
+    )
+    return np.dtype(
+        [(name, "i8") for name in numbers]
+        + [(name, "i8", (streams,)) for name in by_stream]
+        + pointers(*(f"row_{name}" for name in ROW_ARRAYS), *(f"out_{name}" for name in OUT_ARRAYS))
+    )
+
+
+#: States and buffers of each form. PLAIN sees the state of PAIR under another type.
+MANY_STATE, PAIR_STATE = _state(MOST), _state(2)
+PLAIN_STATE = marked(PAIR_STATE, "plain")
+MANY_BUFFERS, PAIR_BUFFERS = _buffers(MOST), _buffers(2)

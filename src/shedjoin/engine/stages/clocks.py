@@ -1,0 +1,90 @@
+"""Clocks: how far each stream has come, which rows are late, and what that means for stored tuples."""
+
+from __future__ import annotations
+
+from shedjoin.engine import mem
+from shedjoin.engine.codes import ROW
+from shedjoin.engine.forms import in_pairs, unless_plain
+from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.records import NEVER
+from shedjoin.engine.stages import priority
+from shedjoin.engine.stages.times import newest
+
+
+@inlined
+def _effective(how, st, stream, time):
+    """The stream's clock, or, when it lags too far to be waited for, what is left of the newest."""
+    if how["max_skew"] < 0 or time == NEVER:
+        return st["clock"][stream]
+    return max(st["clock"][stream], time - how["max_skew"])
+
+
+@inlined
+def is_late(st, stream, ts):
+    """Whether rows of this instant, which has begun, are late."""
+    return ts < st["oldest"][stream]
+
+
+@inlined
+def begin(how, st, io, ts):
+    """Number the rows of an instant, and let the clocks go on up to it."""
+    time = newest(how, st)
+    for stream in range(how["streams"]):
+        st["oldest"][stream] = _effective(how, st, stream, time) - how["lateness"]
+    for stream in range(how["streams"]):
+        rows = io["rows"][stream]
+        io["old_seq"][stream] = io["seq"][stream] = st["arrived"][stream]
+        st["arrived"][stream] += rows
+        if rows > 0 and not is_late(st, stream, ts):
+            st["clock"][stream] = max(st["clock"][stream], ts)
+
+
+@inlined
+def _set_horizons_of_pair(how, st):
+    time = newest(how, st)
+    for stream in range(2):
+        other = _effective(how, st, 1 - stream, time)
+        st["horizon"][stream] = NEVER if other == NEVER else other - how["lateness"]
+
+
+@in_pairs(_set_horizons_of_pair)
+@kernel
+def set_horizons(how, st):
+    """How far each stream's others have come: the least of their clocks, less the lateness."""
+    time = newest(how, st)
+    least, second, slowest = 2**62, 2**62, -1
+    for stream in range(how["streams"]):
+        clock = _effective(how, st, stream, time)
+        if clock < least:
+            least, second, slowest = clock, least, stream
+        elif clock < second:
+            second = clock
+    for stream in range(how["streams"]):
+        line = second if stream == slowest else least
+        st["horizon"][stream] = NEVER if line == NEVER else line - how["lateness"]
+
+
+@unless_plain
+@inlined
+def set_bases(how, st):
+    """Where remaining life is counted from, for each stream."""
+    for stream in range(how["streams"]):
+        old = st["base"][stream]
+        if mem.window_kind(how, stream) == ROW:
+            st["base"][stream] = st["arrived"][stream]
+        else:
+            line = st["horizon"][stream]
+            # A stream that has not begun sets no horizon; until it does, life is counted by the own clock.
+            st["base"][stream] = st["clock"][stream] if line == NEVER else line
+        priority.rebase(how, st, stream, old)
+
+
+@inlined
+def set_limit(how, st, stream):
+    """Tuples with a stamp up to the limit can meet nothing any more."""
+    if mem.window_kind(how, stream) == ROW:
+        st["limit"][stream] = st["arrived"][stream] - mem.window_size(how, stream) - 1
+        return
+    line = st["horizon"][stream]
+    # A stream that has not begun ends no window.
+    st["limit"][stream] = NEVER if line == NEVER else line - mem.window_size(how, stream)

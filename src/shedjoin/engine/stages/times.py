@@ -1,0 +1,42 @@
+"""Times: the newest of all streams, and when a tuple's window ends."""
+
+from __future__ import annotations
+
+from shedjoin.engine import mem
+from shedjoin.engine.codes import ROW, TIME
+from shedjoin.engine.forms import in_pairs
+from shedjoin.engine.jit import inlined
+
+
+@inlined
+def _newest_of_pair(how, st):
+    return max(st["clock"][0], st["clock"][1])
+
+
+@in_pairs(_newest_of_pair)
+@inlined
+def newest(how, st):
+    """The largest time seen on any stream."""
+    time = st["clock"][0]
+    for stream in range(1, how["streams"]):
+        time = max(time, st["clock"][stream])
+    return time
+
+
+@inlined
+def reach(how, stream):
+    """How far back in time a stream's tuples are met; a window of rows lets everything pass that is stored."""
+    return mem.window_size(how, stream) if mem.window_kind(how, stream) == TIME else 2**62
+
+
+@inlined
+def stamp_of(how, stream, ts, seq):
+    """What a tuple expires by."""
+    return seq if mem.window_kind(how, stream) == ROW else ts
+
+
+@inlined
+def end_of_life(how, stream, ts, seq):
+    """What `base` is counted up to before the tuple expires."""
+    size = mem.window_size(how, stream)
+    return seq + size + 1 if mem.window_kind(how, stream) == ROW else ts + size
