@@ -24,8 +24,8 @@ import shedjoin as sj
 from shedjoin.errors import DataError
 from shedjoin.lab import data, workloads
 from shedjoin.lab.workloads import Workload
-from shedjoin.quality import live as live_recall
-from shedjoin.quality.live import LiveRecall
+from shedjoin.recall import pairs as live_recall
+from shedjoin.recall.pairs import LiveRecall
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "live-recall.md"
 POLICIES = (sj.Rand(), sj.Prob(), sj.Life())

@@ -17,9 +17,9 @@ from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.errors import SnapshotError
 from shedjoin.policies import Policy
-from shedjoin.quality.estimate import RecallEstimate
-from shedjoin.quality.live import LiveRecall
-from shedjoin.quality.live_many import MultiRecall
+from shedjoin.recall.estimate import RecallEstimate
+from shedjoin.recall.many import MultiRecall
+from shedjoin.recall.pairs import LiveRecall
 from shedjoin.spark.many import Join
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from live_runs import OUTPUT
+from recall_runs import OUTPUT
 
 import shedjoin as sj
 from shedjoin.engine.codes import LATE
-from shedjoin.engine.witness import lots, state
-from shedjoin.quality import live as live_recall
+from shedjoin.recall import pairs as live_recall
+from shedjoin.recall.sample import draws as lots
+from shedjoin.recall.sample import state
 
 
 class Twin:

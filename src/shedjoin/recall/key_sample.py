@@ -1,7 +1,7 @@
 """A sample of keys, and what they miss: which keys are in, with which probability, and sums that estimate all keys.
 
 All keys are in until there is no more room. From then on a key stays with a probability p in proportion to the square of the
-rows it has, decided by a lot that depends on nothing but the key and the seed; see `shedjoin.quality.live_many`.
+rows it has, decided by a lot that depends on nothing but the key and the seed; see `shedjoin.recall.many`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.quality.due import Integers, Numbers, Rows, some
+from shedjoin.recall.expected import Integers, Numbers, Rows, some
 
 #: When a key was last seen is known by hash in so many cells.
 CELLS = 1 << 15

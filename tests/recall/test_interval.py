@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from live_runs import BUSY, Told, run, run_busy, watched, zipf
+from recall_runs import BUSY, Told, run, run_busy, watched, zipf
 
 import shedjoin as sj
-from shedjoin.engine.witness import state
-from shedjoin.quality import live as live_recall
-from shedjoin.quality.estimate import LIVE_COLUMNS, combine
-from shedjoin.quality.gamma import below, gamma_quantile
-from shedjoin.quality.live import LiveRecall
+from shedjoin.recall import pairs as live_recall
+from shedjoin.recall.estimate import LIVE_COLUMNS, combine
+from shedjoin.recall.gamma import below, gamma_quantile
+from shedjoin.recall.pairs import LiveRecall
+from shedjoin.recall.sample import state
 
 small = pytest.mark.small
 

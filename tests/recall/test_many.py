@@ -9,7 +9,8 @@ import pytest
 from nway_twin import NRow, exact, table_of
 
 import shedjoin as sj
-from shedjoin.quality import MultiRecall, combine, live_many
+from shedjoin.recall import MultiRecall, combine
+from shedjoin.recall import many as live_many
 
 NAMES = ("a", "b", "c")
 LENGTHS = (9, 14, 6)

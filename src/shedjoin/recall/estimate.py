@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shedjoin.errors import SpecError
-from shedjoin.quality.gamma import gamma_quantile
+from shedjoin.recall.gamma import gamma_quantile
 
 #: Of the error that the level allows, this share is used; the rest is for what a model of rare events leaves out.
 CAUTION = 0.5

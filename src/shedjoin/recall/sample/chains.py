@@ -6,8 +6,8 @@ import numpy as np
 
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.state import NONE
-from shedjoin.engine.witness.lots import cell_of, hash_of, lot_of, place_of, tag_of
-from shedjoin.engine.witness.state import ACTIVE, WAITING
+from shedjoin.recall.sample.draws import cell_of, hash_of, lot_of, place_of, tag_of
+from shedjoin.recall.sample.state import ACTIVE, WAITING
 
 
 @inlined

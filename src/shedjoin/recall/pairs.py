@@ -53,14 +53,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import Batch
-from shedjoin.engine import witness
 from shedjoin.engine.codes import IMPORTANCE, LATE, ROW, TIME
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.state import NEVER, NONE
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.policies import KeepAll
-from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, check_level, combine
-from shedjoin.quality.seal import SEAL, opened, sealed
+from shedjoin.recall import sample as witness
+from shedjoin.recall.checksum import SEAL, opened, sealed
+from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, check_level, combine
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import TimeWindow
 

@@ -12,7 +12,7 @@ nothing is known: for the length of a window they seem to miss less than they do
 known by its hash: one that is not new may be taken for such, never the other way round. Of a key that is in, what it misses
 counts 1 / p (Horvitz and Thompson).
 Lots of keys are independent, so the variance is estimated by the sum of (1 - p) z^2 over keys, or by what heavy keys outside
-of the sample may miss (`shedjoin.quality.outside`), whichever is more; limits follow as in `shedjoin.quality.live`. Late rows
+of the sample may miss (`shedjoin.recall.unsampled`), whichever is more; limits follow as in `shedjoin.recall.pairs`. Late rows
 are no part of it.
 """
 
@@ -31,12 +31,12 @@ from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.multi import MultiJoinSpec
-from shedjoin.quality.due import COLUMNS, Integers, Rows, both, due, rows_of, some, steps
-from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
-from shedjoin.quality.key_sample import KINDS, KeySample
-from shedjoin.quality.live import LARGEST_FADE
-from shedjoin.quality.outside import Outside
-from shedjoin.quality.seal import opened, sealed
+from shedjoin.recall.checksum import opened, sealed
+from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.recall.expected import COLUMNS, Integers, Rows, both, due, rows_of, some, steps
+from shedjoin.recall.key_sample import KINDS, KeySample
+from shedjoin.recall.pairs import LARGEST_FADE
+from shedjoin.recall.unsampled import Outside
 from shedjoin.spec import check_seed
 from shedjoin.window import TimeWindow
 

@@ -8,10 +8,10 @@ from shedjoin.engine.codes import LATE, ROW, TIME
 from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import kernel
 from shedjoin.engine.state import NONE
-from shedjoin.engine.witness.chains import may_wait, testify, wait
-from shedjoin.engine.witness.expiry import is_over
-from shedjoin.engine.witness.lots import cell_of, hash_of, lot_of, place_of, tag_of, unit_of
-from shedjoin.engine.witness.state import ACTIVATE, ACTIVE, FLOOR, OVER, REMEMBER, WAITING
+from shedjoin.recall.sample.chains import may_wait, testify, wait
+from shedjoin.recall.sample.draws import cell_of, hash_of, lot_of, place_of, tag_of, unit_of
+from shedjoin.recall.sample.expiry import is_over
+from shedjoin.recall.sample.state import ACTIVATE, ACTIVE, FLOOR, OVER, REMEMBER, WAITING
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shedjoin.engine.codes import IMPORTANCE
-from shedjoin.quality.due import COLUMNS, Rows, due
+from shedjoin.recall.expected import COLUMNS, Rows, due
 
 OF = {"min": min, "max": max, "sum": sum, "product": math.prod, "mean": lambda worth: sum(worth) / len(worth)}
 

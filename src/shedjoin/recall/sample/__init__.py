@@ -1,6 +1,6 @@
 """Witnesses: a sample of the rows, followed past their eviction, that counts the results that shedding costs.
 
-What is estimated, and why it is unbiased, is in `shedjoin.quality.live`. Here is the machinery. Every row is remembered
+What is estimated, and why it is unbiased, is in `shedjoin.recall.pairs`. Here is the machinery. Every row is remembered
 with some probability when it arrives ("waiting"). If the shed log says that it was evicted, it becomes a witness: each
 later row that would have met it adds one missing result to it. When no later row can meet it any more, what it counted is
 folded into the totals and it is forgotten. A row that is never evicted is forgotten without a trace.
@@ -11,9 +11,9 @@ drawn, who was shed, who is missed. A pass only lists the few that matter, witho
 with these. Probabilities change between blocks only (`upkeep`), so a block that is cut in two comes to the same.
 """
 
-from shedjoin.engine.witness.counts import add_up, rescale, tally
-from shedjoin.engine.witness.loop import follow, link_up
-from shedjoin.engine.witness.state import FLOOR, LONGEST_BLOCK, STATE_RECORD, WITNESS_RECORD, Notes, Push, Sample
+from shedjoin.recall.sample.counts import add_up, rescale, tally
+from shedjoin.recall.sample.loop import follow, link_up
+from shedjoin.recall.sample.state import FLOOR, LONGEST_BLOCK, STATE_RECORD, WITNESS_RECORD, Notes, Push, Sample
 
 __all__ = [
     "FLOOR",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.jit import entry, inlined, kernel
-from shedjoin.engine.witness.state import POWERS, WAITING
+from shedjoin.recall.sample.state import POWERS, WAITING
 
 
 @inlined

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.nway.batch import MultiBatch
-from shedjoin.engine.nway.history import MAX, MIN, Room, complete
+from shedjoin.recall.completions import MAX, MIN, Room, complete
 
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.float64]

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.jit import entry, kernel
-from shedjoin.engine.witness.chains import link_all
-from shedjoin.engine.witness.passes import draw, probe, read
-from shedjoin.engine.witness.state import Notes, Push, Sample
-from shedjoin.engine.witness.upkeep import end_block
+from shedjoin.recall.sample.chains import link_all
+from shedjoin.recall.sample.passes import draw, probe, read
+from shedjoin.recall.sample.state import Notes, Push, Sample
+from shedjoin.recall.sample.upkeep import end_block
 
 
 @kernel

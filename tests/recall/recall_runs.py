@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import shedjoin as sj
 from shedjoin import quality
 from shedjoin.engine.codes import IMPORTANCE, LATE
-from shedjoin.quality.live import LiveRecall
+from shedjoin.recall.pairs import LiveRecall
 
 INTERPRETED = bool(numba.config.DISABLE_JIT)
 OUTPUT = {"min": min, "max": max, "sum": float.__add__, "product": float.__mul__, "mean": lambda a, b: (a + b) / 2}

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from live_runs import BUSY, INTERPRETED, SPEC, Told, batch_of, cut_at_instants, rows, run, run_busy, watched, zipf
-from live_twin import Twin
+from recall_runs import BUSY, INTERPRETED, SPEC, Told, batch_of, cut_at_instants, rows, run, run_busy, watched, zipf
+from sample_twin import Twin
 
 import shedjoin as sj
-from shedjoin.engine.witness import state
-from shedjoin.quality import live as live_recall
-from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
-from shedjoin.quality.live import LiveRecall
+from shedjoin.recall import pairs as live_recall
+from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.recall.pairs import LiveRecall
+from shedjoin.recall.sample import state
 
 small = pytest.mark.small
 

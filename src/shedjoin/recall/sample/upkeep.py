@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from shedjoin.engine.jit import kernel
-from shedjoin.engine.witness.chains import link_all
-from shedjoin.engine.witness.counts import fold
-from shedjoin.engine.witness.expiry import is_over
-from shedjoin.engine.witness.lots import lot_of, unit_of
-from shedjoin.engine.witness.state import ALLOWED, FLOOR, LONGEST_BLOCK, MEMORY, OVER, WAITING
+from shedjoin.recall.sample.chains import link_all
+from shedjoin.recall.sample.counts import fold
+from shedjoin.recall.sample.draws import lot_of, unit_of
+from shedjoin.recall.sample.expiry import is_over
+from shedjoin.recall.sample.state import ALLOWED, FLOOR, LONGEST_BLOCK, MEMORY, OVER, WAITING
 
 
 @kernel
