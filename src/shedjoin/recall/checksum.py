@@ -1,4 +1,4 @@
-"""A checksum behind what is saved of an estimate, so that damage is noticed."""
+"""A checksum at the end of a saved estimate."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ import hashlib
 
 from shedjoin.errors import SnapshotError
 
-#: How many bytes it takes.
-SEAL = 32
+#: The length of the checksum, in bytes.
+CHECKSUM_BYTES = 32
 
 
-def sealed(body: bytes) -> bytes:
-    """The bytes with their checksum behind them.
+def with_checksum(body: bytes) -> bytes:
+    """The bytes, followed by their checksum.
 
     Examples
     --------
-    >>> opened(sealed(b"some numbers"))
+    >>> without_checksum(with_checksum(b"some numbers"))
     b'some numbers'
     """
-    return body + hashlib.blake2b(body, digest_size=SEAL).digest()
+    return body + _checksum(body)
 
 
-def opened(data: bytes) -> bytes:
-    """The bytes without their checksum, if it fits."""
-    body, mark = data[:-SEAL], data[-SEAL:]
-    if hashlib.blake2b(body, digest_size=SEAL).digest() != mark:
-        raise SnapshotError("the saved recall estimate is damaged: its checksum does not fit its contents")
+def without_checksum(data: bytes) -> bytes:
+    """The bytes without their checksum. Raises `SnapshotError` if it does not match."""
+    body = data[:-CHECKSUM_BYTES]
+    if _checksum(body) != data[-CHECKSUM_BYTES:]:
+        raise SnapshotError("the saved recall estimate is damaged: its checksum does not match its contents")
     return body
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=CHECKSUM_BYTES).digest()

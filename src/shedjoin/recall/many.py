@@ -1,19 +1,23 @@
-"""Recall while a join of n streams on one key runs: which share of the results was delivered, with an interval.
+"""Live recall of a join of n streams on one key: the share of the results delivered so far, with an interval.
 
-The results that a row completes in the exact join are a product of counts: of each other stream, the rows of its key that are in
-their windows. So what is missing can be counted without joining, if it is known when rows of the key came. That is kept here, a
-few numbers a row, for all keys as long as they have room: then recall is exact, and both limits are recall itself.
+The number of results that a row completes in the exact join is a product of counts: for each other stream, the rows of its
+key inside their windows. So missing results can be counted without joining, if the times of the key's rows are known.
+`MultiRecall` keeps a few numbers a row for this, its history. While there is room for the rows of all keys, recall is exact
+and both limits equal it.
 
-When there is no more room, or counting takes too long, keys are sampled: a key stays with a probability p in proportion to the
-square of the rows it has now (results grow with a power of them, so keys with very many stay for certain), decided by a lot
-that depends on nothing but the key and the seed. Keys that come later have the p of a key with one row; but one that has no
-rows in the windows, or brings very many, has its chance by the square of those that it brings. (Of what the latter had before
-nothing is known: for the length of a window they seem to miss less than they do.) Whether a key has rows in the windows is
-known by its hash: one that is not new may be taken for such, never the other way round. Of a key that is in, what it misses
-counts 1 / p (Horvitz and Thompson).
-Lots of keys are independent, so the variance is estimated by the sum of (1 - p) z^2 over keys, or by what heavy keys outside
-of the sample may miss (`shedjoin.recall.unsampled`), whichever is more; limits follow as in `shedjoin.recall.pairs`. Late rows
-are no part of it.
+When there is no more room, or counting takes too long, keys are sampled. A key stays in the sample with a probability p that
+is proportional to the square of its present number of rows. Results grow with a power of that number, so keys with very many
+rows stay for certain. A random draw decides, which depends on the key and the seed only. What a sampled key misses counts
+1 / p (Horvitz and Thompson).
+
+A key that arrives later has the p of a key with one row. There are two exceptions, for which p follows from the square of
+the rows in the push: a key without rows inside the windows, and a key that brings very many. (The earlier rows of the
+latter are unknown: for the length of a window it seems to miss less than it does.) Whether a key has rows inside the
+windows is known by its hash. A hash collision may hide that it has none, but never that it has some.
+
+Draws of keys are independent, so the variance is estimated by the sum of (1 - p) z^2 over keys, where z is the count of a
+key. `shedjoin.recall.unsampled` guesses the variance from heavy keys outside the sample; the larger of both is used.
+Limits follow as in `shedjoin.recall.pairs`. Late rows are not part of the estimate.
 """
 
 from __future__ import annotations
@@ -31,17 +35,17 @@ from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.multi import MultiJoinSpec
-from shedjoin.recall.checksum import opened, sealed
+from shedjoin.recall.checksum import with_checksum, without_checksum
 from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, combine
-from shedjoin.recall.expected import COLUMNS, Integers, Rows, both, due, rows_of, some, steps
+from shedjoin.recall.expected import COLUMNS, Integers, Rows, concat, expected_results, rows_of, select, steps
 from shedjoin.recall.key_sample import KINDS, KeySample
-from shedjoin.recall.pairs import LARGEST_FADE
-from shedjoin.recall.unsampled import Outside
+from shedjoin.recall.pairs import LARGEST_WEIGHT
+from shedjoin.recall.unsampled import UnsampledKeys
 from shedjoin.spec import check_seed
 from shedjoin.window import TimeWindow
 
 VERSION = 2
-#: Most rows of history, and most steps of counting a push.
+#: The largest number of rows in the history, and of steps of counting in a push.
 ROWS, WORK = 1 << 17, 1 << 27
 
 
@@ -51,13 +55,13 @@ class MultiRecall:
     Parameters
     ----------
     spec
-        The join that is watched: on one column, time windows.
+        The join whose recall is estimated: on one column, with time windows.
     seed
-        For the sample. Shards of one join need different seeds.
+        The seed of the sample. Shards of one join need different seeds.
     rows
-        The most rows that are remembered; 32 bytes each.
+        The largest number of rows in the history; 32 bytes each.
     level
-        Of the confidence limits.
+        The level of the confidence limits.
     recent
         The half-life of the recent estimate, in pushes that bring rows.
 
@@ -87,7 +91,7 @@ class MultiRecall:
                 "by push"
             )
         check_seed(seed)
-        self._rows, self._level, self._recent = rows, level, recent
+        self._rows, self._level, self._half_life = rows, level, recent
         self._lengths = np.array([window.size for window in windows], np.int64)
         self._code = IMPORTANCE[spec.importance]
         self._lateness, self._max_skew = spec.lateness, spec.max_skew
@@ -102,72 +106,72 @@ class MultiRecall:
         streams = len(windows)
         self._history = {name: np.empty(0, kind) for name, kind in COLUMNS.items()}
         self._sample = KeySample(seed)
-        self._there = np.zeros(KINDS)  # delivered
-        self._fade = 1.0
+        self._delivered = np.zeros(KINDS)
+        self._recent_weight = 1.0  # of a result delivered now, in the decayed counts; 1 in the first push
         self._clock = np.full(streams, NEVER)
         self._arrived = np.zeros(streams, np.int64)
         self._shed, self._unit, self._late = 0, 0.0, 0
-        self._outside = Outside(KINDS)
-        self._edge = NEVER  # keys that were last seen up to here have no rows in the windows
-        self._began = NEVER  # the time of the first row
+        self._unsampled = UnsampledKeys(KINDS)
+        self._edge = NEVER  # keys last seen at this time or before have no rows inside the windows
+        self._first_ts = NEVER  # the time of the first row
         self._batch: MultiBatch | None = None
-        self._new = np.zeros((2, 1))  # results and importance of the push under way; by key, once keys are sampled
+        self._push = np.zeros((2, 1))  # delivered results and importance of this push; by key, once keys are sampled
 
-    # ------------------------------------------------------------------------------------------------------ what comes
+    # ---------------------------------------------------------------------------------------------------------- pushes
 
     def follow(self, batch: MultiBatch, out: MultiOutput) -> None:
-        """Take note of a push: call it after every push with what came out."""
+        """Update the estimate with a push: call it after every push with its output."""
         if out.importance.size != out.stats["results"]:
-            raise InputError("out has not all results: recall needs an engine that gives all of them out")
+            raise InputError("out does not have all results: recall needs an engine that emits all of them")
         self.begin(batch)
-        self.take(out)
+        self.deliver(out)
         self.watch(batch, out.shed, out.stats["late"])
 
     def begin(self, batch: MultiBatch) -> None:
-        """Where results leave in pieces: first this, then `take` for each piece, then `watch`."""
+        """Begin a push. If its output comes in pieces, call `begin`, then `deliver` for each piece, then `watch`."""
         self._batch = batch
         if len(batch):
             self._edge = int(batch.ts.min()) - int(self._lengths.max()) - self._lateness
-        rows = self._sample.only(rows_of(batch, ~batch.null), self._edge)
+        rows = self._sample.admit(rows_of(batch, ~batch.null), self._edge)
         while not self._fits(rows):
-            self._lower(rows)
-            rows = self._sample.only(rows, self._edge)
-        self._new = np.zeros((2, 1 if self._sample.whole else self._sample.keys.size + 1))
-        self._look_outside(rows_of(batch, ~batch.null))
+            self._shrink(rows)
+            rows = self._sample.admit(rows, self._edge)
+        self._push = np.zeros((2, 1 if self._sample.has_all else self._sample.keys.size + 1))
+        self._begin_unsampled(rows_of(batch, ~batch.null))
 
-    def _look_outside(self, rows: Rows) -> None:
-        """Keys of a push that are not in the sample: how many rows it brings, and about how many are in their windows."""
+    def _begin_unsampled(self, rows: Rows) -> None:
+        """Count the new rows of keys outside the sample, and estimate how many rows they have inside the windows."""
         if not rows["ts"].size:
             return
         first, last = rows["ts"].min(), rows["ts"].max()
-        self._began = int(first) if self._began == NEVER else min(self._began, int(first))
-        if self._sample.whole:
+        self._first_ts = int(first) if self._first_ts == NEVER else min(self._first_ts, int(first))
+        if self._sample.has_all:
             return
         keys, which = np.unique(rows["key"], return_inverse=True)
-        fresh = np.stack(
+        new = np.stack(
             [np.bincount(which[rows["stream"] == one], minlength=keys.size) for one in range(self._lengths.size)]
         ).astype(np.float64)
-        stored = fresh * (np.minimum(self._lengths, last - self._began + 1) / (last - first + 1))[:, None]
-        chance = (np.maximum(fresh.sum(axis=0), stored.sum(axis=0)) / self._sample.certain) ** 2
-        chance = np.minimum(chance, self._sample.lots(keys))  # or it would be in
+        stored = new * (np.minimum(self._lengths, last - self._first_ts + 1) / (last - first + 1))[:, None]
+        chance = (np.maximum(new.sum(axis=0), stored.sum(axis=0)) / self._sample.certain) ** 2
+        chance = np.minimum(chance, self._sample.draws(keys))  # with a larger chance it would be in the sample
         out = self._sample.places(keys) == self._sample.keys.size
-        self._outside.begin(keys[out], chance[out], fresh[:, out], stored[:, out])
+        self._unsampled.begin(keys[out], chance[out], new[:, out], stored[:, out])
 
-    def take(self, out: MultiOutput) -> None:
-        """Count the results of one piece."""
-        size, worth = out.importance.size, float(out.importance.sum())
-        self._there[:2] += (size, worth)
-        if self._sample.whole:
-            self._new[:, 0] += (size, worth)
+    def deliver(self, out: MultiOutput) -> None:
+        """Count the results of one piece of output."""
+        size, importance = out.importance.size, float(out.importance.sum())
+        self._delivered[:2] += (size, importance)
+        if self._sample.has_all:
+            self._push[:, 0] += (size, importance)
         elif size:
             keys = self._keys_of(out.rows)
-            self._outside.take(keys)
+            self._unsampled.deliver(keys)
             place = self._sample.places(keys)
-            self._new[0] += np.bincount(place, minlength=self._new.shape[1])
-            self._new[1] += np.bincount(place, out.importance, minlength=self._new.shape[1])
+            self._push[0] += np.bincount(place, minlength=self._push.shape[1])
+            self._push[1] += np.bincount(place, out.importance, minlength=self._push.shape[1])
 
     def _keys_of(self, rows: Integers) -> Integers:
-        """The key of each result: at least one of its rows is of this push."""
+        """The key of each result: at least one of its rows is in this push."""
         assert self._batch is not None
         keys = np.zeros(rows.shape[0], np.int64)
         for stream, start in enumerate(self._arrived.tolist()):
@@ -176,60 +180,61 @@ class MultiRecall:
             keys[new] = mine[rows[new, stream] - start]
         return keys
 
-    def tell(self, clocks: Sequence[int | None]) -> None:
-        """Times of the whole streams, for who sees a part: rows are forgotten by them."""
+    def set_clocks(self, clocks: Sequence[int | None]) -> None:
+        """Set the clocks of the streams as a whole, for a shard that has a part of their rows. Rows expire by them."""
         for stream, clock in enumerate(clocks):
             if clock is not None:
                 self._clock[stream] = max(self._clock[stream], clock)
 
     def watch(self, batch: MultiBatch, shed: MultiShedLog, late: int) -> None:
-        """Take note of the rows of a push, of what was shed, and how many came late."""
-        fresh = self._fresh(batch, shed, late)
+        """Process the rows of a push, its shed log and its number of late rows."""
+        new = self._new_rows(batch, shed, late)
         self._shed += len(shed) - late
         self._unit += (len(shed) - late) * (1.0 / self._sample.base - 1.0)
         self._late += late
         self._arrived += np.bincount(batch.stream, minlength=self._arrived.size)
         if len(batch):
-            self._grow_fade()
-        self._there[2:] += self._fade * self._new.sum(axis=1)
-        keys, exact = due(self._history, fresh, self._lengths, self._code)
-        self._sample.settle(keys, exact, self._new, self._fade)
-        self._history = both(self._history, fresh)
-        self._outside.end(self._there[1] / self._there[0] if self._there[0] else 1.0, self._fade)
-        self._sample.saw(rows_of(batch, ~batch.null))
-        self._forget()
+            self._raise_weight()
+        self._delivered[2:] += self._recent_weight * self._push.sum(axis=1)
+        keys, exact = expected_results(self._history, new, self._lengths, self._code)
+        self._sample.add_missing(keys, exact, self._push, self._recent_weight)
+        self._history = concat(self._history, new)
+        each = self._delivered[1] / self._delivered[0] if self._delivered[0] else 1.0
+        self._unsampled.end(each, self._recent_weight)
+        self._sample.see(rows_of(batch, ~batch.null))
+        self._expire()
 
-    def _fresh(self, batch: MultiBatch, shed: MultiShedLog, late: int) -> Rows:
-        """The rows of a push that can be in results, of keys of the sample."""
+    def _new_rows(self, batch: MultiBatch, shed: MultiShedLog, late: int) -> Rows:
+        """The rows of a push that can be in results and have a sampled key."""
         chosen = ~batch.null
         if late:
-            refused = shed.why == LATE
+            is_late = shed.why == LATE
             for stream, start in enumerate(self._arrived.tolist()):
                 mine = np.flatnonzero(batch.stream == stream)
-                chosen[mine[shed.seq[refused & (shed.stream == stream)] - start]] = False
+                chosen[mine[shed.seq[is_late & (shed.stream == stream)] - start]] = False
         rows = rows_of(batch, chosen)
         for stream in range(self._clock.size):
             self._clock[stream] = max(self._clock[stream], rows["ts"][rows["stream"] == stream].max(initial=NEVER))
-        return self._sample.only(rows, self._edge)
+        return self._sample.admit(rows, self._edge)
 
     # ----------------------------------------------------------------------------------------------------- the sample
 
-    def _fits(self, fresh: Rows) -> bool:
-        """Whether there is room for new rows, and whether counting them will not take too long."""
-        rows = self._history["key"].size + fresh["key"].size
+    def _fits(self, new: Rows) -> bool:
+        """Whether there is room for new rows, and counting them takes no more than `WORK` steps."""
+        rows = self._history["key"].size + new["key"].size
         if rows == 0 or self._sample.base < 2.0**-50:
             return True
         if rows > 2 * self._rows or self._sample.keys.size > self._rows:
             return False
-        return steps(self._history, fresh, self._lengths.size, self._code) <= WORK
+        return steps(self._history, new, self._lengths.size, self._code) <= WORK
 
-    def _lower(self, fresh: Rows) -> None:
-        """Fewer keys, and their rows."""
-        self._sample.lower(np.concatenate([self._history["key"], fresh["key"]]), int(self._clock.max()))
-        self._history = some(self._history, np.isin(self._history["key"], self._sample.keys))
+    def _shrink(self, new: Rows) -> None:
+        """Remove keys from the sample, and their rows from the history."""
+        self._sample.shrink(np.concatenate([self._history["key"], new["key"]]), int(self._clock.max()))
+        self._history = select(self._history, np.isin(self._history["key"], self._sample.keys))
 
-    def _forget(self) -> None:
-        """Rows that no row to come can meet; and keys that have none left, if there are too many."""
+    def _expire(self) -> None:
+        """Remove rows that no later row can join, and keys without rows if there are too many."""
         known = self._clock[self._clock != NEVER]
         if not known.size:
             return
@@ -240,71 +245,73 @@ class MultiRecall:
         ends = rows["ts"] + self._lengths[rows["stream"]]
         stays = (clock.min() == NEVER) | (ends > horizon[rows["stream"]])
         if not stays.all():
-            self._history = some(rows, stays)
+            self._history = select(rows, stays)
         if self._sample.keys.size > self._rows // 2:
-            self._sample.close(~np.isin(self._sample.keys, self._history["key"]))
+            self._sample.remove(~np.isin(self._sample.keys, self._history["key"]))
 
-    def _grow_fade(self) -> None:
-        self._fade *= 2.0 ** (1.0 / self._recent)
-        if self._fade > LARGEST_FADE:
-            self._sample.fade(LARGEST_FADE)
-            self._outside.missed[2:] /= LARGEST_FADE
-            self._there[2:] /= LARGEST_FADE
-            self._fade /= LARGEST_FADE
+    def _raise_weight(self) -> None:
+        self._recent_weight *= 2.0 ** (1.0 / self._half_life)
+        if self._recent_weight > LARGEST_WEIGHT:
+            self._sample.rescale_recent(LARGEST_WEIGHT)
+            self._unsampled.missing[2:] /= LARGEST_WEIGHT
+            self._delivered[2:] /= LARGEST_WEIGHT
+            self._recent_weight /= LARGEST_WEIGHT
 
     # ---------------------------------------------------------------------------------------------------- the estimate
 
     def estimate(self, *, recent: bool = False) -> RecallEstimate:
-        """Recall since the start; or of late, each push counting less the longer ago it was."""
+        """Recall since the start. With `recent`, older pushes have less weight."""
         return combine([self.sums()], self._level, recent=recent)
 
     def sums(self) -> dict[str, float]:
-        """What the estimate is made of, under the names of `LIVE_COLUMNS`. Sums of shards can be added."""
+        """The sums behind the estimate, with the names of `LIVE_COLUMNS`. The sums of shards can be added."""
         total = self._sample.moments()
-        total[:, 1:] = np.maximum(total[:, 1:], self._outside.moments())
-        there = self._there.copy()
+        total[:, 1:] = np.maximum(total[:, 1:], self._unsampled.moments())
+        delivered = self._delivered.copy()
         for power in (1, 2, 3):
-            total[2:, power - 1] /= self._fade**power
-        there[2:] /= self._fade
-        numbers = [number for kind in range(KINDS) for number in (there[kind], *total[kind])]
+            total[2:, power - 1] /= self._recent_weight**power
+        delivered[2:] /= self._recent_weight
+        numbers = [number for kind in range(KINDS) for number in (delivered[kind], *total[kind])]
         numbers += [self._shed, self._unit, self._late]
         return dict(zip(LIVE_COLUMNS, map(float, numbers), strict=True))
 
     @property
     def remembered(self) -> int:
-        """Rows of history."""
+        """The number of rows in the history."""
         return int(self._history["key"].size)
 
     # ------------------------------------------------------------------------------------------------------- as bytes
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        numbers = np.array([self._sample.certain, self._fade, self._shed, self._unit, self._late, self._began])
+        """What is saved. The names are part of the format."""
+        numbers = [self._sample.certain, self._recent_weight, self._shed, self._unit, self._late, self._first_ts]
         return {
             **self._history,
             "keys": self._sample.keys,
             "p": self._sample.p,
-            "open": self._sample.open,
-            "closed": self._sample.closed,
-            "there": self._there,
+            "open": self._sample.missing,
+            "closed": self._sample.settled,
+            "there": self._delivered,
             "clock": self._clock,
             "arrived": self._arrived,
-            "numbers": numbers,
-            "seen": self._sample.seen,
-            "outside": self._outside.keys,
-            "outside p": self._outside.p,
-            "outside missed": self._outside.missed,
+            "numbers": np.array(numbers),
+            "seen": self._sample.last_seen,
+            "outside": self._unsampled.keys,
+            "outside p": self._unsampled.p,
+            "outside missed": self._unsampled.missing,
         }
 
     def to_bytes(self) -> bytes:
-        """All that is known between two pushes, with a version and a checksum."""
+        """The estimator between two pushes as bytes, with a version and a checksum."""
         arrays = self._arrays()
         shapes = {name: list(array.shape) for name, array in arrays.items()}
         head = json.dumps({"version": VERSION, "signature": self._signature, "shapes": shapes}).encode()
-        body = b"".join([head, b"\n", *(np.ascontiguousarray(array).tobytes() for array in arrays.values())])
-        return sealed(body)
+        return with_checksum(
+            b"".join([head, b"\n", *(np.ascontiguousarray(array).tobytes() for array in arrays.values())])
+        )
 
     def _load(self, data: bytes) -> None:
-        text, _, rest = opened(data).partition(b"\n")
+        text, _, body = without_checksum(data).partition(b"\n")
         head = json.loads(text)
         if head["version"] != VERSION or head["signature"] != self._signature:
             raise SnapshotError(
@@ -313,14 +320,14 @@ class MultiRecall:
         arrays, start = {}, 0
         for name, array in self._arrays().items():
             count = int(np.prod(head["shapes"][name]))
-            arrays[name] = np.frombuffer(rest, array.dtype, count, start).reshape(head["shapes"][name]).copy()
+            arrays[name] = np.frombuffer(body, array.dtype, count, start).reshape(head["shapes"][name]).copy()
             start += count * array.itemsize
+        sample, unsampled = self._sample, self._unsampled
         self._history = {name: arrays[name] for name in COLUMNS}
-        sample = self._sample
-        sample.keys, sample.p, sample.open, sample.closed = (arrays[name] for name in ("keys", "p", "open", "closed"))
-        self._there = arrays["there"]
-        self._clock, self._arrived = arrays["clock"], arrays["arrived"]
-        sample.certain, self._fade, shed, self._unit, late, began = arrays["numbers"].tolist()
-        self._shed, self._late, self._began = int(shed), int(late), int(began)
-        sample.seen, out = arrays["seen"], self._outside
-        out.keys, out.p, out.missed = arrays["outside"], arrays["outside p"], arrays["outside missed"]
+        sample.keys, sample.p, sample.last_seen = arrays["keys"], arrays["p"], arrays["seen"]
+        sample.missing, sample.settled = arrays["open"], arrays["closed"]
+        self._delivered, self._clock, self._arrived = arrays["there"], arrays["clock"], arrays["arrived"]
+        unsampled.keys, unsampled.p = arrays["outside"], arrays["outside p"]
+        unsampled.missing = arrays["outside missed"]
+        sample.certain, self._recent_weight, shed, self._unit, late, first_ts = arrays["numbers"].tolist()
+        self._shed, self._late, self._first_ts = int(shed), int(late), int(first_ts)

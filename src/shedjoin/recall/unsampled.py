@@ -1,11 +1,11 @@
-"""What keys that are not in the sample may miss: a guess, for limits that know what they do not know.
+"""A guess at what keys outside the sample miss, so that the limits are not too narrow.
 
-The variance of a sample of keys is estimated from the keys that are in it. When a few keys with very many rows are not, the
-sample knows nothing of what it lacks: its limits would be narrow and wrong. But of every key it is known how many rows a push
-brings and how many results were delivered. Of rows that come evenly, a key with f_s new rows of stream s and windows of w_s
-completes sum over s of f_s times the product of f_j w_j / (time of the push) over the other streams. What of that was not
-delivered is what the key may miss, m; if it was in the sample with probability p, it adds (1 - p) / p m^2 to the variance. The
-guess decides nothing but how wide the limits are at least.
+The variance of a sample of keys is estimated from the keys in it. If it lacks a few keys with very many rows, this estimate
+is too small, and so are the limits. But for every key it is known how many rows a push brings and how many results were
+delivered. If rows arrive evenly, a key with f_s new rows of stream s and windows of length w_s completes this many results:
+the sum over s of f_s times the product of f_j w_j / (time of the push) over the other streams j. What was not delivered of
+these is what the key may miss, m. A key that the sample has with probability p adds (1 - p) / p m^2 to the variance. The
+guess is used for nothing but a lower bound on the width of the limits.
 """
 
 from __future__ import annotations
@@ -17,56 +17,57 @@ from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.float64]
-#: So many keys, those that may miss most, are remembered.
+#: How many keys are remembered: those that may miss most.
 HEAVIEST = 256
 
 
-class Outside:
-    """Keys outside of a sample: what they may miss, results and importance, and the same of late."""
+class UnsampledKeys:
+    """Keys outside the sample, and what they may miss: results and importance, in total and decayed."""
 
     def __init__(self, kinds: int) -> None:
         self.keys = np.empty(0, np.int64)
         self.p = np.empty(0)
-        self.missed = np.zeros((kinds, 0))
+        self.missing = np.zeros((kinds, 0))
         self._push: dict[str, NDArray[Any]] = {}
 
-    def begin(self, keys: Integers, p: Numbers, fresh: Numbers, stored: Numbers) -> None:
-        """Keys of a push that are not in the sample, in order; new rows, and rows in the windows, of each stream and key."""
-        due = np.zeros(keys.size)
-        for stream in range(fresh.shape[0]):
-            due += fresh[stream] * np.delete(stored, stream, axis=0).prod(axis=0)
-        self._push = {"keys": keys, "p": p, "due": due, "there": np.zeros(keys.size)}
+    def begin(self, keys: Integers, p: Numbers, new: Numbers, stored: Numbers) -> None:
+        """Begin a push. `keys` are sorted; `new` and `stored` have the rows of each stream and key, in the push and windows."""
+        expected = np.zeros(keys.size)
+        for stream in range(new.shape[0]):
+            expected += new[stream] * np.delete(stored, stream, axis=0).prod(axis=0)
+        self._push = {"keys": keys, "p": p, "expected": expected, "delivered": np.zeros(keys.size)}
 
-    def take(self, keys: Integers) -> None:
-        """Results of these keys were delivered."""
+    def deliver(self, keys: Integers) -> None:
+        """Count delivered results by their keys."""
         known = self._push.get("keys")
         if known is None or not known.size or not keys.size:
             return
         place = np.searchsorted(known, keys).clip(max=known.size - 1)
-        self._push["there"] += np.bincount(place[known[place] == keys], minlength=known.size)
+        self._push["delivered"] += np.bincount(place[known[place] == keys], minlength=known.size)
 
-    def end(self, each: float, fade: float) -> None:
-        """Add up what the push missed; `each` is the importance of a result."""
+    def end(self, each: float, recent_weight: float) -> None:
+        """Add what the keys of the push may miss; `each` is the mean importance of a result."""
         if not self._push:
             return
-        missed = np.maximum(self._push["due"] - self._push["there"], 0.0)
-        some = np.argsort(missed)[-HEAVIEST:]
-        some = np.sort(some[missed[some] > 0.0])
-        new, mine = self._push["keys"][some], missed[some] * np.array([[1.0], [each], [fade], [fade * each]])
+        missing = np.maximum(self._push["expected"] - self._push["delivered"], 0.0)
+        heaviest = np.argsort(missing)[-HEAVIEST:]
+        heaviest = np.sort(heaviest[missing[heaviest] > 0.0])
+        kinds = np.array([[1.0], [each], [recent_weight], [recent_weight * each]])
+        new, amounts = self._push["keys"][heaviest], missing[heaviest] * kinds
         keys = np.union1d(self.keys, new)
-        p, whole = np.ones(keys.size), np.zeros((self.missed.shape[0], keys.size))
-        for found, chance, amount in ((self.keys, self.p, self.missed), (new, self._push["p"][some], mine)):
-            place = np.searchsorted(keys, found)
+        p, total = np.ones(keys.size), np.zeros((self.missing.shape[0], keys.size))
+        for some, chance, amount in ((self.keys, self.p, self.missing), (new, self._push["p"][heaviest], amounts)):
+            place = np.searchsorted(keys, some)
             p[place] = np.minimum(p[place], chance)
-            whole[:, place] += amount
-        stays = np.sort(np.argsort(whole[0])[-HEAVIEST:])
-        # Row by row in memory, as it is read back: sums are then the same to the last bit.
-        self.keys, self.p, self.missed = keys[stays], p[stays], np.ascontiguousarray(whole[:, stays])
+            total[:, place] += amount
+        stays = np.sort(np.argsort(total[0])[-HEAVIEST:])
+        # C order, as after loading: a restart must not change the order of summation.
+        self.keys, self.p, self.missing = keys[stays], p[stays], np.ascontiguousarray(total[:, stays])
         self._push = {}
 
     def moments(self) -> Numbers:
-        """What they add to the variance, and to the third moment, of each kind."""
+        """What these keys add to the variance and to the third moment, of each kind."""
         p = np.maximum(self.p, 1e-12)
-        square = ((1.0 - p) / p * self.missed**2).sum(axis=1)
-        cube = ((1.0 - p) / p**2 * self.missed**3).sum(axis=1)
+        square = ((1.0 - p) / p * self.missing**2).sum(axis=1)
+        cube = ((1.0 - p) / p**2 * self.missing**3).sum(axis=1)
         return np.stack([square, cube], axis=1)

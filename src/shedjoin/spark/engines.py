@@ -141,7 +141,7 @@ def watched(
     late = 0
     for out in pieces:
         if isinstance(live, MultiRecall):
-            live.take(out)
+            live.deliver(out)
         elif isinstance(live, LiveRecall):
             live.deliver(out.importance)
         if len(out.shed):
@@ -149,7 +149,7 @@ def watched(
         late += out.stats["late"]
         yield out
     if isinstance(live, MultiRecall):
-        live.tell(clocks)
+        live.set_clocks(clocks)
     live.watch(batch, one_log(join, logs), late)
 
 

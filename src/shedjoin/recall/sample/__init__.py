@@ -1,31 +1,34 @@
-"""Witnesses: a sample of the rows, followed past their eviction, that counts the results that shedding costs.
+"""The recall sample: rows that are followed past their eviction, to count the results that shedding costs.
 
-What is estimated, and why it is unbiased, is in `shedjoin.recall.pairs`. Here is the machinery. Every row is remembered
-with some probability when it arrives ("waiting"). If the shed log says that it was evicted, it becomes a witness: each
-later row that would have met it adds one missing result to it. When no later row can meet it any more, what it counted is
-folded into the totals and it is forgotten. A row that is never evicted is forgotten without a trace.
+`shedjoin.recall.pairs` says what is estimated and why the estimate is unbiased. This package has the kernels.
 
-Most rows and most records of the shed log are none of a witness's business, and must be dismissed in a few nanoseconds.
-So rows are taken in blocks of `block`, counted from the first row of all, and each block in three passes (`passes`): who is
-drawn, who was shed, who is missed. A pass only lists the few that matter, without a branch to guess wrong, and then deals
-with these. Probabilities change between blocks only (`upkeep`), so a block that is cut in two comes to the same.
+1. An arriving row enters the sample with some probability. Its state is STORED.
+2. When the shed log says that the row was evicted, its state becomes SHED. Each later row that would have joined it adds one
+   missing result to its counts.
+3. When no later row can join it, its counts are added to the totals and it is removed. A row that is never shed is removed
+   without being counted.
+
+Most rows and most records of the shed log do not concern the sample, and must be skipped in a few nanoseconds. So rows are
+processed in blocks of `block` rows, numbered from the first row of the stream, with three passes a block (`passes`): sample
+rows, read the shed log, count missing results. Each pass first selects the few rows that matter, without branches, and then
+processes those. Probabilities change between blocks only (`upkeep`), so pushes may cut a block anywhere.
 """
 
-from shedjoin.recall.sample.counts import add_up, rescale, tally
-from shedjoin.recall.sample.loop import follow, link_up
-from shedjoin.recall.sample.state import FLOOR, LONGEST_BLOCK, STATE_RECORD, WITNESS_RECORD, Notes, Push, Sample
+from shedjoin.recall.sample.counts import add_in_lanes, add_sample, rescale_recent
+from shedjoin.recall.sample.loop import follow_push, rebuild
+from shedjoin.recall.sample.state import FLOOR, LONGEST_BLOCK, ROW_RECORD, STATE_RECORD, Push, Sample, Selected
 
 __all__ = [
     "FLOOR",
     "LONGEST_BLOCK",
+    "ROW_RECORD",
     "STATE_RECORD",
-    "WITNESS_RECORD",
-    "Notes",
     "Push",
     "Sample",
-    "add_up",
-    "follow",
-    "link_up",
-    "rescale",
-    "tally",
+    "Selected",
+    "add_in_lanes",
+    "add_sample",
+    "follow_push",
+    "rebuild",
+    "rescale_recent",
 ]

@@ -1,4 +1,4 @@
-"""What witnesses counted: summed up, expressed anew, and the sums of what was delivered."""
+"""Sums over the counts of sampled rows, and sums of delivered importance."""
 
 from __future__ import annotations
 
@@ -8,53 +8,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.jit import entry, inlined, kernel
-from shedjoin.recall.sample.state import POWERS, WAITING
+from shedjoin.recall.sample.state import POWERS, STORED
 
 
 @inlined
-def _add(sums, row, rest, x):
-    sums[row, 0] += x
-    sums[row, 1] += rest * x * x
-    sums[row, 2] += rest * x * x * x
+def _add(sums, kind, rest, z):
+    sums[kind, 0] += z
+    sums[kind, 1] += rest * z * z
+    sums[kind, 2] += rest * z * z * z
 
 
 @kernel
-def fold(sums, w):
-    """Add what a witness counted to sums: x, (1 - p) x^2, (1 - p) x^3."""
-    rest = 1.0 - w["keep"]
-    _add(sums, 0, rest, w["results"])
-    _add(sums, 1, rest, w["worth"])
-    _add(sums, 2, rest, w["recent"])
-    _add(sums, 3, rest, w["recent_worth"])
+def add_row(sums, row):
+    """Add the counts z of a sampled row to sums of z, (1 - p) z^2 and (1 - p) z^3."""
+    rest = 1.0 - row["probability"]
+    _add(sums, 0, rest, row["missing"])
+    _add(sums, 1, rest, row["missing_importance"])
+    _add(sums, 2, rest, row["recent"])
+    _add(sums, 3, rest, row["recent_importance"])
 
 
 @entry
-def tally(state: NDArray[Any], table: NDArray[np.void], sums: NDArray[np.float64]) -> None:
-    """Add what the witnesses that are still here have counted to `sums`."""
-    st = state[0]
-    for x in range(st["used"]):
-        if table[x]["state"] != WAITING:
-            fold(sums, table[x])
+def add_sample(record: NDArray[Any], table: NDArray[np.void], sums: NDArray[np.float64]) -> None:
+    """Add the counts of all shed rows in the sample to `sums`."""
+    state = record[0]
+    for index in range(state["used"]):
+        if table[index]["state"] != STORED:
+            add_row(sums, table[index])
 
 
 @entry
-def rescale(state: NDArray[Any], table: NDArray[np.void], factor: float) -> None:
-    """Express all recent counts in another measure, before the numbers grow out of bounds."""
-    st = state[0]
-    st["fade"] *= factor
-    for x in range(st["used"]):
-        table[x]["recent"] *= factor
-        table[x]["recent_worth"] *= factor
-    for row in range(2, 4):
+def rescale_recent(record: NDArray[Any], table: NDArray[np.void], factor: float) -> None:
+    """Multiply all decayed counts and their weight by a factor, before they overflow."""
+    state = record[0]
+    state["recent_weight"] *= factor
+    for index in range(state["used"]):
+        table[index]["recent"] *= factor
+        table[index]["recent_importance"] *= factor
+    for kind in range(2, 4):
         power = factor
         for column in range(POWERS):
-            st["sums"][row, column] *= power
+            state["sums"][kind, column] *= power
             power *= factor
 
 
 @entry
-def add_up(lanes: NDArray[np.float64], done: int, values: NDArray[np.float64]) -> None:
-    """Add values to four sums in turn, the first value being number `done`: the same sums however values are cut."""
+def add_in_lanes(lanes: NDArray[np.float64], done: int, values: NDArray[np.float64]) -> None:
+    """Add value number n to lane n % 4, where the first value has number `done`.
+
+    The lanes do not depend on how the values are split into calls.
+    """
     size = values.size
     i = 0
     while i < size and (done + i) & 3 != 0:

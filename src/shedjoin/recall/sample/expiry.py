@@ -1,4 +1,4 @@
-"""Until when a row can still be met."""
+"""Expiry of sampled rows."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from shedjoin.engine.state import NONE
 
 
 @inlined
-def _horizon(st, stream):
-    """No row of the other stream before this is still to come, unless it is late."""
-    clock = st["clock"][1 - stream]
-    if st["max_skew"] != NONE:
-        clock = max(clock, max(st["clock"][0], st["clock"][1]) - st["max_skew"])
-    return clock - st["lateness"]
+def _horizon(state, stream):
+    """A time before which the other stream brings no more rows, late ones excepted."""
+    clock = state["clock"][1 - stream]
+    if state["max_skew"] != NONE:
+        clock = max(clock, max(state["clock"][0], state["clock"][1]) - state["max_skew"])
+    return clock - state["lateness"]
 
 
 @inlined
-def is_over(st, stream, ts, seq):
-    """Whether no later row can meet this one. A clock that has not started is far below all times."""
-    if st["kind"][stream] == TIME:
-        return ts + st["size"][stream] <= _horizon(st, stream)
-    return seq < st["arrived"][stream] - st["size"][stream]
+def is_expired(state, stream, ts, seq):
+    """Whether no later row can join this one. The clock of a stream without rows is below all times."""
+    if state["window_kind"][stream] == TIME:
+        return ts + state["window_size"][stream] <= _horizon(state, stream)
+    return seq < state["arrived"][stream] - state["window_size"][stream]

@@ -1,4 +1,7 @@
-"""The three passes over a block of rows: who is drawn, who was shed, who is missed."""
+"""The three passes over a block: sample rows, read the shed log, count missing results.
+
+Places are unsigned in the loops that select: a signed index would be checked for negative values.
+"""
 
 from __future__ import annotations
 
@@ -8,164 +11,161 @@ from shedjoin.engine.codes import LATE, ROW, TIME
 from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import kernel
 from shedjoin.engine.state import NONE
-from shedjoin.recall.sample.chains import may_wait, testify, wait
-from shedjoin.recall.sample.draws import cell_of, hash_of, lot_of, place_of, tag_of, unit_of
-from shedjoin.recall.sample.expiry import is_over
-from shedjoin.recall.sample.state import ACTIVATE, ACTIVE, FLOOR, OVER, REMEMBER, WAITING
+from shedjoin.recall.sample.chains import link_shed, link_stored, may_be_stored
+from shedjoin.recall.sample.draws import draw_of, hash_of, key_slot_of, slot_of, tag_of, uniform_of
+from shedjoin.recall.sample.expiry import is_expired
+from shedjoin.recall.sample.state import EXPIRED, FLOOR, INSERT_WORK, SHED, SHED_WORK, STORED
 
 
 @kernel
-def _remember(st, sample, stream, seq, ts, key, importance, other):
-    """A row that was drawn gets a place in the table: there is one for each row of a block."""
-    x = st["used"]
-    st["used"] = x + 1
-    w = sample.table[x]
-    w["key"] = key
-    w["ts"] = ts
-    w["seq"] = seq
-    w["since"] = 0
-    w["importance"] = importance
-    w["keep"] = min(1.0, st["scale"] * (FLOOR + np.sqrt(other * st["gain"])))
-    w["results"] = 0.0
-    w["worth"] = 0.0
-    w["recent"] = 0.0
-    w["recent_worth"] = 0.0
-    w["stream"] = stream
-    w["state"] = WAITING
-    wait(sample, x, lot_of(st["seed"], stream, seq))
-    st["work"] += REMEMBER
+def _insert(state, sample, stream, seq, ts, key, importance, partners):
+    """Insert a row into the sample. The table has room for every row of a block."""
+    index = state["used"]
+    state["used"] = index + 1
+    row = sample.table[index]
+    row["key"] = key
+    row["ts"] = ts
+    row["seq"] = seq
+    row["shed_at"] = 0
+    row["importance"] = importance
+    row["probability"] = min(1.0, state["scale"] * (FLOOR + np.sqrt(partners * state["inverse_mean"])))
+    row["missing"] = 0.0
+    row["missing_importance"] = 0.0
+    row["recent"] = 0.0
+    row["recent_importance"] = 0.0
+    row["stream"] = stream
+    row["state"] = STORED
+    link_stored(sample, index, draw_of(state["seed"], stream, seq))
+    state["period_work"] += INSERT_WORK
 
 
 @kernel
-def draw(st, sample, notes, push, first, end):
-    """First pass: every row's key is counted, and rows are drawn.
-
-    (Unsigned places, here and below: a signed one is looked at twice, it might be negative.)
-    """
-    stream, key, skip, counts = push.stream, push.key, push.skip, sample.counts
-    seed, gain, stretch = st["seed"], st["gain"], 1.0 / st["scale"]
-    seq0, seq1 = st["arrived"][0], st["arrived"][1]
-    others = 0
-    drawn = 0
+def sample_rows(state, sample, selected, push, first, end):
+    """First pass: count the key of every row, and sample rows."""
+    stream, key, skip, key_counts = push.stream, push.key, push.skip, sample.key_counts
+    seed, inverse_mean, inverse_scale = state["seed"], state["inverse_mean"], 1.0 / state["scale"]
+    seq0, seq1 = state["arrived"][0], state["arrived"][1]
+    all_partners = 0
+    found = 0
     for i in range(np.uint64(first), np.uint64(end)):
         side = stream[i]
         seq = seq1 if side == 1 else seq0
         seq0 += 1 - side
         seq1 += side
-        here = 1 - np.int64(skip[i])
+        joins = 1 - np.int64(skip[i])
         hashed = hash_of(key[i])
-        other = np.int64(counts[cell_of(hashed, 1 - side, counts)]) * here
-        others += other
-        counts[cell_of(hashed, side, counts)] += np.uint16(here)
-        notes.row[np.uint64(drawn)] = np.int64(i)
-        notes.seq[np.uint64(drawn)] = seq
-        notes.other[np.uint64(drawn)] = other
-        # unit < scale * (FLOOR + sqrt(other * gain)), without the root
-        excess = max(unit_of(lot_of(seed, side, seq)) * stretch - FLOOR, 0.0)
-        drawn += here & np.int64(excess * excess <= other * gain)
-    st["others"] += others
-    for j in range(drawn):
-        i = notes.row[j]
-        _remember(st, sample, stream[i], notes.seq[j], push.ts[i], key[i], push.importance[i], notes.other[j])
+        partners = np.int64(key_counts[key_slot_of(hashed, 1 - side, key_counts)]) * joins
+        all_partners += partners
+        key_counts[key_slot_of(hashed, side, key_counts)] += np.uint16(joins)
+        selected.place[np.uint64(found)] = np.int64(i)
+        selected.seq[np.uint64(found)] = seq
+        selected.partners[np.uint64(found)] = partners
+        # uniform < scale * (FLOOR + sqrt(partners * inverse_mean)), without the root
+        excess = max(uniform_of(draw_of(seed, side, seq)) * inverse_scale - FLOOR, 0.0)
+        found += joins & np.int64(excess * excess <= partners * inverse_mean)
+    state["partners"] += all_partners
+    for j in range(found):
+        i = selected.place[j]
+        _insert(state, sample, stream[i], selected.seq[j], push.ts[i], key[i], push.importance[i], selected.partners[j])
 
 
 @kernel
-def _activate(st, sample, stream, seq, since):
-    """A row was shed: if it was remembered, it is a witness from now on."""
-    table, rows = sample.table, sample.rows
-    place = place_of(lot_of(st["seed"], stream, seq), rows)
+def _mark_shed(state, sample, stream, seq, shed_at):
+    """If the sample has this row, move it from the chain of stored rows to that of shed rows."""
+    table, heads = sample.table, sample.stored_heads
+    slot = slot_of(draw_of(state["seed"], stream, seq), heads)
     before = NONE
-    x = rows[place]
-    while x != NONE and (table[x]["seq"] != seq or table[x]["stream"] != stream):
-        before = x
-        x = table[x]["next"]
-    if x == NONE:
+    index = heads[slot]
+    while index != NONE and (table[index]["seq"] != seq or table[index]["stream"] != stream):
+        before = index
+        index = table[index]["next"]
+    if index == NONE:
         return
-    w = table[x]
+    row = table[index]
     if before == NONE:
-        rows[place] = w["next"]
+        heads[slot] = row["next"]
     else:
-        table[before]["next"] = w["next"]
-    w["since"] = since
-    w["state"] = ACTIVE
-    testify(sample, x)
-    st["work"] += ACTIVATE
+        table[before]["next"] = row["next"]
+    row["shed_at"] = shed_at
+    row["state"] = SHED
+    link_shed(sample, index)
+    state["period_work"] += SHED_WORK
 
 
 @kernel
-def read(st, sample, notes, log, at, arrived):
-    """Second pass: the shed log up to so many rows. Returns the place of the first record beyond."""
-    seed, sieve = st["seed"], sample.sieve
+def read_shed_log(state, sample, selected, log, at, arrived):
+    """Second pass: read the records written by the time `arrived` rows had arrived. Returns the place of the next record."""
+    seed, bitmap = state["seed"], sample.bitmap
     shed = 0
     while at < log.size and log[at]["seen0"] + log[at]["seen1"] <= arrived:
         found = 0
-        stop = min(log.size, at + notes.row.size)
+        stop = min(log.size, at + selected.place.size)
         while at < stop:
             record = log[np.uint64(at)]
             if record["seen0"] + record["seen1"] > arrived:
                 break
-            here = np.int64(record["why"] != LATE)
-            shed += here
-            notes.row[np.uint64(found)] = at
-            found += here & np.int64(may_wait(sieve, lot_of(seed, record["stream"], record["seq"])))
+            evicted = np.int64(record["why"] != LATE)
+            shed += evicted
+            selected.place[np.uint64(found)] = at
+            found += evicted & np.int64(may_be_stored(bitmap, draw_of(seed, record["stream"], record["seq"])))
             at += 1
         for j in range(found):
-            record = log[notes.row[j]]
-            since = record["seen1"] if record["stream"] == 0 else record["seen0"]
-            _activate(st, sample, record["stream"], record["seq"], since)
-    st["shed"] += shed
-    st["shed_now"] += shed
+            record = log[selected.place[j]]
+            shed_at = record["seen1"] if record["stream"] == 0 else record["seen0"]
+            _mark_shed(state, sample, record["stream"], record["seq"], shed_at)
+    state["shed"] += shed
+    state["block_shed"] += shed
     return at
 
 
 @kernel
-def _meet(st, sample, stream, seq, key, ts, importance, arrived):
-    """A row meets the witnesses of its key on the other stream: each such pair is missing from the output.
+def _count_pairs(state, sample, stream, seq, key, ts, importance, arrived):
+    """Count the pairs of a new row with shed rows of its key on the other stream: they are missing from the output.
 
-    `arrived`: rows of that other stream, the row's whole instant included.
+    `arrived`: rows of the other stream at the end of the new row's instant.
     """
-    table, heads = sample.table, sample.heads
+    table, heads = sample.table, sample.shed_heads
     other = 1 - stream
-    by_rows = st["kind"][other] == ROW
-    back = 2**62 if by_rows else st["size"][other]
-    oldest = arrived - st["size"][other] if by_rows else 0
-    ahead = st["size"][stream] if st["kind"][stream] == TIME else 2**62
-    code, fade = st["output_importance"], st["fade"]
-    cell = cell_of(hash_of(key), other, heads)
+    by_rows = state["window_kind"][other] == ROW
+    back = 2**62 if by_rows else state["window_size"][other]
+    oldest = arrived - state["window_size"][other] if by_rows else 0
+    ahead = state["window_size"][stream] if state["window_kind"][stream] == TIME else 2**62
+    code, recent_weight = state["output_importance"], state["recent_weight"]
+    slot = key_slot_of(hash_of(key), other, heads)
     before = NONE
     found = 0
-    x = heads[cell]
-    while x != NONE:
-        w = table[x]
-        following = w["next"]
-        # The clocks are those from before this block: whoever is over by them is so for all its rows.
-        if is_over(st, other, w["ts"], w["seq"]):
-            w["state"] = OVER
+    index = heads[slot]
+    while index != NONE:
+        row = table[index]
+        following = row["next"]
+        # The clocks are those before this block: a row that has expired by them can join no row of the block.
+        if is_expired(state, other, row["ts"], row["seq"]):
+            row["state"] = EXPIRED
             if before == NONE:
-                heads[cell] = following
+                heads[slot] = following
             else:
                 table[before]["next"] = following
         else:
-            before = x
-            apart = ts - w["ts"]
-            fits = w["key"] == key and seq >= w["since"] and w["seq"] >= oldest
+            before = index
+            apart = ts - row["ts"]
+            fits = row["key"] == key and seq >= row["shed_at"] and row["seq"] >= oldest
             if fits and apart < back and -apart < ahead:
                 found += 1
-                pair = 1.0 / w["keep"]
-                worth = pair * output_importance(code, importance, w["importance"])
-                w["results"] += pair
-                w["worth"] += worth
-                w["recent"] += pair * fade
-                w["recent_worth"] += worth * fade
-        x = following
-    st["work"] += found
+                pair = 1.0 / row["probability"]
+                weighted = pair * output_importance(code, importance, row["importance"])
+                row["missing"] += pair
+                row["missing_importance"] += weighted
+                row["recent"] += pair * recent_weight
+                row["recent_importance"] += weighted * recent_weight
+        index = following
+    state["period_work"] += found
 
 
 @kernel
-def probe(st, sample, notes, push, first, end):
-    """Third pass: rows look for witnesses of their key."""
+def count_missing(state, sample, selected, push, first, end):
+    """Third pass: count the pairs of new rows with shed rows."""
     stream, key, skip, tags, instants = push.stream, push.key, push.skip, sample.tags, push.instants
-    seq0, seq1 = st["arrived"][0], st["arrived"][1]
+    seq0, seq1 = state["arrived"][0], state["arrived"][1]
     found = 0
     for i in range(np.uint64(first), np.uint64(end)):
         side = stream[i]
@@ -173,11 +173,11 @@ def probe(st, sample, notes, push, first, end):
         seq0 += 1 - side
         seq1 += side
         hashed = hash_of(key[i])
-        notes.row[np.uint64(found)] = np.int64(i)
-        notes.seq[np.uint64(found)] = seq
-        tagged = np.uint64(tags[cell_of(hashed, 1 - side, tags)]) >> tag_of(hashed)
+        selected.place[np.uint64(found)] = np.int64(i)
+        selected.seq[np.uint64(found)] = seq
+        tagged = np.uint64(tags[key_slot_of(hashed, 1 - side, tags)]) >> tag_of(hashed)
         found += (1 - np.int64(skip[i])) & np.int64(tagged)
     for j in range(found):
-        i = notes.row[j]
+        i = selected.place[j]
         arrived = instants[i, 1 - stream[i]] if instants.size > 0 else 0
-        _meet(st, sample, stream[i], notes.seq[j], key[i], push.ts[i], push.importance[i], arrived)
+        _count_pairs(state, sample, stream[i], selected.seq[j], key[i], push.ts[i], push.importance[i], arrived)

@@ -1,4 +1,4 @@
-"""What is remembered: the table of rows, the ways to them, and the numbers that steer the sampling."""
+"""The state of the recall sample: its rows, the indexes that find them, and the numbers that control sampling."""
 
 from __future__ import annotations
 
@@ -7,89 +7,91 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: A row of a key that the other stream never brings is kept with this share of the usual probability.
+#: A row whose key never arrives on the other stream is sampled with this share of the usual probability.
 FLOOR = 0.25
-#: Keys are counted over at most so many rows, less a block: then all counts are halved. One key can have them all, in 16 bits.
-MEMORY = 1 << 16
-#: The longest block.
+#: Key counts cover at most this many rows, less a block. Then they are halved, so the count of one key fits into 16 bits.
+COUNTED_ROWS = 1 << 16
+#: The longest block, in rows.
 LONGEST_BLOCK = 1 << 10
 
-# What is allowed for a row, and what things cost, in pairs found: some ten nanoseconds each.
-ALLOWED = 0.5
-REMEMBER = 10
-ACTIVATE = 6
+# Work is measured in pairs found, about ten nanoseconds each: what an arriving row may cost on average, and what it costs to
+# insert a row into the sample and to mark a sampled row as shed.
+ALLOWED_WORK = 0.5
+INSERT_WORK = 10
+SHED_WORK = 6
 
-# What a place in the table holds.
-WAITING, ACTIVE, OVER = range(3)
+# The states of a sampled row.
+STORED, SHED, EXPIRED = range(3)
 
-#: What a witness, and all of them together, have counted: results and importance, since the start and faded.
-COUNTS = ("results", "worth", "recent", "recent_worth")
-#: Sums over witnesses, for each of the above: of the estimates, of their squares, of their cubes.
+#: What is counted for each sampled row, and summed over all: missing results and their importance, in total and decayed.
+COUNTS = ("missing", "missing_importance", "recent", "recent_importance")
+#: For each of these there are sums of the estimates, of their squares and of their cubes.
 POWERS = 3
 
-WITNESS_RECORD = np.dtype(
+# Both records are saved as bytes: their fields may be renamed, but not moved.
+ROW_RECORD = np.dtype(
     [
         ("key", "i8"),
         ("ts", "i8"),
         ("seq", "i8"),
-        ("since", "i8"),  # rows of the other stream that had come when it was shed: those did meet it
+        ("shed_at", "i8"),  # rows of the other stream that had arrived when it was shed: these did join it
         ("importance", "f8"),
-        ("keep", "f8"),  # the probability with which it is (still) here
-        *((name, "f8") for name in COUNTS),  # each missing pair counts 1 / keep
-        ("next", "i4"),  # waiting: in `rows`; active: in `cells`
+        ("probability", "f8"),  # with which it is (still) in the sample
+        *((name, "f8") for name in COUNTS),  # each missing pair counts 1 / probability
+        ("next", "i4"),  # in the chain of `stored_heads` or `shed_heads`
         ("stream", "i2"),
         ("state", "i2"),
     ]
 )
 STATE_RECORD = np.dtype(
     [
-        ("kind", "i8", (2,)),  # the windows
-        ("size", "i8", (2,)),
+        ("window_kind", "i8", (2,)),
+        ("window_size", "i8", (2,)),
         ("lateness", "i8"),
-        ("max_skew", "i8"),  # NONE: none
+        ("max_skew", "i8"),  # or NONE
         ("output_importance", "i8"),
         ("seed", "u8"),
         ("clock", "i8", (2,)),
         ("arrived", "i8", (2,)),
         ("block", "i8"),  # rows, a power of two
-        ("used", "i8"),  # places of the table
-        ("scale", "f8"),  # a usual row is kept with this probability
-        ("counted", "i8"),  # rows in the counts of the cells
-        ("others", "i8"),  # what the rows of this block found counted for the other stream
-        ("gain", "f8"),  # one over the mean of that
-        ("rows", "i8"),  # since the last look round
-        ("work", "i8"),  # done since then
-        ("period", "i8"),
-        ("bank", "f8"),  # work allowed and not done: a quiet time is saved up for a busy one,
-        ("savings", "f8"),  # up to this
-        ("fade", "f8"),  # a recent pair counts so many times as one in the first push
+        ("used", "i8"),  # rows of the table
+        ("scale", "f8"),  # probabilities are in proportion to it, see `shedjoin.recall.pairs`
+        ("counted", "i8"),  # rows in `key_counts`
+        ("partners", "i8"),  # summed over the rows of this block: the count of their key on the other stream
+        ("inverse_mean", "f8"),  # 1 / the mean of that
+        ("period_rows", "i8"),  # rows since the last adjustment of `scale`
+        ("period_work", "i8"),  # work since then
+        ("period", "i8"),  # rows between two adjustments, at most
+        ("credit", "f8"),  # work that was allowed and not done: quiet times pay for busy ones
+        ("credit_limit", "f8"),
+        ("recent_weight", "f8"),  # of a pair found now, in the decayed counts; 1 in the first push
         ("shed", "i8"),
-        ("shed_now", "i8"),  # in this block
-        ("unit", "f8"),  # what rows without expectations would stand for beside themselves, summed over shed rows
-        ("sums", "f8", (len(COUNTS), POWERS)),  # of witnesses that are gone
+        ("block_shed", "i8"),  # in this block
+        ("unit", "f8"),  # 1 / p - 1 of a row that expects no partners, summed over shed rows
+        ("sums", "f8", (len(COUNTS), POWERS)),  # of rows that were removed
     ]
 )
 
 
 class Sample(NamedTuple):
-    """The rows that are remembered, and the ways to them. All but the table and the counts can be made anew."""
+    """The sampled rows and the indexes that find them. All but the table and the key counts can be rebuilt."""
 
     table: NDArray[np.void]
-    # By key (hashed into cells: keys that share one share it) and stream, in place 2 * cell + stream:
-    counts: NDArray[np.uint16]  # how often the stream brought it of late
-    tags: NDArray[np.uint16]  # which keys its witnesses may be of
-    heads: NDArray[np.int32]  # its witnesses
-    # By the row's lot:
-    rows: NDArray[np.int32]  # waiting rows
-    sieve: NDArray[np.uint64]  # one bit for each, small enough for the nearest cache
+    # By stream and hash of the key. Keys with equal hashes share a slot.
+    key_counts: NDArray[np.uint16]  # recent rows of the key
+    tags: NDArray[np.uint16]  # a bit for each tag of the shed rows in the chain
+    shed_heads: NDArray[np.int32]  # chains of shed rows
+    # By the draw of the row:
+    stored_heads: NDArray[np.int32]  # chains of stored rows
+    bitmap: NDArray[np.uint64]  # a bit for each stored row, small enough for the L1 cache
 
 
-class Notes(NamedTuple):
-    """What a pass lists for later: a row of the push or a record of the log, its number, what it found counted."""
+class Selected(NamedTuple):
+    """What the first step of a pass selects: places in the push or in the log, row numbers, counts of partners."""
 
-    row: NDArray[np.int64]
+    place: NDArray[np.int64]
     seq: NDArray[np.int64]
-    other: NDArray[np.int64]
+    partners: NDArray[np.int64]
 
 
 class Push(NamedTuple):
@@ -97,8 +99,8 @@ class Push(NamedTuple):
 
     stream: NDArray[np.int64]
     key: NDArray[np.int64]
-    skip: NDArray[np.bool_]  # rows with a null key and late rows
+    skip: NDArray[np.bool_]  # rows with null keys and late rows
     ts: NDArray[np.int64]
     importance: NDArray[np.float64]
-    # For row windows only: what had arrived of each stream by the end of each row's instant.
+    # For row windows only: rows of each stream that had arrived by the end of the row's instant.
     instants: NDArray[np.int64]
