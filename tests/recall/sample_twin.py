@@ -1,4 +1,4 @@
-"""A slow and obvious twin of the kernels that follow witnesses."""
+"""A slow and obvious twin of the kernels of the recall sample."""
 
 from __future__ import annotations
 
@@ -9,43 +9,42 @@ from recall_runs import OUTPUT
 
 import shedjoin as sj
 from shedjoin.engine.codes import LATE
-from shedjoin.recall import pairs as live_recall
-from shedjoin.recall.sample import draws as lots
-from shedjoin.recall.sample import state
+from shedjoin.recall import pairs
+from shedjoin.recall.sample import draws, state
 
 
 class Twin:
-    """The same sample, row by row, with nothing but lists. `quality.live` says what it does and why."""
+    """The same sample, row by row, with nothing but lists. `shedjoin.recall.pairs` says what it does and why."""
 
-    def __init__(self, spec: sj.JoinSpec, seed: int, witnesses: int) -> None:
-        self.spec, self.most = spec, witnesses
-        fresh = live_recall._state(spec, seed, witnesses)
+    def __init__(self, spec: sj.JoinSpec, seed: int, rows: int) -> None:
+        self.spec, self.most = spec, rows
+        fresh = pairs._state(spec, seed, rows)
         self.seed, self.block, self.period = int(fresh["seed"][0]), int(fresh["block"][0]), int(fresh["period"][0])
-        self.bank = self.savings = float(fresh["bank"][0])
-        self.cells = 1 << (2 * witnesses - 1).bit_length()
-        self.scale, self.gain, self.others, self.counted = 1 / state.FLOOR, 0.0, 0, 0
+        self.credit = self.credit_limit = float(fresh["credit"][0])
+        self.slots = 1 << (2 * rows - 1).bit_length()
+        self.scale, self.inverse_mean, self.partners, self.counted = 1 / state.FLOOR, 0.0, 0, 0
         self.count: dict[tuple[int, int], int] = {}
         self.arrived, self.clock = [0, 0], [-math.inf, -math.inf]
         self.sample: list[dict[str, Any]] = []
-        self.ended: list[dict[str, Any]] = []
-        self.rows = self.work = 0
+        self.removed: list[dict[str, Any]] = []
+        self.period_rows = self.period_work = 0
 
-    def lot(self, stream: int, seq: int) -> float:
+    def draw(self, stream: int, seq: int) -> float:
         wide = 2**64
-        x = (self.seed + (2 * seq + stream) * int(lots.GOLDEN)) % wide
-        x = (x ^ (x >> 30)) * int(lots.FIRST) % wide
-        x = (x ^ (x >> 27)) * int(lots.SECOND) % wide
+        x = (self.seed + (2 * seq + stream) * int(draws.GOLDEN)) % wide
+        x = (x ^ (x >> 30)) * int(draws.MIX_1) % wide
+        x = (x ^ (x >> 27)) * int(draws.MIX_2) % wide
         return ((x ^ (x >> 31)) >> 11) * 2.0**-53
 
-    def cell(self, key: int) -> int:
-        x = key * int(lots.GOLDEN) % 2**64
-        return (x ^ (x >> 32)) % self.cells
+    def slot(self, key: int) -> int:
+        x = key * int(draws.GOLDEN) % 2**64
+        return (x ^ (x >> 32)) % self.slots
 
     def follow(self, batch: sj.Batch, shed: sj.ShedLog) -> None:
         log = shed.records()
         late = {(int(r["stream"]), int(r["seq"])) for r in log if r["why"] == LATE}
         gone = [r for r in log if r["why"] != LATE]
-        self.note(gone)
+        self.read_shed_log(gone)
         for i in range(len(batch)):
             ts, stream = int(batch.ts[i]), int(batch.stream[i])
             whole = list(self.arrived)  # and what follows in this instant
@@ -55,44 +54,46 @@ class Twin:
                 whole[batch.stream[j]] += 1
             seq = self.arrived[stream]
             self.arrived[stream] += 1
-            self.rows += 1
+            self.period_rows += 1
             if (stream, seq) not in late:
                 self.clock[stream] = max(self.clock[stream], ts)
                 if not batch.null[i]:
-                    self.take_in(stream, seq, ts, int(batch.key[i]), float(batch.importance[i]), whole)
-            self.note(gone)
+                    self.process(stream, seq, ts, int(batch.key[i]), float(batch.importance[i]), whole)
+            self.read_shed_log(gone)
             if sum(self.arrived) % self.block == 0:
                 self.end_block()
 
-    def note(self, gone: list[Any]) -> None:
-        """Whoever had left when so many rows had come is a witness, if drawn."""
+    def read_shed_log(self, gone: list[Any]) -> None:
+        """Mark sampled rows as shed that were evicted after as many rows as have arrived now."""
         while gone and int(gone[0]["seen0"]) + int(gone[0]["seen1"]) == sum(self.arrived):
             record = gone.pop(0)
             for one in self.sample:
                 if (one["stream"], one["seq"]) == (int(record["stream"]), int(record["seq"])):
                     one["shed"] = True
-                    self.work += state.ACTIVATE
+                    self.period_work += state.SHED_WORK
 
-    def take_in(self, stream: int, seq: int, ts: int, key: int, importance: float, whole: list[int]) -> None:
+    def process(self, stream: int, seq: int, ts: int, key: int, importance: float, whole: list[int]) -> None:
         for one in self.sample:
             if one["shed"] and one["stream"] != stream and one["key"] == key and self.joins(one, stream, ts, whole):
-                one["results"] += 1 / one["keep"]
-                one["worth"] += OUTPUT[self.spec.importance](importance, one["importance"]) / one["keep"]
-                self.work += 1
-        other = self.count.get((1 - stream, self.cell(key)), 0)
-        self.others += other
-        keep = min(1.0, self.scale * (state.FLOOR + math.sqrt(other * self.gain)))
-        if self.lot(stream, seq) < keep:
+                one["missing"] += 1 / one["probability"]
+                one["missing_importance"] += (
+                    OUTPUT[self.spec.importance](importance, one["importance"]) / one["probability"]
+                )
+                self.period_work += 1
+        partners = self.count.get((1 - stream, self.slot(key)), 0)
+        self.partners += partners
+        probability = min(1.0, self.scale * (state.FLOOR + math.sqrt(partners * self.inverse_mean)))
+        if self.draw(stream, seq) < probability:
             self.sample.append(
-                dict(stream=stream, seq=seq, ts=ts, key=key, importance=importance, keep=keep)
-                | dict(shed=False, results=0.0, worth=0.0)
+                dict(stream=stream, seq=seq, ts=ts, key=key, importance=importance, probability=probability)
+                | dict(shed=False, missing=0.0, missing_importance=0.0)
             )
-            self.work += state.REMEMBER
-        mine = (stream, self.cell(key))
+            self.period_work += state.INSERT_WORK
+        mine = (stream, self.slot(key))
         self.count[mine] = self.count.get(mine, 0) + 1
 
     def joins(self, one: dict[str, Any], stream: int, ts: int, whole: list[int]) -> bool:
-        """docs/semantics.md: the earlier by time is in its window, and the older one by arrival among its last rows."""
+        """docs/semantics.md: the earlier row by time is in its time window, the older by arrival in its row window."""
         back, ahead = self.spec.windows[one["stream"]], self.spec.windows[stream]
         if isinstance(back, sj.TimeWindow) and ts - one["ts"] >= back.length:
             return False
@@ -100,7 +101,7 @@ class Twin:
             return False
         return isinstance(back, sj.TimeWindow) or one["seq"] >= whole[one["stream"]] - back.rows
 
-    def is_over(self, one: dict[str, Any]) -> bool:
+    def is_expired(self, one: dict[str, Any]) -> bool:
         window = self.spec.windows[one["stream"]]
         if isinstance(window, sj.RowWindow):
             return one["seq"] < self.arrived[one["stream"]] - window.rows
@@ -110,53 +111,55 @@ class Twin:
         return one["ts"] + window.length <= clock - self.spec.lateness
 
     def end_block(self) -> None:
-        mean = self.others / self.block
-        old = 1 / self.gain if self.gain > 0 else mean
+        mean = self.partners / self.block
+        old = 1 / self.inverse_mean if self.inverse_mean > 0 else mean
         mean = 0.9 * old + 0.1 * mean
-        self.gain, self.others = 1 / mean if mean > 0 else 0.0, 0
+        self.inverse_mean, self.partners = 1 / mean if mean > 0 else 0.0, 0
         self.counted += self.block
-        if self.counted >= state.MEMORY - state.LONGEST_BLOCK:
+        if self.counted >= state.COUNTED_ROWS - state.LONGEST_BLOCK:
             self.count = {place: count // 2 for place, count in self.count.items()}
             self.counted //= 2
-            self.gain *= 2
-        busy = self.work > self.bank + state.ALLOWED * self.period
-        if len(self.sample) > self.most - self.block or self.rows >= self.period or busy:
-            self.look_round()
+            self.inverse_mean *= 2
+        busy = self.period_work > self.credit + state.ALLOWED_WORK * self.period
+        if len(self.sample) > self.most - self.block or self.period_rows >= self.period or busy:
+            self.adjust_scale()
 
-    def look_round(self) -> None:
-        self.drop(1.0)
-        allowed = state.ALLOWED * self.rows
-        affordable = allowed / max(self.work, 1)
-        self.bank = min(self.bank + allowed - self.work, self.savings)
+    def adjust_scale(self) -> None:
+        self.thin(1.0)
+        allowed = state.ALLOWED_WORK * self.period_rows
+        affordable = allowed / max(self.period_work, 1)
+        self.credit = min(self.credit + allowed - self.period_work, self.credit_limit)
         share = 1.0
-        if self.bank < 0:
-            self.bank, share = 0.0, min(max(affordable, 0.25), 0.7)
+        if self.credit < 0:
+            self.credit, share = 0.0, min(max(affordable, 0.25), 0.7)
         while True:
             if len(self.sample) > 0.75 * self.most:
                 share = min(share, 0.6 * self.most / len(self.sample))
             if share == 1.0:
                 break
-            self.drop(share)
+            self.thin(share)
             self.scale *= share
             share, affordable = 1.0, 0.0
         growth = min(0.8 * affordable, 0.6 * self.most / max(len(self.sample), 1), 2.0)
         if growth > 1.2:
             self.scale = min(self.scale * growth, 1 / state.FLOOR)
-        self.rows = self.work = 0
+        self.period_rows = self.period_work = 0
 
-    def drop(self, share: float) -> None:
+    def thin(self, share: float) -> None:
         def stays(one: dict[str, Any]) -> bool:
-            return not self.is_over(one) and (share == 1 or self.lot(one["stream"], one["seq"]) < one["keep"] * share)
+            return not self.is_expired(one) and (
+                share == 1 or self.draw(one["stream"], one["seq"]) < one["probability"] * share
+            )
 
-        self.ended += [one for one in self.sample if one["shed"] and not stays(one)]
+        self.removed += [one for one in self.sample if one["shed"] and not stays(one)]
         self.sample = [one for one in self.sample if stays(one)]
         for one in self.sample:
-            one["keep"] *= share
+            one["probability"] *= share
 
     def sums(self) -> list[float]:
-        seen = [one for one in self.sample + self.ended if one["shed"]]
+        seen = [one for one in self.sample + self.removed if one["shed"]]
         return [
-            sum((1 if power == 1 else 1 - one["keep"]) * one[what] ** power for one in seen)
-            for what in ("results", "worth")
+            sum((1 if power == 1 else 1 - one["probability"]) * one[what] ** power for one in seen)
+            for what in ("missing", "missing_importance")
             for power in (1, 2, 3)
         ]

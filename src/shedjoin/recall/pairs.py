@@ -260,7 +260,7 @@ class LiveRecall:
             saved = header["signature"].get(SAVED_NAMES.get(name, name))
             if saved != here:
                 raise SnapshotError(
-                    f"the recall estimate was saved with another {name}: {saved!r}, here it is {here!r}. "
+                    f"the recall estimate was saved with another setting of {name}: {saved!r}, here it is {here!r}. "
                     "Only budget, level and half-life may change."
                 )
         used = header["used"]
