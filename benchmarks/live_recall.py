@@ -1,10 +1,10 @@
-"""Does the interval of the live recall cover the truth, how wide is it, and what does it cost?
+"""Measure how often the interval of live recall covers the truth, how wide it is, and what it costs.
 
-Coverage: many seeded runs of each workload and policy with a sample that is much smaller than the windows. Workloads that
-are drawn are drawn anew for each run; of real streams there is one run, and the sample is drawn anew. The truth is counted with
-a sample of all rows, which the tests hold against the shed log.
+Coverage: many seeded runs of each workload and policy, with a sample that is much smaller than the windows. Synthetic
+workloads have other data in each run; real streams have the same data and another sample. The truth is counted with
+a sample of all rows, which the tests compare with the shed log.
 
-Cost: CPU time of `LiveRecall.follow` beside that of `Engine.push`, in the same process, with the default sample.
+Cost: CPU time of `LiveRecall.follow` and of `Engine.push`, in the same process, with the default sample.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import shedjoin as sj
 from shedjoin.errors import DataError
 from shedjoin.lab import data, workloads
 from shedjoin.lab.workloads import Workload
-from shedjoin.quality import live as live_recall
-from shedjoin.quality.live import LiveRecall
+from shedjoin.recall import pairs
+from shedjoin.recall.pairs import LiveRecall
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "live-recall.md"
 POLICIES = (sj.Rand(), sj.Prob(), sj.Life())
@@ -67,20 +67,20 @@ def budget(batch: sj.Batch, window: int) -> sj.Budget:
 
 def truth(spec: sj.JoinSpec, batch: sj.Batch, out: sj.Output) -> tuple[float, float]:
     """Recall and importance recall, from a sample that holds every row."""
-    saved, live_recall.START = live_recall.START, 2**40
+    saved, pairs.START_CREDIT = pairs.START_CREDIT, 2**40
     try:
-        whole = LiveRecall(spec, witnesses=1 << max(8, (2 * len(batch)).bit_length()))
+        whole = LiveRecall(spec, rows=1 << max(8, (2 * len(batch)).bit_length()))
         whole.follow(batch, out)
     finally:
-        live_recall.START = saved
+        pairs.START_CREDIT = saved
     now = whole.estimate()
     assert now.low == now.high, "the truth is not exact"
     return now.recall, now.importance
 
 
-def covered(make: Make, window: int, policy: sj.Policy, runs: int, witnesses: int, fixed: bool) -> dict[str, float]:
+def covered(make: Make, window: int, policy: sj.Policy, runs: int, sample: int, fixed: bool) -> dict[str, float]:
     """How often the intervals cover, and how wide they are."""
-    hits, worth_hits, widths, worth_widths, recalls = 0, 0, [], [], []
+    hits, importance_hits, widths, importance_widths, recalls = 0, 0, [], [], []
     made: tuple[sj.JoinSpec, sj.Batch, sj.Output, tuple[float, float]] | None = None
     for seed in range(runs):
         if made is None or not fixed:
@@ -90,20 +90,20 @@ def covered(make: Make, window: int, policy: sj.Policy, runs: int, witnesses: in
             out = spec.build(seed=seed).push(batch)
             made = (spec, batch, out, truth(spec, batch, out))
         spec, batch, out, (recall, importance) = made
-        live = LiveRecall(spec, seed=seed, witnesses=witnesses)
+        live = LiveRecall(spec, seed=seed, rows=sample)
         live.follow(batch, out)
         now = live.estimate()
         hits += now.low <= recall <= now.high
-        worth_hits += now.importance_low <= importance <= now.importance_high
+        importance_hits += now.importance_low <= importance <= now.importance_high
         widths.append(now.high - now.low)
-        worth_widths.append(now.importance_high - now.importance_low)
+        importance_widths.append(now.importance_high - now.importance_low)
         recalls.append(recall)
     return {
         "recall": float(np.mean(recalls)),
         "covered": 100 * hits / runs,
         "width": float(np.mean(widths)),
-        "importance covered": 100 * worth_hits / runs,
-        "importance width": float(np.mean(worth_widths)),
+        "importance covered": 100 * importance_hits / runs,
+        "importance width": float(np.mean(importance_widths)),
     }
 
 
@@ -157,7 +157,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100, help="seeded runs of each case (default 100)")
     parser.add_argument("--rows", type=int, default=10_000, help="rows a stream of drawn workloads (default 10,000)")
-    parser.add_argument("--witnesses", type=int, default=512, help="sample of the coverage runs (default 512)")
+    parser.add_argument("--sample", type=int, default=512, help="rows in the sample of the coverage runs (default 512)")
     parser.add_argument("--cost-rows", type=int, default=200_000, help="rows a stream where cost is measured")
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many rounds counts for cost (default 3)")
     parser.add_argument("--only", default="", help="only workloads with this in their name (none has it: cost alone)")
@@ -175,7 +175,7 @@ def main() -> None:
     body = []
     for name, policy in track(work, "covering", console=console):
         make, window, fixed = cases[name]
-        found = covered(make, window, policy, args.runs, args.witnesses, fixed)
+        found = covered(make, window, policy, args.runs, args.sample, fixed)
         shown = [f"{found[key]:.0f}%" if "covered" in key else f"{found[key]:.3f}" for key in header[2:]]
         body.append([name, type(policy).__name__.upper(), *shown])
     show(console, header, body)

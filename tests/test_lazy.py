@@ -13,8 +13,9 @@ import pytest
 
 import shedjoin
 import shedjoin.quality
+import shedjoin.recall
 
-PACKAGES = (shedjoin, shedjoin.quality)
+PACKAGES = (shedjoin, shedjoin.quality, shedjoin.recall)
 
 
 def ran(program: str) -> str:
@@ -69,7 +70,7 @@ def test_all_names_come_with_a_star() -> None:
     assert sorted(names) == sorted(shedjoin.__all__)
 
 
-MODULES = "cpu errors estimators offline ordering planner policies predicates quality spark window words"
+MODULES = "cpu errors estimators offline ordering planner policies predicates quality recall spark window words"
 
 
 def test_modules_come_when_they_are_asked_for() -> None:
@@ -87,7 +88,7 @@ for name in "{MODULES}".split():
 
 
 def test_a_module_below_a_package_comes_too() -> None:
-    program = "import shedjoin as sj\nprint(sj.quality.live.LiveRecall.__name__, sj.planner.words.__name__)"
+    program = "import shedjoin as sj\nprint(sj.recall.pairs.LiveRecall.__name__, sj.planner.words.__name__)"
     assert ran(program) == "LiveRecall shedjoin.planner.words"
 
 
@@ -111,8 +112,9 @@ except ModuleNotFoundError as problem:
 
 
 def test_the_package_alone_imports_nothing_heavy() -> None:
+    names = ", ".join(package.__name__ for package in PACKAGES)
     heavy = "{'numba', 'numpy', 'pandas', 'pyarrow', 'pyspark', 'rich', 'scipy'}"
-    assert ran(f"import sys, shedjoin, shedjoin.quality\nprint({heavy} & {{*sys.modules}} or 'nothing')") == "nothing"
+    assert ran(f"import sys, {names}\nprint({heavy} & {{*sys.modules}} or 'nothing')") == "nothing"
 
 
 def test_specs_need_no_numba_before_their_engines_are_built() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import shedjoin as sj
 from shedjoin.engine.jit import cache_folders
 from shedjoin.errors import EnvironmentProblem
-from shedjoin.quality import LiveRecall, MultiRecall
+from shedjoin.recall import LiveRecall, MultiRecall
 
 FEW = {"key": [1, 2], "ts": [0, 1]}
 #: More than any first array has room for.
@@ -113,6 +113,7 @@ def kept_in() -> list[str]:
     """The directories where compiled kernels are kept."""
     import shedjoin.cpu.engine
     import shedjoin.engine.engine
-    import shedjoin.engine.nway.engine  # noqa: F401 - all that have kernels
+    import shedjoin.engine.nway.engine
+    import shedjoin.recall.many  # noqa: F401 - all that have kernels
 
     return cache_folders()

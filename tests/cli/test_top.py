@@ -15,7 +15,7 @@ from rich.console import Console
 
 from shedjoin.cli import main, top
 from shedjoin.cli.view import of_rows, of_samples
-from shedjoin.quality.estimate import LIVE_COLUMNS
+from shedjoin.recall.estimate import LIVE_COLUMNS
 from shedjoin.spark.metrics import METRIC_SCHEMA
 from shedjoin.spark.predicate_metrics import PREDICATE_METRICS
 from shedjoin.spark.prometheus import Board, Endpoint, parse

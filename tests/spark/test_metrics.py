@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from shedjoin.errors import EnvironmentProblem, InputError
-from shedjoin.quality.live import LIVE_COLUMNS
+from shedjoin.recall.estimate import LIVE_COLUMNS
 from shedjoin.spark.metrics import METRIC_DDL, METRIC_SCHEMA, by_batch, latest, recall_of, summarise
 from shedjoin.spark.prometheus import CONTENT_TYPE, Board, Endpoint, parse, read_endpoint
 

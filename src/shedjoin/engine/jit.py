@@ -1,7 +1,7 @@
 """`kernel`: numba's njit with an on-disk cache that notices a change in any kernel file.
 
 numba stamps a cached kernel with its own file only, so a change in a callee of another file would leave stale machine
-code behind, also after an upgrade of the package. Here the stamp is a digest of all sources that hold kernels.
+code behind, also after an upgrade of the package. Here the stamp is a digest of all sources that a kernel can call.
 """
 
 from __future__ import annotations
@@ -22,17 +22,28 @@ from shedjoin.errors import EnvironmentProblem
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-#: The packages with kernels. Those of the others call the engine's, never the other way round.
-PACKAGES = ("engine", "predicates", "cpu")
+#: The packages with kernels, each with the other packages whose kernels it calls.
+PACKAGES: dict[str, tuple[str, ...]] = {
+    "engine": (),
+    "engine.nway": ("engine",),
+    "predicates": ("engine",),
+    "cpu": ("engine", "predicates"),
+    "recall": ("engine",),
+    "recall.sample": ("engine",),
+}
+
+
+def sources_of(package: str) -> list[Path]:
+    """The sources that the kernels of a package are compiled from."""
+    root = Path(__file__).parent.parent
+    folders = [root.joinpath(*name.split(".")) for name in (*PACKAGES[package], package)]
+    return [path for folder in folders for path in sorted(folder.glob("*.py"))]
 
 
 @cache
 def stamp_of(package: str) -> str:
-    """A digest of all sources that the kernels of a package may be made of."""
-    root = Path(__file__).parent.parent
-    sources = sorted((root / "engine").glob("*.py"))
-    if package != "engine":
-        sources = [path for name in PACKAGES for path in sorted((root / name).rglob("*.py"))]
+    """A digest of all sources that the kernels of a package are compiled from."""
+    sources = sources_of(package)
     return hashlib.blake2b(b"".join(path.read_bytes() for path in sources), digest_size=16).hexdigest()
 
 

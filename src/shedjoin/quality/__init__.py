@@ -7,9 +7,6 @@ from shedjoin.lazy import lazily
 if TYPE_CHECKING:
     from shedjoin.quality.archive_metric import arm, incomplete_rows
     from shedjoin.quality.distances import emd, mac
-    from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
-    from shedjoin.quality.live import LiveRecall
-    from shedjoin.quality.live_many import MultiRecall
     from shedjoin.quality.measures import (
         Comparison,
         Pairs,
@@ -28,9 +25,6 @@ else:  # the same for Python: a name is imported when it is first asked for
     _NAMES = {
         "archive_metric": ["arm", "incomplete_rows"],
         "distances": ["emd", "mac"],
-        "estimate": ["LIVE_COLUMNS", "RecallEstimate", "combine"],
-        "live": ["LiveRecall"],
-        "live_many": ["MultiRecall"],
         "measures": [
             "Comparison",
             "Pairs",
@@ -49,15 +43,10 @@ else:  # the same for Python: a name is imported when it is first asked for
     __getattr__, __dir__ = lazily(__name__, _NAMES)
 
 __all__ = [
-    "LIVE_COLUMNS",
     "Arrivals",
     "Comparison",
-    "LiveRecall",
-    "MultiRecall",
     "Pairs",
-    "RecallEstimate",
     "arm",
-    "combine",
     "compare",
     "cosine",
     "dice",

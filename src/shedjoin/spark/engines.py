@@ -17,9 +17,9 @@ from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.errors import SnapshotError
 from shedjoin.policies import Policy
-from shedjoin.quality.estimate import RecallEstimate
-from shedjoin.quality.live import LiveRecall
-from shedjoin.quality.live_many import MultiRecall
+from shedjoin.recall.estimate import RecallEstimate
+from shedjoin.recall.many import MultiRecall
+from shedjoin.recall.pairs import LiveRecall
 from shedjoin.spark.many import Join
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
@@ -141,7 +141,7 @@ def watched(
     late = 0
     for out in pieces:
         if isinstance(live, MultiRecall):
-            live.take(out)
+            live.deliver(out)
         elif isinstance(live, LiveRecall):
             live.deliver(out.importance)
         if len(out.shed):
@@ -149,7 +149,7 @@ def watched(
         late += out.stats["late"]
         yield out
     if isinstance(live, MultiRecall):
-        live.tell(clocks)
+        live.set_clocks(clocks)
     live.watch(batch, one_log(join, logs), late)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, combine
 from shedjoin.spark.keys import SIDES
 
 Row = Mapping[str, Any]

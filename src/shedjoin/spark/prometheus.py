@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from shedjoin.errors import EnvironmentProblem, InputError
-from shedjoin.quality.estimate import RecallEstimate
+from shedjoin.recall.estimate import RecallEstimate
 from shedjoin.spark.metrics import Row, latest, recall_of, streams_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

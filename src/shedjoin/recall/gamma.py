@@ -1,17 +1,17 @@
-"""Quantiles of the gamma distribution, without scipy: what the limits of a weighted count need."""
+"""Quantiles of the gamma distribution, without scipy."""
 
 from __future__ import annotations
 
 import math
 from statistics import NormalDist
 
-#: From this shape on, Wilson and Hilferty's cube of a normal is right to six digits.
+#: From this shape on, the approximation of Wilson and Hilferty (the cube of a normal) has six correct digits.
 LARGE = 1_000.0
 TINY = 1e-300
 
 
 def gamma_quantile(shape: float, probability: float) -> float:
-    """Where a gamma variable of this shape and scale 1 stays below with this probability.
+    """The quantile of the gamma distribution with this shape and scale 1.
 
     Examples
     --------
@@ -24,24 +24,24 @@ def gamma_quantile(shape: float, probability: float) -> float:
     root = 1.0 - 1.0 / (9.0 * shape) + z / (3.0 * math.sqrt(shape))
     if shape >= LARGE:
         return shape * root**3
-    # Bisection on a logarithmic scale: small shapes have quantiles of all sizes.
+    # Bisection on a logarithmic scale: quantiles of small shapes range over many orders of magnitude.
     guess = math.log(shape * root**3) if root > 0.1 else 0.0
     low, high = guess - 1.0, guess + 1.0
-    while low > -690.0 and below(shape, math.exp(low)) > probability:
+    while low > -690.0 and gamma_cdf(shape, math.exp(low)) > probability:
         low -= 2.0 * (high - low)
-    while below(shape, math.exp(high)) < probability:
+    while gamma_cdf(shape, math.exp(high)) < probability:
         high += high - low
     for _ in range(45):
         middle = (low + high) / 2.0
-        if below(shape, math.exp(middle)) < probability:
+        if gamma_cdf(shape, math.exp(middle)) < probability:
             low = middle
         else:
             high = middle
     return math.exp((low + high) / 2.0)
 
 
-def below(shape: float, x: float) -> float:
-    """The regularised lower incomplete gamma function: the probability of a value below x."""
+def gamma_cdf(shape: float, x: float) -> float:
+    """The regularised lower incomplete gamma function, which is the distribution function."""
     front = math.exp(shape * math.log(x) - x - math.lgamma(shape)) if x > 0.0 else 0.0
     return _series(shape, x, front) if x < shape + 1.0 else 1.0 - _fraction(shape, x, front)
 
@@ -57,7 +57,7 @@ def _series(shape: float, x: float, front: float) -> float:
 
 
 def _fraction(shape: float, x: float, front: float) -> float:
-    """Lentz's continued fraction of the upper part."""
+    """The upper tail, by Lentz's continued fraction."""
     b = x + 1.0 - shape
     c, d = 1.0 / TINY, 1.0 / b
     value, n, change = d, 0, 0.0

@@ -1,4 +1,4 @@
-"""The estimate of recall from sums over witnesses, with its confidence limits. `quality.live` says why it is made so."""
+"""The estimate of recall from sums over a sample, with confidence limits. `shedjoin.recall.pairs` has the reasons."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shedjoin.errors import SpecError
-from shedjoin.quality.gamma import gamma_quantile
+from shedjoin.recall.gamma import gamma_quantile
 
-#: Of the error that the level allows, this share is used; the rest is for what a model of rare events leaves out.
+#: The share of the error allowed by the level that is used; the rest is for what a model of rare events leaves out.
 CAUTION = 0.5
 
-_WHOLE = ("results", "missing", "missing_square", "missing_cube")
-_WORTH = ("importance", "importance_missing", "importance_missing_square", "importance_missing_cube")
-_RECENT = tuple(f"recent_{name}" for name in _WHOLE + _WORTH)
-#: The numbers of `LiveRecall.sums`: those of several shards are added, then `combine` makes the estimate of the whole.
-LIVE_COLUMNS = tuple(f"live_{name}" for name in (*_WHOLE, *_WORTH, *_RECENT, "shed", "unit", "late"))
+_RESULTS = ("results", "missing", "missing_square", "missing_cube")
+_IMPORTANCE = ("importance", "importance_missing", "importance_missing_square", "importance_missing_cube")
+_RECENT = tuple(f"recent_{name}" for name in _RESULTS + _IMPORTANCE)
+#: The names in `LiveRecall.sums`. The sums of several shards are added, and `combine` estimates the recall of the whole.
+LIVE_COLUMNS = tuple(f"live_{name}" for name in (*_RESULTS, *_IMPORTANCE, *_RECENT, "shed", "unit", "late"))
 
 
 @dataclass(frozen=True, slots=True)
 class RecallEstimate:
-    """Which share of the results was delivered, and within which limits it lies.
+    """The share of the results that was delivered, with confidence limits.
 
     Attributes
     ----------
@@ -29,11 +29,11 @@ class RecallEstimate:
     importance, importance_low, importance_high
         The share of the summed importance of results, with its confidence limits.
     results, missing, missing_low, missing_high
-        Results delivered (known) and missing (estimated). Faded numbers where the estimate is a recent one.
+        Results delivered (known) and missing (estimated). Decayed numbers in a recent estimate.
     shed, late
-        Rows shed, and rows that came too late. What late rows would have joined is no part of the above.
+        Rows shed, and rows that arrived late. Results that late rows would have made are not part of the estimate.
     level
-        Of the limits, such as 0.95.
+        The level of the limits, such as 0.95.
     """
 
     recall: float
@@ -52,7 +52,7 @@ class RecallEstimate:
 
 
 def combine(parts: Iterable[Mapping[str, float]], level: float = 0.95, *, recent: bool = False) -> RecallEstimate:
-    """The estimate of a join from the sums of its shards.
+    """The estimate for a join from the sums of its shards.
 
     Examples
     --------
@@ -66,19 +66,19 @@ def combine(parts: Iterable[Mapping[str, float]], level: float = 0.95, *, recent
         for name in LIVE_COLUMNS:
             total[name] += part[name]
     prefix = "live_recent_" if recent else "live_"
-    results, missing, square, cube = (total[prefix + name] for name in _WHOLE)
-    worth, missing_worth, worth_square, worth_cube = (total[prefix + name] for name in _WORTH)
+    results, missing, square, cube = (total[prefix + name] for name in _RESULTS)
+    importance, importance_missing, importance_square, importance_cube = (total[prefix + name] for name in _IMPORTANCE)
     unit = total["live_unit"] / total["live_shed"] if total["live_shed"] else 0.0
-    each = (worth + missing_worth) / (results + missing) if results + missing > 0.0 else 1.0
+    each = (importance + importance_missing) / (results + missing) if results + missing > 0.0 else 1.0
     low, high = _limits(missing, square, cube, unit, level)
-    worth_low, worth_high = _limits(missing_worth, worth_square, worth_cube, unit * each, level)
+    least, most = _limits(importance_missing, importance_square, importance_cube, unit * each, level)
     return RecallEstimate(
         recall=_share(results, missing),
         low=_share(results, high),
         high=_share(results, low),
-        importance=_share(worth, missing_worth),
-        importance_low=_share(worth, worth_high),
-        importance_high=_share(worth, worth_low),
+        importance=_share(importance, importance_missing),
+        importance_low=_share(importance, most),
+        importance_high=_share(importance, least),
         results=results if recent else int(results),
         missing=missing,
         missing_low=low,
@@ -90,7 +90,7 @@ def combine(parts: Iterable[Mapping[str, float]], level: float = 0.95, *, recent
 
 
 def _limits(missing: float, square: float, cube: float, unit: float, level: float) -> tuple[float, float]:
-    """Fay and Feuer's limits of a sum of weighted rare events, from the sums of z, (1 - p) z^2, (1 - p) z^3."""
+    """Fay and Feuer's limits of a sum of weighted rare events, from the sums of z, (1 - p) z^2 and (1 - p) z^3."""
     tail = CAUTION * (1.0 - level) / 2.0
     low = high = missing
     if square > 0.0 and missing > 0.0:
@@ -102,8 +102,8 @@ def _limits(missing: float, square: float, cube: float, unit: float, level: floa
     return low, max(high, missing)
 
 
-def _share(there: float, missing: float) -> float:
-    return there / (there + missing) if missing > 0.0 else 1.0
+def _share(delivered: float, missing: float) -> float:
+    return delivered / (delivered + missing) if missing > 0.0 else 1.0
 
 
 def check_level(level: object) -> None:

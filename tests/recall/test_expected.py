@@ -1,4 +1,4 @@
-"""What new rows complete: counted by products, against every combination looked at."""
+"""Expected results, counted by products, against the enumeration of all combinations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from shedjoin.engine.codes import IMPORTANCE
-from shedjoin.quality.due import COLUMNS, Rows, due
+from shedjoin.recall.expected import COLUMNS, Rows, expected_results
 
-OF = {"min": min, "max": max, "sum": sum, "product": math.prod, "mean": lambda worth: sum(worth) / len(worth)}
+OF = {"min": min, "max": max, "sum": sum, "product": math.prod, "mean": lambda values: sum(values) / len(values)}
 
 
 def random_rows(draw: np.random.Generator, size: int, streams: int) -> Rows:
@@ -26,7 +26,7 @@ def random_rows(draw: np.random.Generator, size: int, streams: int) -> Rows:
 
 
 def slow(old: Rows, new: Rows, lengths: np.ndarray, importance: str) -> dict[int, tuple[int, float]]:
-    """One row of each stream, of one key, each in its window when the newest is there, one of them new."""
+    """Combinations of one row of each stream, of one key, one of them new, each in its window at the time of the newest."""
     rows = [
         (*(part[name][place] for name in ("stream", "key", "ts", "importance")), part is new)
         for part in (old, new)
@@ -38,20 +38,20 @@ def slow(old: Rows, new: Rows, lengths: np.ndarray, importance: str) -> dict[int
         if len({row[1] for row in combination}) > 1 or not any(row[4] for row in combination):
             continue
         if all(newest - row[2] < lengths[row[0]] for row in combination):
-            count, worth = found[int(combination[0][1])]
-            found[int(combination[0][1])] = count + 1, worth + OF[importance]([row[3] for row in combination])
+            count, total = found[int(combination[0][1])]
+            found[int(combination[0][1])] = count + 1, total + OF[importance]([row[3] for row in combination])
     return found
 
 
 @pytest.mark.small
 @pytest.mark.parametrize("importance", OF)
 @pytest.mark.parametrize("streams", [2, 3, 4])
-def test_products_are_what_every_combination_adds_up_to(importance: str, streams: int) -> None:
+def test_products_equal_the_enumeration(importance: str, streams: int) -> None:
     draw = np.random.default_rng(streams)
     for _ in range(6):
         old, new = random_rows(draw, int(draw.integers(0, 16)), streams), random_rows(draw, 12, streams)
         lengths = draw.integers(1, 9, streams)
-        keys, found = due(old, new, lengths, IMPORTANCE[importance])
+        keys, found = expected_results(old, new, lengths, IMPORTANCE[importance])
         wanted = slow(old, new, lengths, importance)
         assert keys.tolist() == sorted(wanted)
         assert found[0].tolist() == [wanted[key][0] for key in sorted(wanted)]

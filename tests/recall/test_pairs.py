@@ -1,4 +1,4 @@
-"""Recall while running, against the truth from the shed log, and against a slow and obvious twin."""
+"""Live recall against the truth from the shed log, and against a slow and obvious twin."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from live_runs import BUSY, INTERPRETED, SPEC, Told, batch_of, cut_at_instants, rows, run, run_busy, watched, zipf
-from live_twin import Twin
+from recall_runs import BUSY, INTERPRETED, SPEC, Pushed, batch_of, cut_at_instants, followed, rows, run, run_busy, zipf
+from sample_twin import Twin
 
 import shedjoin as sj
-from shedjoin.engine.witness import state
-from shedjoin.quality import live as live_recall
-from shedjoin.quality.estimate import LIVE_COLUMNS, RecallEstimate, combine
-from shedjoin.quality.live import LiveRecall
+from shedjoin.recall import pairs
+from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.recall.pairs import LiveRecall
+from shedjoin.recall.sample import state
 
 small = pytest.mark.small
 
 
 @pytest.fixture(scope="module")
-def busy() -> Told:
+def busy() -> Pushed:
     return run_busy()
 
 
@@ -39,14 +39,14 @@ HARD = settings(max_examples=MANY, derandomize=True, deadline=None, suppress_hea
 @HARD
 @given(SPEC, rows(25 if INTERPRETED else 90), st.lists(st.integers(0, 200), max_size=3), st.integers(0, 3))
 def test_the_kernel_and_the_twin_agree(
-    spec: sj.JoinSpec, table: list[dict[str, Any]], wishes: list[int], seed: int
+    spec: sj.JoinSpec, table: list[dict[str, Any]], cuts: list[int], seed: int
 ) -> None:
-    """A tiny table with no savings, so that it thins out and grows all the time."""
-    told = run(spec, cut_at_instants(batch_of(table), wishes), seed)
+    """A tiny sample without credit for work, so that it is thinned out and grows all the time."""
+    pushed = run(spec, cut_at_instants(batch_of(table), cuts), seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live_recall, "START", 0)
-        live, twin = watched(told, spec, seed=seed, witnesses=16), Twin(spec, seed, 16)
-        for batch, out in told.pushes:
+        patch.setattr(pairs, "START_CREDIT", 0)
+        live, twin = followed(pushed, spec, seed=seed, rows=16), Twin(spec, seed, 16)
+        for batch, out in pushed.pushes:
             twin.follow(batch, out.shed)
     assert live.remembered == len(twin.sample)
     assert live._state["scale"][0] == pytest.approx(twin.scale, rel=1e-12)
@@ -57,13 +57,13 @@ def test_the_kernel_and_the_twin_agree(
 def test_the_kernel_and_the_twin_agree_on_a_long_stream() -> None:
     batch = zipf(150 if INTERPRETED else 2500, seed=3, keys=40)
     spec = sj.JoinSpec(window=sj.TimeWindow(60), budget=sj.Budget(tuples=40), policy=sj.Rand(), importance="sum")
-    told = run(spec, [batch])
+    pushed = run(spec, [batch])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live_recall, "START", 1)
-        live, twin = watched(told, spec, seed=1, witnesses=64), Twin(spec, 1, 64)
-        twin.follow(batch, told.pushes[0][1].shed)
-    assert twin.ended
-    assert twin.scale < 1 / state.FLOOR, "it never had to thin out"
+        patch.setattr(pairs, "START_CREDIT", 1)
+        live, twin = followed(pushed, spec, seed=1, rows=64), Twin(spec, 1, 64)
+        twin.follow(batch, pushed.pushes[0][1].shed)
+    assert twin.removed
+    assert twin.scale < 1 / state.FLOOR, "the sample was never thinned out"
     assert live.remembered == len(twin.sample)
     assert found(live) == pytest.approx(twin.sums(), rel=1e-9)
 
@@ -74,28 +74,28 @@ def test_the_kernel_and_the_twin_agree_on_a_long_stream() -> None:
 @small
 @HARD
 @given(SPEC, rows(20 if INTERPRETED else 60), st.lists(st.integers(0, 200), max_size=3))
-def test_with_room_for_all_rows_it_is_exact(spec: sj.JoinSpec, table: list[dict[str, Any]], wishes: list[int]) -> None:
+def test_with_room_for_all_rows_it_is_exact(spec: sj.JoinSpec, table: list[dict[str, Any]], cuts: list[int]) -> None:
     """Windows of both kinds, lateness, null and late rows, streams that run ahead."""
-    told = run(spec, cut_at_instants(batch_of(table), wishes))
-    now = watched(told, spec).estimate()
-    missing, worth = told.truth(spec)
-    delivered = sum(len(out) for _, out in told.pushes)
-    delivered_worth = math.fsum(float(x) for _, out in told.pushes for x in out.importance)
+    pushed = run(spec, cut_at_instants(batch_of(table), cuts))
+    now = followed(pushed, spec).estimate()
+    missing, missing_importance = pushed.truth(spec)
+    delivered = sum(len(out) for _, out in pushed.pushes)
+    delivered_importance = math.fsum(float(x) for _, out in pushed.pushes for x in out.importance)
     assert (now.results, now.missing, now.missing_low, now.missing_high) == (delivered, missing, missing, missing)
     assert now.recall == now.low == now.high == (delivered / (delivered + missing) if missing else 1.0)
-    share = delivered_worth / (delivered_worth + worth) if missing else 1.0
+    share = delivered_importance / (delivered_importance + missing_importance) if missing else 1.0
     assert now.importance == pytest.approx(share)
     assert now.importance_low == now.importance_high == now.importance
-    assert now.late == sum(out.stats["late"] for _, out in told.pushes)
-    assert now.shed + now.late == sum(len(out.shed) for _, out in told.pushes)
+    assert now.late == sum(out.stats["late"] for _, out in pushed.pushes)
+    assert now.shed + now.late == sum(len(out.shed) for _, out in pushed.pushes)
 
 
 @small
 def test_nothing_shed_is_a_recall_of_one() -> None:
     for spec in (sj.JoinSpec(sj.TimeWindow(5)), sj.JoinSpec(sj.TimeWindow(5), sj.Budget(tuples=10_000))):
-        told = run(spec, [zipf(100, seed=1)])
+        pushed = run(spec, [zipf(100, seed=1)])
         for recent in (False, True):
-            now = watched(told, spec).estimate(recent=recent)
+            now = followed(pushed, spec).estimate(recent=recent)
             assert (now.recall, now.low, now.high) == (1.0, 1.0, 1.0)
             assert (now.importance, now.importance_low, now.importance_high) == (1.0, 1.0, 1.0)
 
@@ -110,7 +110,7 @@ def test_before_anything_happened() -> None:
 def test_late_rows_are_counted_apart() -> None:
     spec = sj.JoinSpec(window=sj.TimeWindow(5), budget=sj.Budget(tuples=100))
     batch = sj.Batch.rows({"stream": [0, 1, 1, 0, 1], "key": [1, 1, 2, 1, 1], "ts": [0, 0, 50, 1, 2]})
-    now = watched(run(spec, [batch]), spec).estimate()
+    now = followed(run(spec, [batch]), spec).estimate()
     assert (now.late, now.shed, now.results, now.recall) == (1, 0, 2, 1.0)
 
 
@@ -118,19 +118,19 @@ def test_late_rows_are_counted_apart() -> None:
 def test_without_a_policy_that_sheds_late_rows_are_counted_too() -> None:
     spec = sj.JoinSpec(window=sj.TimeWindow(5))
     batch = sj.Batch.rows({"stream": [0, 1, 1, 1], "key": [1, 1, 2, 1], "ts": [0, 0, 50, 2]})
-    assert watched(run(spec, [batch]), spec).estimate().late == 1
+    assert followed(run(spec, [batch]), spec).estimate().late == 1
 
 
 @small
 def test_a_budget_that_changes() -> None:
     batch = zipf(100 if INTERPRETED else 400, seed=2)
     halves = [batch.take(slice(0, len(batch) // 2)), batch.take(slice(len(batch) // 2, None))]
-    engine, told = BUSY.build(), Told()
-    told.push(engine, halves[0])
-    told.pushes.append((sj.Batch.of(), engine.set_budget(sj.Budget(tuples=10))))
-    told.push(engine, halves[1])
-    assert len(told.pushes[1][1].shed) > 0
-    assert watched(told, BUSY).estimate().missing == told.truth(BUSY)[0]
+    engine, pushed = BUSY.build(), Pushed()
+    pushed.push(engine, halves[0])
+    pushed.pushes.append((sj.Batch.of(), engine.set_budget(sj.Budget(tuples=10))))
+    pushed.push(engine, halves[1])
+    assert len(pushed.pushes[1][1].shed) > 0
+    assert followed(pushed, BUSY).estimate().missing == pushed.truth(BUSY)[0]
 
 
 # ----------------------------------------------------------------------------------------------- cuts, restarts, shards
@@ -138,14 +138,14 @@ def test_a_budget_that_changes() -> None:
 
 @small
 def test_cuts_change_nothing() -> None:
-    """Not even the last bit, though the small sample thins out again and again."""
+    """Not even the last bit, though the small sample is thinned out again and again."""
     batch = zipf(150 if INTERPRETED else 4000, seed=4)
     specs = [BUSY, sj.JoinSpec((sj.RowWindow(100), sj.TimeWindow(90)), sj.Budget(tuples=60), sj.Rand())]
     for spec in specs:
         sums = []
-        for wishes in ([], [40], [3, 77, 150, 300, 1200, 2222]):
-            told = run(spec, cut_at_instants(batch, wishes))
-            live = watched(told, spec, witnesses=64)
+        for cuts in ([], [40], [3, 77, 150, 300, 1200, 2222]):
+            pushed = run(spec, cut_at_instants(batch, cuts))
+            live = followed(pushed, spec, rows=64)
             sums.append({name: value for name, value in live.sums().items() if "recent" not in name})
         assert sums[0] == sums[1] == sums[2]
         assert sums[0]["live_missing_square"] > 0 or INTERPRETED
@@ -154,19 +154,19 @@ def test_cuts_change_nothing() -> None:
 @small
 def test_a_restart_changes_nothing() -> None:
     batch = zipf(150 if INTERPRETED else 4000, seed=4)
-    told = run(BUSY, cut_at_instants(batch, list(range(0, 4000, 307))))
-    through = watched(told, BUSY, witnesses=64)
-    live = LiveRecall(BUSY, witnesses=64)
-    for part, out in told.pushes:
-        live = LiveRecall.from_bytes(BUSY.with_budget(sj.Budget(tuples=7)), live.to_bytes(), witnesses=64)
+    pushed = run(BUSY, cut_at_instants(batch, list(range(0, 4000, 307))))
+    through = followed(pushed, BUSY, rows=64)
+    live = LiveRecall(BUSY, rows=64)
+    for part, out in pushed.pushes:
+        live = LiveRecall.from_bytes(BUSY.with_budget(sj.Budget(tuples=7)), live.to_bytes(), rows=64)
         live.follow(part, out)
     assert live.sums() == through.sums()
     assert live.to_bytes() == through.to_bytes()
 
 
 @small
-def test_saved_bytes_are_checked(busy: Told) -> None:
-    saved = watched(busy, BUSY, witnesses=64).to_bytes()
+def test_saved_bytes_are_checked(busy: Pushed) -> None:
+    saved = followed(busy, BUSY, rows=64).to_bytes()
     flipped = bytearray(saved)
     flipped[len(saved) // 2] ^= 1
     for bytes_, words in (
@@ -177,11 +177,11 @@ def test_saved_bytes_are_checked(busy: Told) -> None:
         (saved[:-1], "checksum"),
     ):
         with pytest.raises(sj.SnapshotError, match=words):
-            LiveRecall.from_bytes(BUSY, bytes_, witnesses=64)
-    with pytest.raises(sj.SnapshotError, match="another seed"):
-        LiveRecall.from_bytes(BUSY, saved, seed=1, witnesses=64)
-    with pytest.raises(sj.SnapshotError, match="another window"):
-        LiveRecall.from_bytes(sj.JoinSpec(sj.TimeWindow(3), BUSY.budget), saved, witnesses=64)
+            LiveRecall.from_bytes(BUSY, bytes_, rows=64)
+    with pytest.raises(sj.SnapshotError, match="another setting of seed"):
+        LiveRecall.from_bytes(BUSY, saved, seed=1, rows=64)
+    with pytest.raises(sj.SnapshotError, match="another setting of window"):
+        LiveRecall.from_bytes(sj.JoinSpec(sj.TimeWindow(3), BUSY.budget), saved, rows=64)
 
 
 @small
@@ -189,9 +189,9 @@ def test_shards_add_up() -> None:
     """Two joins side by side: what is delivered and missing adds up, and the limits are closer than the sums of limits."""
     parts, truth = [], 0
     for shard in (0, 1):
-        told = run(BUSY, [zipf(200 if INTERPRETED else 5000, seed=10 + shard)])
-        parts.append(watched(told, BUSY, seed=shard, witnesses=32))
-        truth += told.truth(BUSY)[0]
+        pushed = run(BUSY, [zipf(200 if INTERPRETED else 5000, seed=10 + shard)])
+        parts.append(followed(pushed, BUSY, seed=shard, rows=32))
+        truth += pushed.truth(BUSY)[0]
     whole = combine([live.sums() for live in parts])
     single = [live.estimate() for live in parts]
     assert set(parts[0].sums()) == set(LIVE_COLUMNS)
@@ -202,13 +202,13 @@ def test_shards_add_up() -> None:
 
 
 @small
-def test_results_in_pieces(busy: Told) -> None:
+def test_results_in_pieces(busy: Pushed) -> None:
     batch, out = busy.pushes[0]
     live = LiveRecall(BUSY)
     for piece in np.array_split(out.importance, 7):
         live.deliver(piece)
     live.watch(batch, out.shed, late=0)
-    assert live.sums() == watched(busy, BUSY).sums()
+    assert live.sums() == followed(busy, BUSY).sums()
 
 
 # ------------------------------------------------------------------------------------------------------------ recently
@@ -235,15 +235,15 @@ def test_recent_recall_follows_a_change() -> None:
 
 
 @small
-def test_recent_counts_are_expressed_anew() -> None:
-    """After so many pushes that the measure has changed, the estimate is what it would be without that."""
-    told = run(BUSY, cut_at_instants(zipf(60 if INTERPRETED else 600, seed=7), list(range(0, 2000, 3))))
-    plain = watched(told, BUSY, witnesses=32, recent=0.5).estimate(recent=True)
+def test_recent_counts_are_rescaled() -> None:
+    """Rescaling does not change the estimate."""
+    pushed = run(BUSY, cut_at_instants(zipf(60 if INTERPRETED else 600, seed=7), list(range(0, 2000, 3))))
+    plain = followed(pushed, BUSY, rows=32, recent=0.5).estimate(recent=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live_recall, "LARGEST_FADE", 16.0)
-        anew = watched(told, BUSY, witnesses=32, recent=0.5).estimate(recent=True)
-    assert (anew.recall, anew.low, anew.high) == pytest.approx((plain.recall, plain.low, plain.high))
-    assert anew.results == pytest.approx(plain.results)
+        patch.setattr(pairs, "LARGEST_WEIGHT", 16.0)
+        rescaled = followed(pushed, BUSY, rows=32, recent=0.5).estimate(recent=True)
+    assert (rescaled.recall, rescaled.low, rescaled.high) == pytest.approx((plain.recall, plain.low, plain.high))
+    assert rescaled.results == pytest.approx(plain.results)
 
 
 # -------------------------------------------------------------------------------------------------------------- errors
@@ -254,7 +254,7 @@ def test_recent_counts_are_expressed_anew() -> None:
     ("make", "words"),
     [
         (lambda: LiveRecall("spec"), "spec must be a JoinSpec"),  # type: ignore[arg-type]
-        (lambda: LiveRecall(BUSY, witnesses=15), "witnesses must be a whole number from 16"),
+        (lambda: LiveRecall(BUSY, rows=15), "rows must be a whole number from 16"),
         (lambda: LiveRecall(BUSY, level=1.0), "level must be a number between 0 and 1"),
         (lambda: LiveRecall(BUSY, seed=-1), "seed must be"),
         (lambda: LiveRecall(BUSY, recent=0), "recent must be a number of pushes"),
@@ -267,7 +267,7 @@ def test_arguments_are_checked(make: Any, words: str) -> None:
 
 
 @small
-def test_pushes_must_not_be_left_out(busy: Told) -> None:
+def test_pushes_must_not_be_left_out(busy: Pushed) -> None:
     batch = busy.pushes[0][0]
     halves = cut_at_instants(batch, [len(batch) // 4])
     second = run(BUSY, halves).pushes[1]
@@ -276,10 +276,10 @@ def test_pushes_must_not_be_left_out(busy: Told) -> None:
 
 
 @small
-def test_results_must_be_given_out(busy: Told) -> None:
+def test_all_results_must_be_emitted(busy: Pushed) -> None:
     batch, out = busy.pushes[0]
     bare = sj.Output(out.left[:0], out.right[:0], out.importance[:0], out.shed, out.stats)
-    with pytest.raises(sj.InputError, match="gives all of them out"):
+    with pytest.raises(sj.InputError, match="emits all of them"):
         LiveRecall(BUSY).follow(batch, bare)
     with pytest.raises(sj.InputError, match="out must be the Output"):
         LiveRecall(BUSY).follow(batch, out.shed)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 from nway_twin import NRow, exact, table_of
 
 import shedjoin as sj
-from shedjoin.quality import MultiRecall, combine, live_many
+from shedjoin.recall import MultiRecall, combine, many
 
 NAMES = ("a", "b", "c")
 LENGTHS = (9, 14, 6)
@@ -53,10 +53,9 @@ def test_while_there_is_room_recall_is_exact(importance: str, max_skew: int | No
     now = live.estimate()
     assert now.results + now.missing == whole.counters["results"] == len(exact(how, rows)) > now.results > 0
     assert now.low == now.recall == now.high
-    due = whole.matched_importance
-    assert now.importance == pytest.approx(engine.matched_importance / due)
+    assert now.importance == pytest.approx(engine.matched_importance / whole.matched_importance)
     assert now.late == engine.counters["late"] > 0
-    assert live.remembered < 60  # rows are forgotten when no row to come can meet them
+    assert live.remembered < 60  # rows are removed when no later row can join them
 
 
 def _fields(one: sj.MultiJoinSpec) -> dict[str, Any]:
@@ -64,7 +63,7 @@ def _fields(one: sj.MultiJoinSpec) -> dict[str, Any]:
 
 
 def test_a_sample_of_keys_knows_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many keys, one of them with a tenth of all rows, and room for a third of the rows: the limits hold, the mean is right."""
+    """Many keys, one with a tenth of all rows, and room for a third of the rows: limits cover the truth, the mean is right."""
     how = sj.MultiJoinSpec(
         windows=dict.fromkeys(NAMES, sj.TimeWindow(400)), on="x", budget=sj.Budget(tuples=300), policy=sj.Rand()
     )
@@ -97,7 +96,7 @@ def test_a_sample_of_keys_knows_its_error(monkeypatch: pytest.MonkeyPatch) -> No
         missing.append(now.missing)
     assert inside >= 38
     assert np.mean(missing) == pytest.approx(wanted.missing, rel=0.12)
-    few = [MultiRecall(how, seed=seed, rows=60) for seed in range(10)]  # the key with most rows has no room
+    few = [MultiRecall(how, seed=seed, rows=60) for seed in range(10)]  # too few for the key with most rows
     for live in few:
         for batch, out in outs:
             live.follow(batch, out)
@@ -105,13 +104,13 @@ def test_a_sample_of_keys_knows_its_error(monkeypatch: pytest.MonkeyPatch) -> No
         again._load(live.to_bytes())
         now = again.estimate()
         assert now == live.estimate()
-        assert now.low <= wanted.recall <= now.high  # what is not known is not claimed
+        assert now.low <= wanted.recall <= now.high  # the limits allow for keys outside the sample
         assert now.importance_low <= wanted.importance <= now.importance_high
     parts = [MultiRecall(how, seed=seed, rows=250) for seed in (1, 2)]
     for batch, out in outs:
         parts[0].follow(batch, out)
     assert combine([part.sums() for part in parts]).recall == parts[0].estimate().recall
-    monkeypatch.setattr(live_many, "WORK", 900)
+    monkeypatch.setattr(many, "WORK", 900)
     short = MultiRecall(how)
     for batch, out in outs:
         short.follow(batch, out)
@@ -145,8 +144,8 @@ def test_a_key_with_very_many_rows_in_one_push_is_counted() -> None:
     for start in (0, 7000):
         stream, ts = random.integers(0, 3, 14_000), start + np.arange(14_000) // 2
         ts = ts + 20 * (stream == 1)  # ahead of the others
-        worth = random.choice([1.0, 2.5, 0.5], 14_000)
-        tables.append({"stream": stream, "x": np.zeros(14_000, np.int64), "ts": ts, "importance": worth})
+        importance = random.choice([1.0, 2.5, 0.5], 14_000)
+        tables.append({"stream": stream, "x": np.zeros(14_000, np.int64), "ts": ts, "importance": importance})
     engine, live = how.build(), MultiRecall(how)
     whole = sj.MultiJoinSpec(**_fields(how)).build()
     for table in tables:

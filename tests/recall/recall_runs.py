@@ -1,4 +1,4 @@
-"""Runs of an engine for the tests of live recall: what went in, what came out, and which results are missing."""
+"""Runs of an engine for the tests of live recall: its pushes, their output, and the missing results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import shedjoin as sj
 from shedjoin import quality
 from shedjoin.engine.codes import IMPORTANCE, LATE
-from shedjoin.quality.live import LiveRecall
+from shedjoin.recall.pairs import LiveRecall
 
 INTERPRETED = bool(numba.config.DISABLE_JIT)
 OUTPUT = {"min": min, "max": max, "sum": float.__add__, "product": float.__mul__, "mean": lambda a, b: (a + b) / 2}
@@ -32,9 +32,9 @@ SPEC = st.builds(
 
 @st.composite
 def rows(draw: Any, most: int) -> list[dict[str, Any]]:
-    """Rows in order of arrival; some late, some null; now and then one stream runs ahead of the other."""
+    """Rows in order of arrival: some late, some with null keys, sometimes with one stream ahead of the other."""
     clock, table = [0, draw(st.sampled_from((0, 0, 6)))], []
-    for step, lag, stream, key, worth in draw(
+    for step, lag, stream, key, importance in draw(
         st.lists(
             st.tuples(
                 st.integers(0, 2),
@@ -47,7 +47,7 @@ def rows(draw: Any, most: int) -> list[dict[str, Any]]:
         )
     ):
         clock[stream] += step
-        table.append({"stream": stream, "key": key, "ts": clock[stream] - lag, "importance": worth})
+        table.append({"stream": stream, "key": key, "ts": clock[stream] - lag, "importance": importance})
     return table
 
 
@@ -56,16 +56,16 @@ def batch_of(table: list[dict[str, Any]]) -> sj.Batch:
     return sj.Batch.rows({name: [row[name] for row in table] for name in names}) if table else sj.Batch.of()
 
 
-def cut_at_instants(batch: sj.Batch, wishes: list[int]) -> list[sj.Batch]:
-    """Parts of a batch; no cut goes through an instant."""
+def cut_at_instants(batch: sj.Batch, cuts: list[int]) -> list[sj.Batch]:
+    """Split a batch into parts, at borders of instants only."""
     borders = [i for i in range(1, len(batch)) if batch.ts[i] != batch.ts[i - 1]]
-    cuts = sorted({borders[wish % len(borders)] for wish in wishes}) if borders else []
-    return [batch.take(slice(a, b)) for a, b in zip([0, *cuts], [*cuts, len(batch)], strict=True)]
+    places = sorted({borders[cut % len(borders)] for cut in cuts}) if borders else []
+    return [batch.take(slice(a, b)) for a, b in zip([0, *places], [*places, len(batch)], strict=True)]
 
 
 @dataclass
-class Told:
-    """Everything that an engine was given and gave back."""
+class Pushed:
+    """All pushes of an engine, with their output."""
 
     pushes: list[tuple[sj.Batch, sj.Output]] = field(default_factory=list)
 
@@ -78,7 +78,7 @@ class Told:
         batches = [batch for batch, _ in self.pushes]
         whole = sj.Batch(*(np.concatenate(column) for column in zip(*(b.fields() for b in batches), strict=True)))
         late = [set(log.seq[(log.why == LATE) & (log.stream == side)].tolist()) for side in (0, 1)]
-        worth = [whole.importance[whole.stream == side] for side in (0, 1)]
+        importance = [whole.importance[whole.stream == side] for side in (0, 1)]
         count, total = 0, 0.0
         arrivals = quality.Arrivals.pushed(batches)
         for left, right in zip(
@@ -86,20 +86,20 @@ class Told:
         ):
             if left not in late[0] and right not in late[1]:
                 count += 1
-                total += OUTPUT[spec.importance](float(worth[0][left]), float(worth[1][right]))
+                total += OUTPUT[spec.importance](float(importance[0][left]), float(importance[1][right]))
         return count, total
 
 
-def run(spec: sj.JoinSpec, parts: list[sj.Batch], seed: int = 0) -> Told:
-    told, engine = Told(), spec.build(seed=seed)
+def run(spec: sj.JoinSpec, parts: list[sj.Batch], seed: int = 0) -> Pushed:
+    pushed, engine = Pushed(), spec.build(seed=seed)
     for part in parts:
-        told.push(engine, part)
-    return told
+        pushed.push(engine, part)
+    return pushed
 
 
-def watched(told: Told, spec: sj.JoinSpec, **how: Any) -> LiveRecall:
-    live = LiveRecall(spec, **how)
-    for batch, out in told.pushes:
+def followed(pushed: Pushed, spec: sj.JoinSpec, **settings: Any) -> LiveRecall:
+    live = LiveRecall(spec, **settings)
+    for batch, out in pushed.pushes:
         live.follow(batch, out)
     return live
 
@@ -117,6 +117,6 @@ def zipf(size: int, seed: int, skew: float = 1.0, keys: int = 300) -> sj.Batch:
     return sj.Batch.of(*sides)
 
 
-def run_busy() -> Told:
-    """Zipf keys through a small memory; long enough that a small sample has to thin out."""
+def run_busy() -> Pushed:
+    """Zipf keys within a small budget; long enough that a small sample is thinned out."""
     return run(BUSY, cut_at_instants(zipf(1500 if INTERPRETED else 20_000, seed=5), []))
