@@ -16,11 +16,8 @@ if TYPE_CHECKING:
     from shedjoin.cpu.shared import SharedQueue
     from shedjoin.engine.codes import WHY
     from shedjoin.engine.engine import Engine
-    from shedjoin.engine.nway.batch import MultiBatch
-    from shedjoin.engine.nway.engine import MultiEngine
-    from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
-    from shedjoin.engine.nway.statistics import Reordering
     from shedjoin.engine.output import Output, ShedLog
+    from shedjoin.engine.reordering import Reordering
     from shedjoin.errors import DataError, EnvironmentProblem, InputError, ShedjoinError, SnapshotError, SpecError
     from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
     from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
@@ -70,11 +67,8 @@ else:  # the same for Python: a name is imported when it is first asked for
         "cpu.shared": ["SharedQueue"],
         "engine.codes": ["WHY"],
         "engine.engine": ["Engine"],
-        "engine.nway.batch": ["MultiBatch"],
-        "engine.nway.engine": ["MultiEngine"],
-        "engine.nway.output": ["MultiOutput", "MultiShedLog"],
-        "engine.nway.statistics": ["Reordering"],
         "engine.output": ["Output", "ShedLog"],
+        "engine.reordering": ["Reordering"],
         "errors": ["DataError", "EnvironmentProblem", "InputError", "ShedjoinError", "SnapshotError", "SpecError"],
         "estimators": ["CountMin", "Decayed", "Estimator", "History", "InMemory", "InWindow", "Table"],
         "multi": ["MultiJoinSpec", "MultiRun", "simulate_multi"],
@@ -145,12 +139,8 @@ __all__ = [
     "JoinSpec",
     "KeepAll",
     "Life",
-    "MultiBatch",
-    "MultiEngine",
     "MultiJoinSpec",
-    "MultiOutput",
     "MultiRun",
-    "MultiShedLog",
     "Multiplicative",
     "Optimum",
     "Output",

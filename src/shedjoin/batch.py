@@ -81,7 +81,7 @@ class Batch:
     def of_streams(
         cls, tables: Mapping[str, Table], columns: Mapping[str, Sequence[str]], *, start: Sequence[int] | None = None
     ) -> Batch:
-        """Interleave one table a stream by time. `columns`: the streams in their order, and the columns that each is joined on."""
+        """Interleave one table a stream by time. `columns`: the streams in their order, and what each is joined on."""
         if not isinstance(tables, Mapping):
             raise InputError(f"rows must be a table for each stream, by its name, not {type(tables).__name__}")
         unknown = [name for name in tables if name not in columns]
@@ -115,7 +115,11 @@ class Batch:
             raise InputError(f"rows needs a column 'stream'; it has {', '.join(names) or 'none'}")
         stream, missing = integers("rows.stream", column_of(table, "stream"))
         if missing.any() or not np.isin(stream, range(len(columns))).all():
-            which = "0 (left) or 1 (right)" if tuple(columns) == STREAMS else f"0 to {len(columns) - 1}: {', '.join(columns)},"
+            which = (
+                "0 (left) or 1 (right)"
+                if tuple(columns) == STREAMS
+                else f"0 to {len(columns) - 1}: {', '.join(columns)},"
+            )
             raise InputError(f"rows.stream must be {which} in every row")
         width = max(1, *(len(mine) for mine in columns.values()))
         key, null = np.zeros((stream.size, width), np.int64), np.zeros(stream.size, np.bool_)

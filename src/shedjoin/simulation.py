@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST, STREAMS, Batch, Table
-from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
-from shedjoin.engine.state import NEVER
+from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError, SpecError
-from shedjoin.spec import JoinSpec, check_seed, check_warmup
+from shedjoin.spec import JoinSpec, check_pair, check_seed, check_warmup
 
 LATE = ("refuse", "log")
 
@@ -56,7 +55,7 @@ class Run:
 
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Row numbers (left, right) of the counted results. Runs again: the same seed gives the same output."""
-        engine = Engine(self.spec.plan(), self.seed, warmup=self.warmup)
+        engine = self.spec.engine(self.seed, warmup=self.warmup)
         out = engine.push(self.batch)
         return out.left, out.right
 
@@ -97,8 +96,7 @@ def simulate(
     >>> simulate(JoinSpec(window=TimeWindow(3)), left, right).matches
     7
     """
-    if not isinstance(spec, JoinSpec):
-        raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
+    check_pair("simulate", spec)
     if late not in LATE:
         raise SpecError(f"late must be one of {', '.join(LATE)}, not {late!r}")
     check_warmup(warmup)
@@ -111,7 +109,7 @@ def simulate(
     if late == "refuse":
         _refuse_late(spec, batch)
     since = NEVER if warmup is None else int(warmup)
-    engine = Engine(spec.plan(), seed, warmup=since, trace_every=int(trace), emit=False)
+    engine = spec.engine(seed, warmup=since, trace_every=int(trace), emit=False)
     begin = time.perf_counter()
     out = engine.push(batch)
     seconds = time.perf_counter() - begin

@@ -153,8 +153,8 @@ class JoinSpec:
         streams = len(self.names)
         if isinstance(self.policy, Prospect) and (streams != len(STREAMS) or not self._is_keyed(graph)):
             raise SpecError(
-                "JoinSpec.policy must not be Prospect() here: it learns what one other stream brings of a key. Take a policy such "
-                "as Prob(), or join two streams on a key"
+                "JoinSpec.policy must not be Prospect() here: it learns what one other stream brings of a key. Take a policy "
+                "such as Prob(), or join two streams on a key"
             )
         tables = getattr(self.policy.estimator, "streams", None) or getattr(self.policy, "streams", None)
         if tables is not None and tables != streams:
@@ -202,7 +202,9 @@ class JoinSpec:
         common = len(graph.parts) == 1 and len(graph.parts[0]) == len(self.names) and not graph.thetas
         single = all(len(columns) == 1 for columns in graph.columns)
         first = self.order == "auto" or all(one[0] == origin for origin, one in enumerate(self._orders()))
-        return common and single and first and self.index == "auto" and not self.evaluate_every and not self.expire_every
+        return (
+            common and single and first and self.index == "auto" and not self.evaluate_every and not self.expire_every
+        )
 
     def _orders(self) -> Orders:
         if isinstance(self.order, str):
@@ -336,6 +338,14 @@ def check_seed(seed: object) -> None:
         raise SpecError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
 
 
+def check_pair(what: str, spec: object) -> None:
+    """Refuse a join that is not of two streams on a key, for what knows no other."""
+    if not isinstance(spec, JoinSpec):
+        raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
+    if len(spec.names) != len(STREAMS) or spec.plan().indexes:
+        raise SpecError(f"{what} is for joins of two streams on a key with results at once, not for {spec!r}")
+
+
 def check_warmup(warmup: Any) -> None:
     """A clear word when a warm-up is no time."""
     whole = isinstance(warmup, int | np.integer) and not isinstance(warmup, bool)
@@ -370,6 +380,8 @@ def make_window(data: Any) -> Window:
     if len(data) != 1:
         raise SpecError(f"window must be {{'time': length}} or {{'row': rows}}, not {dict(data)!r}")
     return TimeWindow(data["time"]) if "time" in data else RowWindow(data["row"])
+
+
 def make_budget(data: Any) -> Budget:
     """The budget of a table, or of a number of tuples."""
     if isinstance(data, int) and not isinstance(data, bool):

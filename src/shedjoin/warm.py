@@ -47,8 +47,8 @@ def two_streams() -> None:
 
 
 def many_streams() -> None:
-    def spec(**settings: Any) -> sj.MultiJoinSpec:
-        return sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(MANY)), on="key", **settings)
+    def spec(**settings: Any) -> sj.JoinSpec:
+        return sj.JoinSpec(dict.fromkeys("abc", sj.TimeWindow(MANY)), **settings)
 
     small = spec(budget=sj.Budget(tuples=9), policy=sj.Prob(sj.InWindow()))
     engine, live = small.build(), MultiRecall(small)
@@ -113,7 +113,6 @@ def kept_in() -> list[str]:
     """The directories where compiled kernels are kept."""
     import shedjoin.cpu.engine
     import shedjoin.engine.engine
-    import shedjoin.engine.nway.engine
     import shedjoin.recall.many  # noqa: F401 - all that have kernels
 
     return cache_folders()

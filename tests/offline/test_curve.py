@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shedjoin as sj
-from shedjoin.engine.state import NEVER
+from shedjoin.engine.records import NEVER
 from shedjoin.offline import solver
 from shedjoin.offline.curve import Curve, Landscape, Solved, least_memory
 from shedjoin.offline.tolls import Tangent

@@ -65,7 +65,7 @@ class Twin:
 
     def read_shed_log(self, gone: list[Any]) -> None:
         """Mark sampled rows as shed that were evicted after as many rows as have arrived now."""
-        while gone and int(gone[0]["seen0"]) + int(gone[0]["seen1"]) == sum(self.arrived):
+        while gone and int(gone[0]["seen"].sum()) == sum(self.arrived):
             record = gone.pop(0)
             for one in self.sample:
                 if (one["stream"], one["seq"]) == (int(record["stream"]), int(record["seq"])):

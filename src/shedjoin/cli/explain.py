@@ -19,12 +19,11 @@ from shedjoin.cpu.join import PredicateJoin
 from shedjoin.errors import SpecError
 from shedjoin.predicates import Predicate
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.many import Join
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import read_job
-from shedjoin.spec import plain
+from shedjoin.spec import JoinSpec, plain
 from shedjoin.window import UNLIMITED, TimeWindow
 from shedjoin.words import format_duration, format_lateness, format_window
 
@@ -131,7 +130,7 @@ def memory(job: StreamJob) -> Table:
     return table
 
 
-def lateness_words(spec: Join | PredicateJoin) -> str:
+def lateness_words(spec: JoinSpec | PredicateJoin) -> str:
     """The lateness, and how long rows are kept because of it."""
     if not spec.lateness:
         return "not at all"

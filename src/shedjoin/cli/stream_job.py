@@ -58,12 +58,12 @@ from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.errors import SpecError
 from shedjoin.spark.arguments import MOST_SHARDS, stream_names
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.many import Join
 from shedjoin.spark.master import check_places
 from shedjoin.spark.predicate_join import check_shares, condition, predicate_join, read_deadline
 from shedjoin.spark.shares import SHARES
 from shedjoin.spark.sources import FILES, TYPED, Sink, Source
 from shedjoin.spark.start import output_folder
+from shedjoin.spec import JoinSpec
 from shedjoin.window import RowWindow
 from shedjoin.words import parse_duration, parse_policy
 
@@ -98,7 +98,7 @@ class StreamJob:
 
     sources: tuple[Source, ...]
     join: dict[str, Any]
-    spec: Join | PredicateJoin
+    spec: JoinSpec | PredicateJoin
     output: Path
     archive: bool
     recall: bool
@@ -247,7 +247,7 @@ def _flat(prefix: str, data: Mapping[str, Any], where: str = "spark") -> Iterato
 # ------------------------------------------------------------------------------------------------------------ the join
 
 
-def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], Join | PredicateJoin]:
+def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], JoinSpec | PredicateJoin]:
     """Arguments of `shed_join`, and the spec they amount to."""
     seconds = read_deadline(table.get("deadline"), argument="join.deadline")
     on, predicate = None, None
@@ -263,7 +263,7 @@ def _join(table: Table, names: tuple[str, ...]) -> tuple[dict[str, Any], Join | 
         raise SpecError(f"join.time must be a column name, or {each} [{', '.join(names)}], not {table.get('time')!r}")
     table.need("lateness", 'lateness = "5 minutes" (0: rows arrive in order; "unlimited": rows never expire)')
     common = any_join(table, table.one_of("combine", tuple(IMPORTANCE)) or "min", names)
-    spec: Join | PredicateJoin = common
+    spec: JoinSpec | PredicateJoin = common
     if predicate is not None or seconds is not None:
         check_shares(table.one_of("shares", SHARES), argument="join.shares")
         chosen = parse_policy(table.get("policy"), argument="join.policy")

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shedjoin.errors import InputError, SpecError
-from shedjoin.multi import MultiJoinSpec
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.many import KEY, Join, Many
 from shedjoin.spec import JoinSpec
 from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_windows
 
@@ -120,12 +118,10 @@ class Table:
 
 def join_spec(join: Table, importance: str = "min") -> JoinSpec:
     """What a table [join] says of windows, memory and policy, in words or as `JoinSpec.to_dict` gives it."""
-    made = any_join(join, importance, SIDES)
-    assert isinstance(made, JoinSpec)
-    return made
+    return any_join(join, importance, SIDES)
 
 
-def any_join(join: Table, importance: str, names: Sequence[str]) -> Join:
+def any_join(join: Table, importance: str, names: Sequence[str]) -> JoinSpec:
     """The same of two or more streams."""
     join.need("window", 'window = "10 minutes"')
     windows = parse_windows(join.sides("window", names), len(names), argument=join.path("window"))
@@ -136,13 +132,11 @@ def any_join(join: Table, importance: str, names: Sequence[str]) -> Join:
     max_skew = None if skew is None else parse_duration(skew, argument=join.path("max_skew"))
     given: tuple[Any, ...] = (budget, policy, importance, lateness, max_skew)
 
-    def make() -> Join:
+    def make() -> JoinSpec:
         if len(names) == 2:
             left, right = windows
             return JoinSpec(left if left == right else (left, right), *given)
-        by_name = dict(zip(names, windows, strict=True))
-        words = ("budget", "policy", "importance", "lateness", "max_skew")
-        return Many(MultiJoinSpec(windows=by_name, on=KEY, **dict(zip(words, given, strict=True))))
+        return JoinSpec(dict(zip(names, windows, strict=True)), *given)
 
     return at(join.where, make)
 

@@ -19,8 +19,8 @@ from shedjoin.engine import snapshot
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.memory import first_random_state
 from shedjoin.engine.output import Output, ShedLog
+from shedjoin.engine.records import shed_record
 from shedjoin.engine.running import Running
-from shedjoin.engine.state import SHED_RECORD
 from shedjoin.errors import InputError
 from shedjoin.estimators import Table
 from shedjoin.predicates import bitmaps, store
@@ -96,7 +96,7 @@ class DualEngine(Running):
         self._newest = int(batch.ts[-1]) if len(batch) else self._newest
         stats = {name: total - before[name] for name, total in self._totals().items()}
         columns = [np.concatenate([part[i] for part in pairs]) for i in range(3)]
-        return Output(columns[0], columns[1], columns[2], ShedLog(shed), stats)
+        return Output((columns[0], columns[1]), columns[2], ShedLog(shed), stats)
 
     def flush(self) -> Output:
         """Let what waits, and what stands in the aux-windows, go through the join."""
@@ -167,7 +167,7 @@ class DualEngine(Running):
                 if need == needs.PAIRS and io["out_left_room"] < io["wanted"]:
                     _hold_pairs(io, int(io["wanted"]))
             if need in (needs.SHED, needs.DONE):
-                shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(SHED_RECORD))
+                shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(shed_record(2)))
                 io["shed"] = 0
         self._keep_waiting(io, batch)
         return pairs, shed

@@ -20,8 +20,8 @@ from shedjoin.engine import snapshot
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.memory import first_random_state
 from shedjoin.engine.output import Output, ShedLog
+from shedjoin.engine.records import shed_record
 from shedjoin.engine.running import Clocks, RunningPair, check_clocks, check_limit
-from shedjoin.engine.state import SHED_RECORD
 from shedjoin.errors import InputError, SpecError
 from shedjoin.predicates import bitmaps, store
 
@@ -114,7 +114,7 @@ class PredicateEngine(RunningPair):
         self._check_idle()
         if pace is None and self._plan.deadline is not None and self._plan.selective is not None:
             pace = Watch(self._plan.deadline, boost=self._plan.selective.boost)
-        return self._chunks(rows, size, check_clocks(clocks), flush, pace)
+        return self._chunks(rows, size, _pair_of(check_clocks(clocks)), flush, pace)
 
     def _chunks(
         self, rows: Rows, limit: int, clocks: tuple[int, int] | None, flush: bool, pace: Pace | None
@@ -131,7 +131,7 @@ class PredicateEngine(RunningPair):
                 totals = self._totals() if start == starts[-1] else before
                 stats = {name: total - before[name] for name, total in totals.items()}
                 before = totals
-                yield Output(some[0], some[1], some[2], ShedLog(shed if start == 0 else ()), stats)
+                yield Output((some[0], some[1]), some[2], ShedLog(shed if start == 0 else ()), stats)
 
     def flush(self) -> Output:
         """Process what still waits in the queue."""
@@ -312,7 +312,7 @@ class PredicateEngine(RunningPair):
                     io.hold(**_pair_buffers(size + int(io["wanted"])))
                     io.resize(**dict.fromkeys(cs.OUT, size + int(io["wanted"])))
         if need in (needs.SHED, needs.DONE):
-            shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(SHED_RECORD))
+            shed.append(io.arrays["out_shed"][: int(io["shed"])].copy().reshape(-1).view(shed_record(2)))
             io["shed"] = 0
 
     def _keep_waiting(self, io: Handle, rows: Rows, first: Handle) -> None:
@@ -323,6 +323,10 @@ class PredicateEngine(RunningPair):
         columns = (io.arrays["row_seq"], io.arrays["row_number_in_stream"], first.arrays["q_at"])
         self._places = np.stack([column[line] for column in columns])
         self._prio = first.arrays["row_prio"][line]
+
+
+def _pair_of(clocks: NDArray[np.int64] | None) -> tuple[int, int] | None:
+    return None if clocks is None else (int(clocks[0]), int(clocks[1]))
 
 
 def _pair_buffers(size: int) -> dict[str, NDArray[Any]]:

@@ -129,7 +129,7 @@ def _placed(joins: Sequence[PredicateJoin], cpu: VirtualCpu, queue: Queue | None
 def _output(engine: PredicateEngine, pairs: list[Any], shed: list[Any], before: dict[str, int]) -> Output:
     stats = {name: total - before[name] for name, total in engine._totals().items()}
     columns = [np.concatenate([part[i] for part in pairs]) for i in range(3)]
-    return Output(columns[0], columns[1], columns[2], ShedLog(shed), stats)
+    return Output((columns[0], columns[1]), columns[2], ShedLog(shed), stats)
 
 
 def _together(handles: list[Handle]) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.engine.handle import pointers
-from shedjoin.engine.state import SHED_RECORD
+from shedjoin.engine.records import shed_record
 from shedjoin.engine.views import by_stream, flat, wide
 from shedjoin.predicates.state import STORE_FIELDS
 
-SHED_FIELDS = len(SHED_RECORD.names or ())
+SHED_FIELDS = shed_record(2).itemsize // 8
 
 #: Totals since the beginning of the join.
 COUNTERS = (
@@ -154,5 +154,5 @@ queue_heap_of = by_stream("q_heap", "i8")
 out_left_of = flat("out_left", "i8")
 out_right_of = flat("out_right", "i8")
 out_worth_of = flat("out_worth", "f8")
-#: Records of the shed log, as columns in the order of `engine.state.SHED_RECORD`.
+#: Records of the shed log, as columns in the order of `engine.records.shed_record`.
 shed_of = wide("out_shed", "i8", SHED_FIELDS)

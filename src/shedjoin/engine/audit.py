@@ -1,8 +1,8 @@
 """The audit of contents that come from outside.
 
-A snapshot has a checksum against damage, but anyone can work out a checksum. Kernels do not check what they are given, so columns are
-checked once, before a state is built from them: after that it is safe to run whatever passes. Indexes, rings and heaps need no
-audit, because they are built here and not read.
+A snapshot has a checksum against damage, but anyone can work out a checksum. Kernels do not check what they are given, so columns
+are checked once, before a state is built from them: after that it is safe to run whatever passes. Indexes, rings and heaps need
+no audit, because they are built here and not read.
 """
 
 from __future__ import annotations
@@ -98,11 +98,16 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         expected |= {"tuple came": ("<i8", (tuples,)), "pending": ("<i8", None), "marks": ("<i8", None)}
     for stream in range(streams):
         expected |= {f"seen stamp {stream}": ("<i8", None), f"seen value {stream}": ("<i8", None)}
-    require(set(columns) == set(expected), f"its columns are {sorted(set(columns) ^ set(expected))} more or less than the join has")
+    require(
+        set(columns) == set(expected),
+        f"its columns are {sorted(set(columns) ^ set(expected))} more or less than the join has",
+    )
     for name, (kind, shape) in expected.items():
         dtype = TRAIL_RECORD if kind == "trail" else np.dtype(kind)
         right = columns[name].ndim == 1 if shape is None else columns[name].shape == shape
-        require(columns[name].dtype == dtype and right, f"{name!r} is {columns[name].dtype} of shape {columns[name].shape}")
+        require(
+            columns[name].dtype == dtype and right, f"{name!r} is {columns[name].dtype} of shape {columns[name].shape}"
+        )
 
 
 def _check_numbers(numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
@@ -112,9 +117,13 @@ def _check_numbers(numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], 
     require(abs(numbers["t0"]) <= LATEST and abs(numbers["faded"]) <= ENDLESS, "a time is out of range")
     require(columns["random"][0] != 0, "the random state is 0, which it never becomes")
     require(~np.isnan(columns["floats"]), "a sum is not a number")
-    require(0 <= numbers["lift_tick"] <= numbers["tick"], f"priorities are lifted from instant {numbers['lift_tick']} on")
+    require(
+        0 <= numbers["lift_tick"] <= numbers["tick"], f"priorities are lifted from instant {numbers['lift_tick']} on"
+    )
     require(within(by_stream["arrived"], 0, LATEST + 1), "more rows have arrived than can be counted")
-    require(by_stream["arrived"].sum() == numbers["rows"] == numbers["arrival"], "rows are counted in two ways that differ")
+    require(
+        by_stream["arrived"].sum() == numbers["rows"] == numbers["arrival"], "rows are counted in two ways that differ"
+    )
     require(numbers["tick"] <= numbers["rows"], f"{numbers['rows']} rows took {numbers['tick']} instants")
     for name in ("clock", "horizon", "base"):
         times = by_stream[name]
@@ -147,7 +156,9 @@ def _check_tuples(
             mine = np.sort(columns["tuple place"][stream == number])
             require(np.array_equal(mine, np.arange(mine.size)), "the list of tuples lacks one or has one twice")
     for number, until in enumerate(plan.schedule or ()):
-        require(by_stream["arrived"][number] <= until.size, f"more rows of stream {number} have arrived than Replay knows")
+        require(
+            by_stream["arrived"][number] <= until.size, f"more rows of stream {number} have arrived than Replay knows"
+        )
 
 
 def _check_values(plan: Plan, how: NDArray[Any], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
@@ -183,14 +194,15 @@ def _check_estimates(
         require(estimator in (IN_WINDOW, LEARNED) or stamp.size == 0, "arrivals are remembered without need")
         counts[:, stream] = np.bincount(value, minlength=values)
     if estimator == IN_WINDOW:
-        require(columns["value held"] == counts.sum(axis=1), "a value is held not as often as its arrivals are remembered")
+        require(
+            columns["value held"] == counts.sum(axis=1), "a value is held not as often as its arrivals are remembered"
+        )
         require(columns["value weight"] == counts, "a weight is not the number of arrivals that are remembered")
     if estimator == IN_MEMORY and plan.keyed:
-        stream, key = columns["tuple stream"], columns["tuple key"][:, 0]
-        order = np.argsort(columns["value key"])
+        key, order = columns["tuple key"][:, 0], np.argsort(columns["value key"])
         place = order[np.searchsorted(columns["value key"][order], key)] if key.size else key
         stored = np.zeros((values, plan.streams))
-        np.add.at(stored, (place, stream.astype(np.int64)), 1.0)
+        np.add.at(stored, (place, columns["tuple stream"].astype(np.int64)), 1.0)
         require(columns["value weight"] == stored, "a weight is not the number of stored tuples")
     if estimator == DECAYED:
         mass = columns["value mass"]
@@ -207,7 +219,10 @@ def _check_folds(how: NDArray[Any], numbers: dict[str, int], by_stream: dict[str
     """The last fold was needed (see `estimate.fold`): others would be undone one by one."""
     now, fold_at = int(by_stream["clock"].max()), float(how[0]["fold_at"])
     before = (now - numbers["t0"]) / float(how[0]["half_life"]) - fold_at * (numbers["epoch"] - 1)
-    require(numbers["epoch"] == 0 or (numbers["started"] == 1 and before > fold_at), "counts were folded more often than it takes")
+    require(
+        numbers["epoch"] == 0 or (numbers["started"] == 1 and before > fold_at),
+        "counts were folded more often than it takes",
+    )
 
 
 def _check_learned(

@@ -25,39 +25,40 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
         io.hold(**{f"row_{name}": column.reshape(-1)})
     every, size = int(how[0]["trace_every"]), len(batch)
     io.hold(
-        out_shed=np.empty(shed, shed_record(streams)),
         out_trace=np.empty((size // every + 2 if every else 1) * (streams + 1), np.int64),
         out_fresh=np.empty(size, np.int64),
         out_ahead=np.empty(AHEAD, np.int64),
     )
     io.resize(**{name: len(array) for name, array in io.arrays.items()})
     hold_results(io, streams, results)
+    hold_shed(io, streams, shed)
     io["told"] = NEVER
     return io
 
 
 def hold_results(io: Handle, streams: int, size: int) -> None:
     """Room for this many results."""
-    io.hold(out_rows=np.empty((streams, size), np.int64), out_worth=np.empty(size))
+    io.hold(out_rows=np.empty(streams * size, np.int64), out_worth=np.empty(size))
     io.resize(out_rows=size, out_worth=size)
 
 
 def hold_shed(io: Handle, streams: int, size: int) -> None:
     """Room for this many shed records; the full buffer may be part of the log by now."""
-    io.hold(out_shed=np.empty(size, shed_record(streams)))
+    io.hold(out_shed=np.empty(size * shed_record(streams).itemsize // 8, np.int64))
     io.resize(out_shed=size)
 
 
-def take_results(io: Handle) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.float64]]:
+def take_results(io: Handle, streams: int) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.float64]]:
     """Results by row numbers, a column a stream, and their importance. The buffer is empty then."""
     count = int(io["results"])
     io["results"] = 0
-    return tuple(column[:count].copy() for column in io.arrays["out_rows"]), io.arrays["out_worth"][:count].copy()
+    rows = io.arrays["out_rows"].reshape(streams, -1)
+    return tuple(column[:count].copy() for column in rows), io.arrays["out_worth"][:count].copy()
 
 
-def take_shed(io: Handle) -> NDArray[Any]:
+def take_shed(io: Handle, streams: int) -> NDArray[Any]:
     """What was shed. A buffer that is half full becomes part of the log; of others a copy does, to keep no empty room."""
-    buffer, count = io.arrays["out_shed"], int(io["shed"])
+    buffer, count = io.arrays["out_shed"].view(shed_record(streams)), int(io["shed"])
     io["shed"] = 0
     return buffer[:count] if 2 * count > buffer.size else buffer[:count].copy()
 

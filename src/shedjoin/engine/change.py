@@ -8,7 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LEARNED, PRODUCT, RANDOM, SCHEDULE, TABLE, TUPLE, Order, Weigher
+from shedjoin.engine.codes import (
+    CUMULATIVE,
+    DECAYED,
+    KEY,
+    LEARNED,
+    PRODUCT,
+    RANDOM,
+    SCHEDULE,
+    TABLE,
+    TUPLE,
+    Order,
+    Weigher,
+)
 from shedjoin.engine.contents import FLOATS, NUMBERS, Columns
 from shedjoin.engine.plan import FAR, Plan, check_order
 from shedjoin.errors import SnapshotError
@@ -46,7 +58,7 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
     mine = now.signature()
     if was["policy"] == mine["policy"] and all(was[name] == mine[name] for name in _ESTIMATE):
         return columns
-    _check(was, now)
+    now.check_change(was)
     columns = {name: column.copy() for name, column in columns.items()}
     if order.organisation in (CUMULATIVE, TUPLE):
         if order.organisation == now.order.organisation == CUMULATIVE:
@@ -55,7 +67,9 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
             del columns["tuple prio"]
     if order.organisation == RANDOM and now.order.organisation != RANDOM:
         del columns["tuple place"]
-    if weigher.code == now.weigher.code == DECAYED and (weigher != now.weigher or _as_they_stand(order) != _as_they_stand(now.order)):
+    if weigher.code == now.weigher.code == DECAYED and (
+        weigher != now.weigher or _as_they_stand(order) != _as_they_stand(now.order)
+    ):
         _decay_from_now(columns, weigher, now, _as_they_stand(order) or _as_they_stand(now.order))
     if now.weigher.code != weigher.code:
         columns["value weight"][:] = 0.0
@@ -64,31 +78,6 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
 
 
 _ESTIMATE = ("estimator", "estimator table", "schedule")
-
-
-def _check(was: dict[str, Any], now: Plan) -> None:
-    reason = _refused(was, now)
-    if reason is not None:
-        raise SnapshotError(
-            f"the policy cannot change like this while the join runs: {reason}. Another policy may go on with what the same "
-            "estimator knows, or without one; for all else build the join anew"
-        )
-
-
-def _refused(was: dict[str, Any], now: Plan) -> str | None:
-    """Why what was learned is of no use to another policy; None if it is."""
-    weigher, mine = Weigher(*was["estimator"]), now.signature()
-    if mine["schedule"] is not None and mine["schedule"] != was["schedule"]:
-        return "it is another schedule"
-    if now.weigher == Weigher(TABLE) and not any(table is not None for table in now.tables):
-        return None  # it asks no estimator
-    if now.weigher.code != weigher.code:
-        return "it has another estimator, which has not seen what came before"
-    if now.weigher[2:] != weigher[2:]:
-        return "CountMin's sketch cannot be made wider or deeper: which rows its counts were of is not known any more"
-    if mine["estimator table"] != was["estimator table"]:
-        return "it has another Table of what will come"
-    return None
 
 
 def _without_lift(columns: Columns) -> None:

@@ -13,7 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine import buffers, loop, memory
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEEP, KEY, LEARNED, LIFE, LOGSUM, PRODUCT, RANDOM, ROW, SCHEDULE, TUPLE
+from shedjoin.engine.codes import (
+    CUMULATIVE,
+    DECAYED,
+    KEEP,
+    KEY,
+    LEARNED,
+    LIFE,
+    LOGSUM,
+    MOST,
+    PRODUCT,
+    RANDOM,
+    ROW,
+    SCHEDULE,
+    TUPLE,
+)
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.memory import Rings, Sizes, fill_indexes, fill_rings, in_use, is_keyed, measure, power_of_two
 from shedjoin.engine.plan import Plan
@@ -52,17 +66,23 @@ def live_tuples(st: Handle) -> Integers:
 
 def cards_of(how: NDArray[Any], st: Handle, items: Integers) -> NDArray[Any]:
     """Time, row number and importance of stored tuples."""
+    cards: NDArray[Any]
     if is_keyed(how):
-        return st.arrays["entries"][st.arrays["pool"]["place"][items]]
-    return st.arrays["card"][items]
+        cards = st.arrays["entries"][st.arrays["pool"]["place"][items]]
+    else:
+        cards = st.arrays["card"][items]
+    return cards
 
 
 def keys_of(how: NDArray[Any], st: Handle, items: Integers) -> NDArray[np.int64]:
     """The attributes of stored tuples: one column each."""
+    keys: NDArray[np.int64]
     if is_keyed(how):
         values = st.arrays["pool"]["group"][items] // int(how[0]["streams"])
-        return st.arrays["keys"]["key"][values].reshape(-1, 1)
-    return st.arrays["attr"].reshape(-1, int(how[0]["width"]))[items]
+        keys = st.arrays["keys"]["key"][values].reshape(-1, 1)
+    else:
+        keys = st.arrays["attr"].reshape(-1, int(how[0]["width"]))[items]
+    return keys
 
 
 # ----------------------------------------------------------------------------------------------------------- gathering
@@ -87,7 +107,9 @@ def _tuples(how: NDArray[Any], st: Handle) -> Columns:
     }
     if organisation in (TUPLE, CUMULATIVE):
         heaps, place = st.arrays["heap"], st.arrays["place"]
-        columns["tuple prio"] = heaps["prio"][pool["stream"], place[items]] if organisation == TUPLE else st.arrays["prio"][items]
+        columns["tuple prio"] = (
+            heaps["prio"][pool["stream"], place[items]] if organisation == TUPLE else st.arrays["prio"][items]
+        )
     if organisation == RANDOM:
         columns["tuple place"] = st.arrays["place"][items]
     if how[0]["evaluate_every"]:
@@ -95,7 +117,7 @@ def _tuples(how: NDArray[Any], st: Handle) -> Columns:
         back = np.zeros(st.arrays["pool"].size, np.int64)
         back[items] = np.arange(items.size)
         columns["pending"] = back[st.arrays["pending"][: int(st["pending_count"])]]
-        marks = (int(st["tick"]) - int(st["first_mark"])) * memory.MOST
+        marks = (int(st["tick"]) - int(st["first_mark"])) * MOST
         columns["marks"] = st.arrays["marks"][:marks]
     return {name: np.ascontiguousarray(column) for name, column in columns.items()}
 
@@ -161,9 +183,7 @@ def build(plan: Plan, how: NDArray[Any], st: Handle, columns: Columns) -> None:
 
 def _build_values(how: NDArray[Any], st: Handle, columns: Columns) -> None:
     keys, streams = columns["value key"], int(how[0]["streams"])
-    sizes = Sizes(
-        power_of_two(memory.LEAST + columns["tuple arrival"].size), power_of_two(memory.LEAST + keys.size)
-    )
+    sizes = Sizes(power_of_two(memory.LEAST + columns["tuple arrival"].size), power_of_two(memory.LEAST + keys.size))
     st.hold(**memory.pool_arrays(how, sizes, st.arrays["stray_place"].size > 1))
     st.hold(**memory.value_arrays(how, sizes), **memory.order_arrays(how, sizes))
     st["free_count"], st["free_cell_count"] = sizes.tuples, st.arrays["free_cells"].size
@@ -204,7 +224,7 @@ def _build_tuples(how: NDArray[Any], st: Handle, columns: Columns, strays: bool)
     for name in ("ts", "seq", "importance"):
         entry[name] = columns[f"tuple {name}"]
     entry["item"] = items
-    keys = columns["tuple key"].reshape(size, -1)
+    keys = columns["tuple key"]
     if is_keyed(how):
         group = _find_values(st, keys[:, 0], np.zeros(size, np.int64)) * streams + stream
         pool["group"][:size] = group
@@ -246,26 +266,28 @@ def _build_indexes(how: NDArray[Any], st: Handle, entry: NDArray[Any], keys: Int
 def _build_cells(how: NDArray[Any], st: Handle, keys: Integers, stream: Integers) -> None:
     """Tuples of one stream with the same values are a cell; cells are linked by their values."""
     parts, streams, size = int(how[0]["parts"]), int(how[0]["streams"]), stream.size
-    part_of = st.arrays["part_of"].reshape(-1, memory.MOST)
+    part_of = st.arrays["part_of"].reshape(-1, MOST)
     values = np.full((size, parts), NONE, np.int64)
     for part in range(parts):
         for number in range(streams):
             attr, mine = int(part_of[part, number]), np.flatnonzero(stream == number)
             if attr >= 0:
                 values[mine, part] = _find_values(st, keys[mine, attr], np.full(mine.size, part))
-    both, first, which = np.unique(
-        np.column_stack([stream, values]), axis=0, return_index=True, return_inverse=True
-    ) if size else (np.empty((0, parts + 1), np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+    both, first, which = (
+        np.unique(np.column_stack([stream, values]), axis=0, return_index=True, return_inverse=True)
+        if size
+        else (np.empty((0, parts + 1), np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+    )
     which = which.reshape(-1)
     count = first.size
     cells = st.arrays["buckets"].view(CELL_RECORD)
     cells["stream"][:count], cells["low"][:count], cells["tail"][:count] = both[:, 0], NONE, NONE
     cells["count"][:count] = np.bincount(which, minlength=count)
     st.arrays["pool"]["group"][:size] = which
-    st.arrays["cell_values"].reshape(-1, parts)[:count] = both[:, 1:]
+    st.arrays["cell_values"].reshape(-1, max(parts, 1))[:count, :parts] = both[:, 1:]
     st["free_cell_count"] = st.arrays["free_cells"].size - count
     memory.rehash_cells(how, st)
-    links = st.arrays["cell_links"].reshape(-1, parts, 2)
+    links = st.arrays["cell_links"].reshape(-1, max(parts, 1), 2)
     for part in range(parts):
         for cell in range(count):
             v = int(both[cell, 1 + part])
@@ -307,7 +329,7 @@ def _build_rounds(how: NDArray[Any], st: Handle, columns: Columns) -> None:
     pending, marks = columns["pending"], columns["marks"]
     st.arrays["pending"][: pending.size] = pending
     st["pending_count"] = pending.size
-    room = power_of_two(max(st.arrays["marks"].size, 2 * marks.size, 64 * memory.MOST))
+    room = power_of_two(max(st.arrays["marks"].size, 2 * marks.size, 64 * MOST))
     st.hold(marks=np.concatenate([marks, np.zeros(room - marks.size, np.int64)]))
     measure(st)
 
@@ -329,7 +351,9 @@ def build_order(
     organisation = int(how[0]["organisation"])
     st["heap_size"] = st["sorted"] = 0
     st["bound"] = -np.inf
-    if organisation == KEEP or (organisation == CUMULATIVE and not items.size):
+    if not is_keyed(how) and how[0]["weighed"] and organisation not in (KEY, LIFE):
+        _run_order(how, st, items[:0])  # cells know their chances then
+    if organisation == KEEP:
         return
     pool, cards = st.arrays["pool"][items], cards_of(how, st, items)
     if organisation in (KEY, LIFE):
@@ -356,10 +380,12 @@ def build_order(
 def _build_heaps(
     how: NDArray[Any], st: Handle, items: Integers, prio: NDArray[np.float64], rank: NDArray[np.float64]
 ) -> None:
-    """Lazily sorted heaps of which nothing is sorted yet."""
+    """Lazily sorted heaps of which only priorities of -infinity, their bound, are sorted yet."""
     pool = st.arrays["pool"]
     for stream in range(int(how[0]["streams"])):
         mine = np.flatnonzero(pool["stream"][items] == stream)
+        mine = mine[np.lexsort((rank[mine], prio[mine] > -np.inf))]  # stable: of equal ranks the earlier arrival first
+        st["sorted"][stream] = int((prio[mine] == -np.inf).sum())
         there = st.arrays["heap"][stream, heap.TOP : heap.TOP + mine.size]
         there["prio"], there["rank"], there["item"] = prio[mine], rank[mine], items[mine]
         there["arrival"] = pool["arrival"][items[mine]]
@@ -379,7 +405,12 @@ def _build_groups(how: NDArray[Any], st: Handle, items: Integers, pool: NDArray[
         if not is_keyed(how):
             _build_links(st, items[order], group[order])
         return
-    rank = np.array([_rank_of(how, *one) for one in zip(pool["stream"], cards["importance"], cards["ts"], cards["seq"], strict=True)])
+    rank = np.array(
+        [
+            _rank_of(how, *one)
+            for one in zip(pool["stream"], cards["importance"], cards["ts"], cards["seq"], strict=True)
+        ]
+    )
     order = np.lexsort((pool["arrival"], rank, group))
     items, group, more = items[order], group[order], st.arrays["more"]
     more["rank"][items], more["arrival"][items] = rank[order], pool["arrival"][order]

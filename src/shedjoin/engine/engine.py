@@ -18,8 +18,8 @@ from shedjoin.engine.orders import orders_of
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.plan import Orders, Plan, PolicyLike
 from shedjoin.engine.records import COUNTERS, NEVER
-from shedjoin.engine.running import Clocks, Running, check_clocks, check_limit
 from shedjoin.engine.reordering import Reordering
+from shedjoin.engine.running import Clocks, Running, check_clocks, check_limit
 from shedjoin.engine.statistics import Statistics
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.ordering import JoinOrder
@@ -131,8 +131,8 @@ class Engine(Running):
             tables, DataFrames or dicts of arrays, interleaved by time (see `Batch.of`). Without a `ts` column, rows are
             numbered on.
         clocks
-            One time a stream (None: nothing to say), or times by the names of streams: after the rows, its clock is at least this.
-            For engines that see a part of the streams and expire by the whole.
+            One time a stream (None: nothing to say), or times by the names of streams: after the rows, its clock is at least
+            this. For engines that see a part of the streams and expire by the whole.
         """
         if isinstance(batch, Batch) and tables:
             raise InputError("push takes either a batch or tables for left and right, not both")
@@ -223,11 +223,11 @@ class Engine(Running):
         while need != loop.DONE:
             need = loop.advance(how, self._state, io)
             if need in (loop.DONE, loop.NEED_SHED):
-                shed.append(buffers.take_shed(io))
+                shed.append(buffers.take_shed(io, self._plan.streams))
             if need == loop.DONE and how[0]["trace_every"]:
                 self._trace.append(buffers.take_trace(io, self._plan.streams))
             if need == loop.DONE or (need == loop.NEED_RESULTS and io["results"]):
-                yield *buffers.take_results(io), shed
+                yield *buffers.take_results(io, self._plan.streams), shed
                 shed = []
             self._make_room(how, need, io)
 
@@ -261,9 +261,7 @@ class Engine(Running):
         for start in starts:
             some = slice(start, start + limit)
             told = before if start == starts[-1] else None
-            yield self._output(
-                tuple(column[some] for column in columns), worth[some], shed if start == 0 else [], told
-            )
+            yield self._output(tuple(column[some] for column in columns), worth[some], shed if start == 0 else [], told)
 
     def _output(
         self,
@@ -278,7 +276,7 @@ class Engine(Running):
 
     def _whole(self, pieces: list[Piece], before: dict[str, int], shed: Sequence[NDArray[Any]] = ()) -> Output:
         """All pieces of a turn as one output."""
-        nothing = (tuple(np.empty(0, np.int64) for _ in self.names), np.empty(0), [])
+        nothing: Piece = (tuple(np.empty(0, np.int64) for _ in self.names), np.empty(0), [])
         parts = [self._output(columns, worth, log, None) for columns, worth, log in pieces or [nothing]]
         parts.append(self._output(nothing[0], nothing[1], list(shed), before))
         return Output.joined(parts)
@@ -308,7 +306,9 @@ class Engine(Running):
             raise SpecError(f"budget must be a Budget or None, not {budget!r}")
         self._check_idle()
         before = self._totals()
-        waiting = list(self._drive(self._how, self._buffers(CHUNK, turn=loop.FLUSH))) if self._plan.evaluate_every else []
+        waiting = (
+            list(self._drive(self._how, self._buffers(CHUNK, turn=loop.FLUSH))) if self._plan.evaluate_every else []
+        )
         self._set_caps(budget)
         shed = [*self._pending, self._compete()]
         self._pending = []
@@ -358,7 +358,7 @@ class Engine(Running):
         self._state["tick"] -= 1  # it is a part of the last instant
         loop.advance(self._how, self._state, io)
         self._state["tick"] += 1
-        return buffers.take_shed(io)
+        return buffers.take_shed(io, self._plan.streams)
 
     def _set_caps(self, budget: Budget | None) -> None:
         caps = self._plan.caps(budget)

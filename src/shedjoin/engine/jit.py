@@ -25,7 +25,6 @@ Function = TypeVar("Function", bound=Callable[..., object])
 #: The packages with kernels, each with the other packages whose kernels it calls.
 PACKAGES: dict[str, tuple[str, ...]] = {
     "engine": (),
-    "engine.nway": ("engine",),
     "predicates": ("engine",),
     "cpu": ("engine", "predicates"),
     "recall": ("engine",),
@@ -36,8 +35,21 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 def sources_of(package: str) -> list[Path]:
     """The sources that the kernels of a package are compiled from."""
     root = Path(__file__).parent.parent
-    folders = [root.joinpath(*name.split(".")) for name in (*PACKAGES[package], package)]
-    return [path for folder in folders for path in sorted(folder.glob("*.py"))]
+    sources: list[Path] = []
+    for name in dict.fromkeys((*PACKAGES[package], package)):
+        folder = root.joinpath(*name.split("."))
+        sources += sorted(folder.rglob("*.py")) if name != "engine" else _engine_sources(folder)
+    return sources
+
+
+#: The folders and modules of the engine that kernels are made of; the others run them.
+ENGINE_FOLDERS = ("layouts", "stages", "structures")
+ENGINE_MODULES = ["codes", "forms", "graph", "handle", "importance", "jit", "linked", "loop", "mem", "operation", "records", "views"]
+
+
+def _engine_sources(folder: Path) -> list[Path]:
+    inside = [path for name in ENGINE_FOLDERS for path in sorted((folder / name).rglob("*.py"))]
+    return [*inside, *(folder / f"{name}.py" for name in ENGINE_MODULES)]
 
 
 @cache

@@ -11,7 +11,17 @@ from typing import Any
 from numpy.typing import NDArray
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import EVICTED, IN_WINDOW, KEYED, LEARNED, MOST, PAIR_SETTINGS, PLAIN_SETTINGS, SCHEDULE, SCHEDULED
+from shedjoin.engine.codes import (
+    EVICTED,
+    IN_WINDOW,
+    KEYED,
+    LEARNED,
+    MOST,
+    PAIR_SETTINGS,
+    PLAIN_SETTINGS,
+    SCHEDULE,
+    SCHEDULED,
+)
 from shedjoin.engine.forms import in_pairs, in_plain, is_plain, unless_plain
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import entry, inlined, kernel

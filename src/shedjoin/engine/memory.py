@@ -8,7 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine import loop
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_WINDOW, KEY, KEYED, LEARNED, LIFE, MOST, RANDOM, SCHEDULE, TUPLE
+from shedjoin.engine.codes import (
+    CUMULATIVE,
+    DECAYED,
+    IN_WINDOW,
+    KEY,
+    KEYED,
+    LEARNED,
+    LIFE,
+    MOST,
+    RANDOM,
+    SCHEDULE,
+    TUPLE,
+)
 from shedjoin.engine.forms import is_pair
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.plan import Plan
@@ -277,7 +289,7 @@ def set_steps(st: Handle, plan: Plan, orders: tuple[tuple[int, ...], ...]) -> No
 
 def _preload(plan: Plan, how: NDArray[Any], st: Handle) -> None:
     """The values of a table are known from the start and never forgotten."""
-    if not any(table is not None for table in plan.tables) or not how[0]["weighed"]:
+    if not any(table is not None for table in plan.tables) or not how[0]["weighed"] or not plan.parts:
         return
     streams = plan.streams
     wanted = [
@@ -337,7 +349,7 @@ def chain(items: Integers, places: Integers, heads: NDArray[np.int32], following
     last = np.append(places[1:] != places[:-1], True)
     after = np.append(items[1:], NONE)
     following[items] = np.where(last, NONE, after)
-    first = np.append(True, ~last[:-1])
+    first = np.append(True, last[:-1])
     heads[places[first]] = items[first]
 
 
@@ -420,7 +432,7 @@ def rehash_cells(how: NDArray[Any], st: Handle) -> None:
     cells = in_use(st, "free_cells", "free_cell_count")
     records, parts = st.arrays["buckets"].view(CELL_RECORD), int(how[0]["parts"])
     mixed = records["stream"][cells].astype(np.int64)
-    values = st.arrays["cell_values"].reshape(-1, parts)[cells].astype(np.int64)
+    values = st.arrays["cell_values"].reshape(-1, max(parts, 1))[cells].astype(np.int64)
     with np.errstate(over="ignore"):
         for part in range(parts):
             mixed = mixed * 0x100000001B3 + values[:, part]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.engine.codes import (
-    CUMULATIVE,
     IMPORTANCE,
     INDEXED,
     KEEP,
@@ -265,6 +264,32 @@ class Plan:
             "estimator table": [fingerprint(table) for table in self.tables],
             "schedule": fingerprint(self.schedule),
         }
+
+    def check_change(self, was: dict[str, Any]) -> None:
+        """See that a join that ran by the policy of a signature can go on by this one."""
+        reason = self._refuses(was)
+        if reason is not None:
+            raise SnapshotError(
+                f"the policy cannot change like this while the join runs: {reason}. Another policy may go on with what the same "
+                "estimator knows, or without one; for all else build the join anew"
+            )
+
+    def _refuses(self, was: dict[str, Any]) -> str | None:
+        """Why what was learned is of no use to this policy; None if it is."""
+        weigher, mine = Weigher(*was["estimator"]), self.signature()
+        if mine["schedule"] is not None and mine["schedule"] != was["schedule"]:
+            return "it is another schedule"
+        if not self._asks_estimator():
+            return None
+        if self.weigher.code != weigher.code:
+            return "it has another estimator, which has not seen what came before"
+        if self.weigher[2:] != weigher[2:]:
+            return (
+                "CountMin's sketch cannot be made wider or deeper: which rows its counts were of is not known any more"
+            )
+        if mine["estimator table"] != was["estimator table"]:
+            return "it has another Table of what will come"
+        return None
 
     # ------------------------------------------------------------------------------------------------- join orders
 

@@ -71,7 +71,9 @@ def check_clocks(clocks: Clocks | None, names: Sequence[str] = ("left", "right")
         told = [clocks.get(name) for name in names] if not unknown else []
     else:
         told = list(clocks) if isinstance(clocks, Sequence) and not isinstance(clocks, str) else []
-    whole = all(clock is None or (isinstance(clock, int | np.integer) and not isinstance(clock, bool)) for clock in told)
+    whole = all(
+        clock is None or (isinstance(clock, int | np.integer) and not isinstance(clock, bool)) for clock in told
+    )
     if len(told) != len(names) or not whole or not all(clock is None or abs(clock) <= LATEST for clock in told):
         raise InputError(f"clocks must be {known}, not {clocks!r}")
     return np.array([NEVER if clock is None else int(clock) for clock in told], np.int64)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shedjoin.engine.contents import keys_of, live_tuples
 from shedjoin.engine.handle import Handle
-from shedjoin.engine.plan import NPlan, Orders
+from shedjoin.engine.plan import Orders, Plan
 from shedjoin.engine.records import NEVER
 from shedjoin.engine.reordering import Reordering
 from shedjoin.ordering import Equality, JoinOrder, Model, StreamStats, Theta, along_the_graph, best_orders
@@ -23,7 +23,7 @@ EXACT = 12
 class Statistics:
     """Rates since the last look, and sizes and distinct values of the windows as they are."""
 
-    def __init__(self, plan: NPlan, reordering: Reordering | None) -> None:
+    def __init__(self, plan: Plan, reordering: Reordering | None) -> None:
         self._plan = plan
         self.reordering = reordering
         self.next_look = reordering.every if reordering is not None else None

@@ -55,7 +55,7 @@ class Stops(NamedTuple):
         return self.code % self.width
 
 
-def lay_out(batch: Batch, windows: tuple[Window, Window], warmup: int) -> Ground:
+def lay_out(batch: Batch, windows: tuple[Window, ...], warmup: int) -> Ground:
     """Number instants and keys, and find where each row leaves its window. Refuses rows that are out of time order."""
     for stream, name in enumerate(STREAMS):
         ts = batch.ts[batch.stream == stream]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import Batch, Table
-from shedjoin.engine.state import NEVER
+from shedjoin.engine.records import NEVER
 from shedjoin.errors import ShedjoinError, SpecError
 from shedjoin.offline.ground import Floats, Ground, Ints, lay_out, stops_of
 from shedjoin.offline.lanes import pairs_of, pairs_together

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from shedjoin.batch import Batch, Table
-from shedjoin.engine.state import NEVER
+from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError, ShedjoinError, SpecError
 from shedjoin.offline.ground import Floats, Ground, Ints, Stops, lay_out, squeeze, stops_of
 from shedjoin.offline.interrupt import Interrupts
@@ -22,7 +22,7 @@ from shedjoin.offline.solver import Progress, solve
 from shedjoin.offline.worth import OBJECTIVES, Worth
 from shedjoin.policies import Replay
 from shedjoin.simulation import Run, simulate
-from shedjoin.spec import JoinSpec
+from shedjoin.spec import JoinSpec, check_pair
 
 GRAPHS = ("auto", "key", "tuple")
 #: Importances are rounded so that sums over a whole flow stay below this.
@@ -148,8 +148,7 @@ def optimum(
 
 def check_spec(spec: JoinSpec, objective: str) -> None:
     """A clear word about arguments that make no sense."""
-    if not isinstance(spec, JoinSpec):
-        raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
+    check_pair("an optimum", spec)
     if spec.budget is None:
         raise SpecError("spec needs a budget: without one the exact join is the optimum, and simulate gives it")
     if objective not in OBJECTIVES:

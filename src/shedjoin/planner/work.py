@@ -97,7 +97,7 @@ class Bench:
 
     def _run(self, spec: JoinSpec, trace: int = 0) -> tuple[Engine, Outcome]:
         """Block after block; how the input is cut at instant borders changes nothing."""
-        engine = Engine(spec.plan(), self.seed, warmup=self.stretch.warmup, trace_every=trace, emit=False)
+        engine = spec.engine(self.seed, warmup=self.stretch.warmup, trace_every=trace, emit=False)
         blocks, before = [], 0.0
         for place, piece in enumerate(self.stretch.pieces):
             engine.push(self.stretch.batch.take(piece))

@@ -64,7 +64,7 @@ def exact_results(left: Table, right: Table, spec: JoinSpec, *, warmup: int | No
 
 
 def exact_pairs(
-    arrivals: Arrivals, windows: tuple[Window, Window], warmup: int | None = None
+    arrivals: Arrivals, windows: tuple[Window, ...], warmup: int | None = None
 ) -> tuple[Integers, Integers]:
     """The exact join of what arrived."""
     everything = Partners.of(arrivals, 1, np.ones(arrivals.rows(1), dtype=np.bool_))
@@ -108,7 +108,7 @@ class Arrivals:
         return int(self.ts[stream].size)
 
 
-def losses(shed: ShedLog, arrivals: Arrivals, windows: tuple[Window, Window], warmup: int | None = None) -> list[Loss]:
+def losses(shed: ShedLog, arrivals: Arrivals, windows: tuple[Window, ...], warmup: int | None = None) -> list[Loss]:
     """What each record cost: a pair is missing iff one of its rows was late, or its older row had left before the newer
     came. Each missing pair is in exactly one of these."""
     if not isinstance(shed, ShedLog):
@@ -194,7 +194,7 @@ class Region:
     seq_to: Integers
 
     @classmethod
-    def of(cls, arrivals: Arrivals, windows: tuple[Window, Window], stream: int, rows: Integers) -> Region:
+    def of(cls, arrivals: Arrivals, windows: tuple[Window, ...], stream: int, rows: Integers) -> Region:
         """All that the windows allow: a row's own window reaches forward, that of its partners' stream back."""
         other = 1 - stream
         ts = arrivals.ts[stream][rows]
@@ -265,7 +265,7 @@ class Loss:
 
 def _loss(
     arrivals: Arrivals,
-    windows: tuple[Window, Window],
+    windows: tuple[Window, ...],
     stream: int,
     record: Integers,
     rows: Integers,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine.nway.batch import MultiBatch
+from shedjoin.batch import Batch
 from shedjoin.recall.completions import MAX, MIN, Workspace, count_completions
 
 Integers = NDArray[np.int64]
@@ -17,9 +17,9 @@ Rows = dict[str, NDArray[Any]]
 COLUMNS = {"stream": np.int64, "key": np.int64, "ts": np.int64, "importance": np.float64}
 
 
-def rows_of(batch: MultiBatch, chosen: NDArray[np.bool_]) -> Rows:
+def rows_of(batch: Batch, chosen: NDArray[np.bool_]) -> Rows:
     """The columns of chosen rows that counting needs."""
-    rows = {"stream": batch.stream, "key": batch.attr[:, 0], "ts": batch.ts, "importance": batch.importance}
+    rows = {"stream": batch.stream, "key": batch.key, "ts": batch.ts, "importance": batch.importance}
     return {name: column[chosen] for name, column in rows.items()}
 
 

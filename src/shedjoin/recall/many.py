@@ -29,19 +29,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shedjoin.batch import Batch
 from shedjoin.engine.codes import IMPORTANCE, LATE
-from shedjoin.engine.nway.batch import MultiBatch
-from shedjoin.engine.nway.output import MultiOutput, MultiShedLog
-from shedjoin.engine.state import NEVER
+from shedjoin.engine.output import Output, ShedLog
+from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError, SnapshotError, SpecError
-from shedjoin.multi import MultiJoinSpec
 from shedjoin.recall.checksum import with_checksum, without_checksum
 from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, combine
 from shedjoin.recall.expected import COLUMNS, Integers, Rows, concat, expected_results, rows_of, select, steps
 from shedjoin.recall.key_sample import KINDS, KeySample
 from shedjoin.recall.pairs import LARGEST_WEIGHT
 from shedjoin.recall.unsampled import UnsampledKeys
-from shedjoin.spec import check_seed
+from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import TimeWindow
 
 VERSION = 2
@@ -68,8 +67,8 @@ class MultiRecall:
     Examples
     --------
     >>> import shedjoin as sj
-    >>> spec = sj.MultiJoinSpec(
-    ...     windows=dict.fromkeys("abc", sj.TimeWindow(3)), on="key", budget=sj.Budget(tuples=3), policy=sj.Simp()
+    >>> spec = sj.JoinSpec(
+    ...     window=dict.fromkeys("abc", sj.TimeWindow(3)), on="key", budget=sj.Budget(tuples=3), policy=sj.Simp()
     ... )
     >>> engine, live = spec.build(), MultiRecall(spec)
     >>> batch = engine.batch(dict.fromkeys("abc", {"key": [1, 2, 1, 1]}))
@@ -80,9 +79,9 @@ class MultiRecall:
     """
 
     def __init__(
-        self, spec: MultiJoinSpec, seed: int = 0, rows: int = ROWS, level: float = 0.95, recent: float = 8.0
+        self, spec: JoinSpec, seed: int = 0, rows: int = ROWS, level: float = 0.95, recent: float = 8.0
     ) -> None:
-        windows = list(spec.windows.values())
+        windows = list(spec.windows)
         if not isinstance(spec.on, str) or not all(isinstance(window, TimeWindow) for window in windows):
             raise SpecError(f"spec must join on one column within time windows for a live recall, not {spec!r}")
         if spec.evaluate_every:
@@ -114,12 +113,12 @@ class MultiRecall:
         self._unsampled = UnsampledKeys(KINDS)
         self._edge = NEVER  # keys last seen at this time or before have no rows inside the windows
         self._first_ts = NEVER  # the time of the first row
-        self._batch: MultiBatch | None = None
+        self._batch: Batch | None = None
         self._push = np.zeros((2, 1))  # delivered results and importance of this push; by key, once keys are sampled
 
     # ---------------------------------------------------------------------------------------------------------- pushes
 
-    def follow(self, batch: MultiBatch, out: MultiOutput) -> None:
+    def follow(self, batch: Batch, out: Output) -> None:
         """Update the estimate with a push: call it after every push with its output."""
         if out.importance.size != out.stats["results"]:
             raise InputError("out does not have all results: recall needs an engine that emits all of them")
@@ -127,7 +126,7 @@ class MultiRecall:
         self.deliver(out)
         self.watch(batch, out.shed, out.stats["late"])
 
-    def begin(self, batch: MultiBatch) -> None:
+    def begin(self, batch: Batch) -> None:
         """Begin a push. If its output comes in pieces, call `begin`, then `deliver` for each piece, then `watch`."""
         self._batch = batch
         if len(batch):
@@ -157,7 +156,7 @@ class MultiRecall:
         out = self._sample.places(keys) == self._sample.keys.size
         self._unsampled.begin(keys[out], chance[out], new[:, out], stored[:, out])
 
-    def deliver(self, out: MultiOutput) -> None:
+    def deliver(self, out: Output) -> None:
         """Count the results of one piece of output."""
         size, importance = out.importance.size, float(out.importance.sum())
         self._delivered[:2] += (size, importance)
@@ -175,7 +174,7 @@ class MultiRecall:
         assert self._batch is not None
         keys = np.zeros(rows.shape[0], np.int64)
         for stream, start in enumerate(self._arrived.tolist()):
-            mine = self._batch.attr[self._batch.stream == stream, 0]
+            mine = self._batch.key[self._batch.stream == stream, 0]
             new = rows[:, stream] >= start
             keys[new] = mine[rows[new, stream] - start]
         return keys
@@ -186,7 +185,7 @@ class MultiRecall:
             if clock is not None:
                 self._clock[stream] = max(self._clock[stream], clock)
 
-    def watch(self, batch: MultiBatch, shed: MultiShedLog, late: int) -> None:
+    def watch(self, batch: Batch, shed: ShedLog, late: int) -> None:
         """Process the rows of a push, its shed log and its number of late rows."""
         new = self._new_rows(batch, shed, late)
         self._shed += len(shed) - late
@@ -204,7 +203,7 @@ class MultiRecall:
         self._sample.see(rows_of(batch, ~batch.null))
         self._expire()
 
-    def _new_rows(self, batch: MultiBatch, shed: MultiShedLog, late: int) -> Rows:
+    def _new_rows(self, batch: Batch, shed: ShedLog, late: int) -> Rows:
         """The rows of a push that can be in results and have a sampled key."""
         chosen = ~batch.null
         if late:

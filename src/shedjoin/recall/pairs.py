@@ -47,6 +47,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ from numpy.typing import NDArray
 from shedjoin.batch import Batch
 from shedjoin.engine.codes import IMPORTANCE, LATE, ROW, TIME
 from shedjoin.engine.output import Output, ShedLog
-from shedjoin.engine.state import NEVER, NONE
+from shedjoin.engine.records import NEVER, NONE
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.policies import KeepAll
 from shedjoin.recall.checksum import CHECKSUM_BYTES, with_checksum, without_checksum
@@ -74,7 +75,7 @@ from shedjoin.recall.sample import (
     rebuild,
     rescale_recent,
 )
-from shedjoin.spec import JoinSpec, check_seed
+from shedjoin.spec import JoinSpec, check_pair, check_seed
 from shedjoin.window import TimeWindow
 
 MAGIC = b"SHEDLIVE"
@@ -120,8 +121,7 @@ class LiveRecall:
     def __init__(
         self, spec: JoinSpec, seed: int = 0, rows: int = 4096, level: float = 0.95, recent: float = 8.0
     ) -> None:
-        if not isinstance(spec, JoinSpec):
-            raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
+        check_pair("LiveRecall", spec)
         check_seed(seed)
         if isinstance(rows, bool) or not isinstance(rows, int) or not 16 <= rows <= 2**24:
             raise SpecError(f"rows must be a whole number from 16 to 2**24, not {rows!r}")
@@ -152,11 +152,18 @@ class LiveRecall:
                 f"out has {out.importance.size} of {out.stats['results']} results: "
                 "recall needs an engine that emits all of them"
             )
-        self.deliver(out.importance)
+        self.deliver(out)
         self.watch(batch, out.shed, out.stats["late"])
 
-    def deliver(self, importance: NDArray[np.float64]) -> None:
-        """Count delivered results by their importance. If the output comes in pieces, call it for each, then call `watch`."""
+    def begin(self, batch: Batch) -> None:
+        """Begin a push. If its output comes in pieces, call `begin`, then `deliver` for each piece, then `watch`."""
+
+    def set_clocks(self, clocks: Sequence[int | None]) -> None:
+        """Sampled rows expire by the rows that are watched: clocks from elsewhere change nothing."""
+
+    def deliver(self, out: Output) -> None:
+        """Count the results of one piece of output."""
+        importance = out.importance
         before = self._lanes.sum()
         add_in_lanes(self._lanes, self._results, importance)
         self._results += int(importance.size)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from shedjoin.batch import MOST_STREAMS as MOST
 from shedjoin.budget import ALLOCATIONS, Budget
-from shedjoin.engine.nway.state import MOST
 from shedjoin.errors import SpecError
 from shedjoin.policies import KeepAll, Policy, Replay
 from shedjoin.spark.keys import SIDES, sides_of

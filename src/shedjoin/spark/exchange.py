@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST, ROW_BYTES, wrong_importance
-from shedjoin.engine.state import NEVER
+from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.shares import Counter

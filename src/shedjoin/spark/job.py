@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.many import Join, join_of
 from shedjoin.spark.shares import share_of
+from shedjoin.spec import JoinSpec
 
 if TYPE_CHECKING:
     from shedjoin.spark.operator import Shard
@@ -47,9 +47,9 @@ class Job:
         """Whether memory moves between shards."""
         return self.shares == "adaptive" and self.shards > 1 and self.spec.get("budget") is not None
 
-    def spec_of(self, shard: int) -> Join:
+    def spec_of(self, shard: int) -> JoinSpec:
         """The join of one shard: its share of the memory, as long as nothing is known of the streams."""
-        spec = join_of(self.spec)
+        spec = JoinSpec.from_dict(self.spec)
         if spec.budget is None:
             return spec
         return spec.with_budget(share_of(spec.budget, shard, self.shards, self.streams))

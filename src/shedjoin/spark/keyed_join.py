@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import SpecError
-from shedjoin.multi import MultiJoinSpec
 from shedjoin.spark import keys as columns
 from shedjoin.spark.arguments import (
     PARTITIONS,
@@ -23,8 +22,6 @@ from shedjoin.spark.arguments import (
 from shedjoin.spark.cache import check_option
 from shedjoin.spark.exchange import shard_labels
 from shedjoin.spark.keys import Keys, sides_of
-from shedjoin.spark.many import KEY as HASH
-from shedjoin.spark.many import Join, Many
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.shares import ADAPTIVE, SHARES
 from shedjoin.spec import JoinSpec, check_seed
@@ -63,11 +60,11 @@ def plan_keyed(frames: tuple[DataFrame, ...], told: Told, *, unkeyed: bool = Fal
         "max_skew": None if told.max_skew is None else duration_of(told.max_skew, kind, "max_skew"),
     }
     windows = windows_of(told.window, kind, count, sides)
-    spec: Join
+    spec: JoinSpec
     if len(frames) == 2:
         spec = JoinSpec(window=(windows[0], windows[1]) if windows[0] != windows[1] else windows[0], **given)
     else:
-        spec = Many(MultiJoinSpec(windows=dict(zip(sides, windows, strict=True)), on=HASH, **given))
+        spec = JoinSpec(window=dict(zip(sides, windows, strict=True)), **given)
     return JoinPlan(
         sides=frames,
         names=sides,

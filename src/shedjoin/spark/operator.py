@@ -11,23 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shedjoin.batch import ROW_BYTES
-from shedjoin.engine.state import NEVER
+from shedjoin.batch import ROW_BYTES, Batch
+from shedjoin.engine.engine import Engine
+from shedjoin.engine.output import ShedLog
+from shedjoin.engine.records import NEVER
 from shedjoin.errors import SnapshotError
-from shedjoin.spark.engines import (
-    AnyEngine,
-    Log,
-    Out,
-    Recall,
-    Rows,
-    bare,
-    log_of,
-    no_rows,
-    numbers_of,
-    recall_of,
-    rows_of,
-    watched,
-)
+from shedjoin.recall.follow import Recall, followed, recall_of
 from shedjoin.spark.exchange import (
     METRIC,
     OWN,
@@ -44,7 +33,6 @@ from shedjoin.spark.exchange import (
 from shedjoin.spark.job import Job
 from shedjoin.spark.keeping import BLOB_ROWS, Keeping, one_row
 from shedjoin.spark.lasting import another, began_with_budget, check_budget, check_same, may_change
-from shedjoin.spark.many import Join, join_of
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.payload import assemble, gather
 from shedjoin.spark.shares import Counts, Picture
@@ -58,6 +46,7 @@ from shedjoin.spark.state import (
     read_head,
     write_head,
 )
+from shedjoin.spec import JoinSpec
 
 Integers = NDArray[np.int64]
 
@@ -65,13 +54,13 @@ Integers = NDArray[np.int64]
 class Arrived(NamedTuple):
     """A micro-batch, in order: the engine's columns, and the tables of each stream."""
 
-    batch: Rows
+    batch: Batch
     clocks: tuple[int | None, ...]
     tables: list[pa.RecordBatch | None]
     counts: list[list[Counts]]
 
 
-def arrange(messages: Iterable[Message], join: Join) -> Arrived:
+def arrange(messages: Iterable[Message], join: JoinSpec) -> Arrived:
     """Rows of all streams sorted by time; on equal times in the order of streams, then by task and place in it."""
     ordered = sorted(messages, key=lambda message: (message.stream, message.task, message.part))
     clocks: list[int | None] = []
@@ -84,14 +73,14 @@ def arrange(messages: Iterable[Message], join: Join) -> Arrived:
         parts = [rows for message in mine if message.rows for rows in from_blob(message.blob)]
         tables.append(sorted_by_time(parts) if parts else None)
         counts.append([Counts.from_bytes(last.blob) for last in mine if not last.rows and last.blob is not None])
-    return Arrived(_interleaved(tables, join), tuple(clocks), tables, counts)
+    return Arrived(_interleaved(tables), tuple(clocks), tables, counts)
 
 
-def _interleaved(tables: list[pa.RecordBatch | None], join: Join) -> Rows:
+def _interleaved(tables: list[pa.RecordBatch | None]) -> Batch:
     sides = [_columns(table, stream) for stream, table in enumerate(tables) if table is not None]
     if not sides:
-        return no_rows(join)
-    whole = rows_of(join, **{name: np.concatenate([side[name] for side in sides]) for name in sides[0]})
+        return Batch.of()
+    whole = Batch(**{name: np.concatenate([side[name] for side in sides]) for name in sides[0]})
     return whole if len(sides) == 1 else whole.take(np.argsort(whole.ts, kind="stable"))
 
 
@@ -104,7 +93,7 @@ def _columns(table: pa.RecordBatch, stream: int) -> dict[str, NDArray[Any]]:
         "null": np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
         "ts": times_of(table),
         "importance": np.ones(rows) if pa.types.is_null(importance.type) else importance.to_numpy(),
-        "size": np.full(rows, ROW_BYTES, np.int64) if pa.types.is_null(size.type) else size.to_numpy(),
+        "bytes": np.full(rows, ROW_BYTES, np.int64) if pa.types.is_null(size.type) else size.to_numpy(),
     }
 
 
@@ -128,7 +117,7 @@ class Shard(Keeping):
         self.log = EngineLog.new(self.spec)
         self.picture: Picture | None = Picture.new(job.shards, job.streams) if job.adaptive else None
         self.policy_changed = False
-        self.engine: AnyEngine
+        self.engine: Engine
         self.live: Recall | None = None
 
     def run(self, messages: Iterable[Message]) -> Iterator[Given]:
@@ -179,13 +168,13 @@ class Shard(Keeping):
             self._load_payloads()
         self._change_policy(was)
 
-    def _estimate(self, spec: Join) -> Recall | None:
+    def _estimate(self, spec: JoinSpec) -> Recall | None:
         """A new estimate of recall, if it is to be told: of a join with a budget."""
         if not self.job.recall or METRIC not in self.job.kinds or spec.budget is None:
             return None
         return recall_of(spec, self.job.seed_of(self.number))
 
-    def _change_policy(self, was: Join) -> None:
+    def _change_policy(self, was: JoinSpec) -> None:
         """Go on by the policy of now, if it differs from the one of before in numbers alone."""
         if self.spec.policy == was.policy:
             return
@@ -198,22 +187,22 @@ class Shard(Keeping):
             raise SnapshotError(f"{another('policy', was.policy, self.spec.policy)}. {reason}. {words}") from None
         self.policy_changed = True
 
-    def _change_budget(self, arrived: Arrived) -> Log:
+    def _change_budget(self, arrived: Arrived) -> ShedLog:
         """Fit what is stored into the budget of now; returns what had to go."""
         budget = self.spec.budget
         if self.picture is not None:
-            self.picture = self.picture.follow(arrived.counts, arrived.clocks, join_of(self.job.spec))
+            self.picture = self.picture.follow(arrived.counts, arrived.clocks, JoinSpec.from_dict(self.job.spec))
             budget = self.picture.part(self.number)
         if self.engine.budget == budget:
-            return log_of(self.spec)
-        out: Out = self.engine.set_budget(budget)
+            return ShedLog((), self.engine.names)
+        out = self.engine.set_budget(budget)
         if self.live is not None:
-            self.live.follow(no_rows(self.spec), out)
+            self.live.follow(Batch.of(), out)
         return out.shed
 
-    def _open_copy(self, spec: Join) -> bool:
+    def _open_copy(self, spec: JoinSpec) -> bool:
         self.engine = spec.build()
-        saved = self._take_copy(bare(self.engine))
+        saved = self._take_copy(self.engine)
         if saved is None:
             return False
         try:
@@ -260,22 +249,22 @@ class Shard(Keeping):
             "payloads": self._saved_payloads(),
         }
         self.blobs.written += write_head(self.store, head)
-        self._leave_copy(token, bare(self.engine), self.live.to_bytes() if self.live is not None else b"")
+        self._leave_copy(token, self.engine, self.live.to_bytes() if self.live is not None else b"")
 
     # ------------------------------------------------------------------------------------------------------ the join
 
-    def _join(self, arrived: Arrived, changed: Log) -> Iterator[Given]:
+    def _join(self, arrived: Arrived, changed: ShedLog) -> Iterator[Given]:
         yield from self._shed(changed)
         limit = self._limit()
         pieces = self.engine.chunks(arrived.batch, limit=limit, clocks=arrived.clocks)
         waiting: list[tuple[Integers, ...]] = []  # a piece may be small, but a blob has its price
         rows = 0
-        for out in watched(self.live, self.spec, arrived.batch, arrived.clocks, pieces):
+        for out in followed(self.live, arrived.batch, arrived.clocks, pieces):
             if waiting and rows + len(out) > limit:
                 yield RESULT, self._results(waiting)
                 waiting, rows = [], 0
             if len(out):
-                waiting.append(numbers_of(out))
+                waiting.append(out.columns)
                 rows += len(out)
             yield from self._shed(out.shed)
         if waiting:
@@ -288,11 +277,11 @@ class Shard(Keeping):
             return to_blob(*gather(self.payloads[0], self.payloads[1], (numbers[0], numbers[1])))
         return to_blob(assemble(self.payloads, numbers))
 
-    def _shed(self, log: Log) -> Iterator[Given]:
+    def _shed(self, log: ShedLog) -> Iterator[Given]:
         if SHED in self.job.kinds and len(log):
             yield SHED, to_blob(self._shed_rows(log, pa.array(log.key), self.job.names, self._keys_of(log)))
 
-    def _keys_of(self, log: Log) -> dict[str, pa.Array]:
+    def _keys_of(self, log: ShedLog) -> dict[str, pa.Array]:
         """The key columns of rows that were shed, where keys are hashed."""
         if self.job.keys is None:
             return {}

@@ -8,8 +8,8 @@ from shedjoin.errors import InputError
 from shedjoin.spark.archive import Archive, Layout, shed_ddl
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.ledger import read_if_there
-from shedjoin.spark.many import join_of
 from shedjoin.spark.start import checkpoint_of, read_job
+from shedjoin.spec import JoinSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
         table(spark, f"{folder}/archive/{side}", _nothing(layout, stream)) for stream, side in enumerate(names)
     )
     shed = table(spark, f"{folder}/shed", shed_ddl(names))
-    return Archive(left, right, shed, join_of(job["spec"]).windows, layout, tuple(more)), last
+    return Archive(left, right, shed, JoinSpec.from_dict(job["spec"]).windows, layout, tuple(more)), last
 
 
 def check_archive(folder: str) -> dict[str, Any]:

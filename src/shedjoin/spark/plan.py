@@ -14,11 +14,11 @@ from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, Packing, inputs_of
 from shedjoin.spark.job import Job
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted
 from shedjoin.spark.late import OBSERVED, observe_late
-from shedjoin.spark.many import Join
 from shedjoin.spark.metrics import metric_ddl
 from shedjoin.spark.payload import column_name
 from shedjoin.spark.tasks import batch_worker, pack_worker, unpack_worker
 from shedjoin.spark.watermarks import check_lowest, delayed, milliseconds
+from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, TimeWindow
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class JoinPlan:
     times: tuple[str, ...]
     importances: tuple[str | None, ...]
     out: list[OutColumn]
-    spec: Join
+    spec: JoinSpec
     labels: tuple[int, ...]
     timestamps: bool  # or times are whole numbers
     seed: int

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from shedjoin.cpu.rows import Rows
-from shedjoin.engine.state import NEVER
+from shedjoin.engine.records import NEVER
 from shedjoin.predicates.values import Values
 from shedjoin.spark.exchange import OWN, Message, Packer, Packing, from_blob, one_batch, sorted_by_time, to_blob
 from shedjoin.spark.keys import SIDES

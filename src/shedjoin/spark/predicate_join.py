@@ -18,7 +18,6 @@ from shedjoin.spark.exchange import PACKED
 from shedjoin.spark.job import PredicateJob
 from shedjoin.spark.keyed_join import plan_keyed
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, quoted
-from shedjoin.spark.many import Join
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.predicate_exchange import PredicatePacking
 from shedjoin.spark.predicate_metrics import PREDICATE_DDL
@@ -114,7 +113,7 @@ def plan_predicate(frames: tuple[DataFrame, ...], told: Told) -> JoinPlan:
 
 
 def predicate_join(
-    spec: Join, predicate: Predicate | None, seconds: float | None, policy: Policy | None
+    spec: JoinSpec, predicate: Predicate | None, seconds: float | None, policy: Policy | None
 ) -> PredicateJoin:
     """The join that the shards run, from what it has in common with joins on keys. No predicate: by key."""
     assert isinstance(spec, JoinSpec)  # of two streams

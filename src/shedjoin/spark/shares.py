@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST, ROW_BYTES
 from shedjoin.budget import Budget
-from shedjoin.engine.state import NEVER
+from shedjoin.engine.records import NEVER
 from shedjoin.errors import SnapshotError, SpecError
-from shedjoin.spark.many import Join
+from shedjoin.spec import JoinSpec
 
 STREAMS = 2
 #: How memory may be shared.
@@ -235,7 +235,7 @@ class Picture:
         assert self.budget is not None
         return _part(self.budget, [parts[shard] for parts in self.parts])
 
-    def follow(self, told: Sequence[Sequence[Counts]], newest: Sequence[int | None], spec: Join) -> Picture:
+    def follow(self, told: Sequence[Sequence[Counts]], newest: Sequence[int | None], spec: JoinSpec) -> Picture:
         """After a micro-batch has arrived: what each stream's tasks counted, and its newest time."""
         lengths = [window.size + spec.lateness for window in spec.windows]
         streams = tuple(
@@ -244,7 +244,7 @@ class Picture:
         )
         return replace(self, streams=streams)._share(spec, lengths)
 
-    def _share(self, spec: Join, lengths: list[int]) -> Picture:
+    def _share(self, spec: JoinSpec, lengths: list[int]) -> Picture:
         budget = spec.budget
         assert budget is not None
         caps = budget.caps(len(self.streams), ROW_BYTES)
@@ -258,7 +258,7 @@ class Picture:
             return self
         return replace(self, budget=budget, parts=parts)
 
-    def _wants(self, number: int, spec: Join, length: int) -> Wants:
+    def _wants(self, number: int, spec: JoinSpec, length: int) -> Wants:
         """What of a stream might be stored, by cells, and the rest by shards."""
         mine = self.streams[number]
         others = [stream for place, stream in enumerate(self.streams) if place != number]
@@ -271,7 +271,7 @@ class Picture:
             size *= (mine.sizes / np.maximum(mine.rows, 1))[shard]
         return Wants(np.rint(size * FINE).astype(np.int64), _worth(mine, others, spec), shard)
 
-    def _ahead(self, number: int, spec: Join) -> int:
+    def _ahead(self, number: int, spec: JoinSpec) -> int:
         """How far a stream has run ahead of the last of the others: so much longer its tuples stay."""
         clocks = [stream.clock for stream in self.streams]
         if NEVER in clocks:
@@ -328,7 +328,7 @@ class Wants(NamedTuple):
     shard: Integers
 
 
-def _worth(mine: Stream, others: Sequence[Stream], spec: Join) -> Numbers:
+def _worth(mine: Stream, others: Sequence[Stream], spec: JoinSpec) -> Numbers:
     """What tuples of each cell, and of the rest, are worth to the policy: how often partners come, one of each stream."""
     order = spec.policy.order() if spec.policy is not None else None
     if order is None or order.matches <= 0.0 or not all(other.cells.size for other in others):

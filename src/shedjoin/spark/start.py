@@ -44,7 +44,7 @@ ARCHIVED = (
 #: an underscore, without a word.)
 BATCH = "sj_batch"
 JOB = "job.json"
-FORMAT = 2
+FORMAT = 3
 Sink = Callable[["DataFrame", int], None]
 
 

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from shedjoin.batch import ROW_BYTES
+from shedjoin.batch import ROW_BYTES, Batch
+from shedjoin.engine.engine import Engine
 from shedjoin.errors import SnapshotError
-from shedjoin.spark.engines import AnyEngine, Recall, Rows, keys_of, no_rows, rows_of, watched
+from shedjoin.recall.follow import Recall, followed
 from shedjoin.spark.exchange import from_blob, to_blob
-from shedjoin.spark.many import Join
 from shedjoin.spark.payload import Payload, Segment
-from shedjoin.spec import make_policy
+from shedjoin.spec import JoinSpec, make_policy
 
 #: Higher whenever a state is kept in another way, or the same rows, pushed again, could give another state.
-FORMAT = 7
+FORMAT = 8
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
 CODEC = "lz4"
@@ -174,7 +174,7 @@ class Redo(NamedTuple):
     """What one micro-batch did to the engine: a new policy and a new budget ({}: no limit any more), if it got one, then
     rows, then clocks."""
 
-    batch: Rows
+    batch: Batch
     clocks: tuple[int | None, ...]
     budget: dict[str, Any] | None = None
     policy: dict[str, Any] | None = None
@@ -189,7 +189,7 @@ def redo_blob(redo: Redo) -> bytes:
     steps = np.diff(batch.ts, prepend=0)
     columns = {
         "stream": pa.array(batch.stream.astype(np.int8)),
-        "key": pa.array(keys_of(batch), mask=batch.null),
+        "key": pa.array(batch.key, mask=batch.null),
         "step": pa.array(steps),
     }
     if (batch.importance != 1.0).any():
@@ -201,8 +201,8 @@ def redo_blob(redo: Redo) -> bytes:
     return to_blob(made.replace_schema_metadata(told), codec=CODEC)
 
 
-def read_redo(blob: bytes, join: Join) -> Redo:
-    """What `redo_blob` wrote of this join."""
+def read_redo(blob: bytes) -> Redo:
+    """What `redo_blob` wrote."""
     (made,) = from_blob(blob)
     clocks, budget, policy = (json.loads(made.schema.metadata[name.encode()]) for name in _TOLD)
     key = made.column("key")
@@ -212,24 +212,23 @@ def read_redo(blob: bytes, join: Join) -> Redo:
         there = name in made.schema.names
         return made.column(name).to_numpy().astype(kind) if there else np.full(rows, default, kind)
 
-    batch = rows_of(
-        join,
+    batch = Batch(
         stream=made.column("stream").to_numpy().astype(np.int64),
         key=key.fill_null(0).to_numpy().astype(np.int64),
         null=np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
         ts=np.cumsum(made.column("step").to_numpy()),
         importance=column("importance", 1.0, np.float64),
-        size=column("bytes", ROW_BYTES, np.int64),
+        bytes=column("bytes", ROW_BYTES, np.int64),
     )
     return Redo(batch, tuple(clocks), budget, policy)
 
 
-def as_it_was(spec: Join, budget: dict[str, Any] | None, policy: dict[str, Any]) -> Join:
+def as_it_was(spec: JoinSpec, budget: dict[str, Any] | None, policy: dict[str, Any]) -> JoinSpec:
     """The same join with what may change as it was: budget and policy as plain data."""
-    return type(spec).from_dict({**spec.to_dict(), "budget": budget, "policy": policy})
+    return JoinSpec.from_dict({**spec.to_dict(), "budget": budget, "policy": policy})
 
 
-def changing(spec: Join) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def changing(spec: JoinSpec) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     """What may change of a join, as plain data: its budget and its policy."""
     data = spec.to_dict()
     return data.get("budget"), data["policy"]
@@ -310,11 +309,11 @@ class EngineLog(Log):
     """The log of a join on keys: what may change are its budget and policy; with its base goes the estimate of recall."""
 
     @classmethod
-    def new(cls, spec: Join) -> EngineLog:
+    def new(cls, spec: JoinSpec) -> EngineLog:
         """Of an engine that is not begun."""
         return cls(cls.begun(None, _was(spec), 0, 0))
 
-    def keep(self, blobs: Blobs, redo: Redo, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
+    def keep(self, blobs: Blobs, redo: Redo, engine: Engine, live: Recall | None, spec: JoinSpec) -> None:
         """One more batch: what it did, or the engine (with its estimate of recall) as it is now, whatever is less to write."""
         rows = len(redo.batch)
         if not self._engine_is_less(REDO_BYTES * rows, rows, sum(engine.residents)):
@@ -323,7 +322,7 @@ class EngineLog(Log):
                 return
         self._rebase(blobs, engine, live, spec)
 
-    def _rebase(self, blobs: Blobs, engine: AnyEngine, live: Recall | None, spec: Join) -> None:
+    def _rebase(self, blobs: Blobs, engine: Engine, live: Recall | None, spec: JoinSpec) -> None:
         """The engine as it is now, with its budget and policy, and nothing to do again."""
         if self.entry["base"] is not None:
             blobs.remove(self.entry["live"])
@@ -332,27 +331,27 @@ class EngineLog(Log):
         self.entry["live"] = blobs.put(f"live-{self.entry['first']}", estimate)
         self.entry["base_bytes"] += len(estimate)
 
-    def recover(self, blobs: Blobs, spec: Join, seed: int, live: Recall | None) -> AnyEngine:
+    def recover(self, blobs: Blobs, spec: JoinSpec, seed: int, live: Recall | None) -> Engine:
         """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""
         spec = as_it_was(spec, self.entry["budget"], self.entry["policy"])
         base = self._base(blobs)
-        engine: AnyEngine = spec.build(seed=seed) if base is None else spec.resume(base)
+        engine: Engine = spec.build(seed=seed) if base is None else spec.resume(base)
         if base is not None and live is not None:
             live._load(blobs.get(self.entry["live"]))
-        for batch, clocks, budget, policy in (read_redo(blob, spec) for blob in self._since(blobs)):
+        for batch, clocks, budget, policy in (read_redo(blob) for blob in self._since(blobs)):
             if policy is not None:
                 engine.set_policy(make_policy(policy))
             if budget is not None:
                 shed = engine.set_budget(as_it_was(spec, budget or None, self.entry["policy"]).budget)
                 if live is not None:
-                    live.follow(no_rows(spec), shed)
+                    live.follow(Batch.of(), shed)
             pieces = engine.chunks(batch, limit=REPLAYED, clocks=clocks, emit=live is not None)
-            for _ in watched(live, spec, batch, clocks, pieces):
+            for _ in followed(live, batch, clocks, pieces):
                 pass
         return engine
 
 
-def _was(spec: Join) -> dict[str, Any]:
+def _was(spec: JoinSpec) -> dict[str, Any]:
     """What may change of a join, as the head tells it."""
     budget, policy = changing(spec)
     return {"budget": budget, "policy": policy}

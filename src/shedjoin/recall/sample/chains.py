@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.engine.state import NONE
+from shedjoin.engine.records import NONE
 from shedjoin.recall.sample.draws import draw_of, hash_of, key_slot_of, slot_of, tag_of
 from shedjoin.recall.sample.state import SHED, STORED
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shedjoin.engine.codes import TIME
 from shedjoin.engine.jit import inlined
-from shedjoin.engine.state import NONE
+from shedjoin.engine.records import NONE
 
 
 @inlined

@@ -10,7 +10,7 @@ import numpy as np
 from shedjoin.engine.codes import LATE, ROW, TIME
 from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import kernel
-from shedjoin.engine.state import NONE
+from shedjoin.engine.records import NONE
 from shedjoin.recall.sample.chains import link_shed, link_stored, may_be_stored
 from shedjoin.recall.sample.draws import draw_of, hash_of, key_slot_of, slot_of, tag_of, uniform_of
 from shedjoin.recall.sample.expiry import is_expired
@@ -97,12 +97,12 @@ def read_shed_log(state, sample, selected, log, at, arrived):
     """Second pass: read the records written by the time `arrived` rows had arrived. Returns the place of the next record."""
     seed, bitmap = state["seed"], sample.bitmap
     shed = 0
-    while at < log.size and log[at]["seen0"] + log[at]["seen1"] <= arrived:
+    while at < log.size and log[at]["seen"][0] + log[at]["seen"][1] <= arrived:
         found = 0
         stop = min(log.size, at + selected.place.size)
         while at < stop:
             record = log[np.uint64(at)]
-            if record["seen0"] + record["seen1"] > arrived:
+            if record["seen"][0] + record["seen"][1] > arrived:
                 break
             evicted = np.int64(record["why"] != LATE)
             shed += evicted
@@ -111,7 +111,7 @@ def read_shed_log(state, sample, selected, log, at, arrived):
             at += 1
         for j in range(found):
             record = log[selected.place[j]]
-            shed_at = record["seen1"] if record["stream"] == 0 else record["seen0"]
+            shed_at = record["seen"][1 - record["stream"]]
             _mark_shed(state, sample, record["stream"], record["seq"], shed_at)
     state["shed"] += shed
     state["block_shed"] += shed
