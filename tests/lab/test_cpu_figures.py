@@ -69,7 +69,7 @@ def test_what_is_drawn_is_measured(figure: Figure, data: Path) -> None:
     names = ("method", "index", "shape", "window")
     chosen = {str([one.get(name) for name in names]): one for one in params}
     rows = [row for one in chosen.values() for row in figure.measure(one, data)]
-    drawn = figure.plot.derive(rows)
+    drawn = figure.derive(rows)
     assert drawn
     for panel in figure.plot.panels:
         shown = [row for row in drawn if all(row.get(name) == value for name, value in panel.where.items())]

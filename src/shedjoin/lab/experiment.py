@@ -20,6 +20,11 @@ Row = dict[str, Scalar]
 Measure = Callable[[Params, Path | None], list[Row]]
 
 
+def as_stored(rows: list[Row]) -> list[Row]:
+    """Draw the rows as they are."""
+    return rows
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """How much of a figure to run.
@@ -51,7 +56,9 @@ class Figure:
     measure
         Simulates one of them.
     plot
-        How stored rows become a picture.
+        How the drawn rows become a picture.
+    derive
+        From stored rows to drawn ones: shares, differences, one row a stream.
     minutes
         About how long a full run with 5 seeds takes on two cores.
     data
@@ -64,6 +71,7 @@ class Figure:
     parameters: Callable[[Scale], list[Params]]
     measure: Measure
     plot: Plot
+    derive: Callable[[list[Row]], list[Row]] = as_stored
     minutes: float = 1.0
     data: str | None = None
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-
-def as_stored(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Draw the rows as they are."""
-    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +58,6 @@ class Plot:
         ``"lines"``, ``"time"`` (many points, no markers) or ``"bars"`` (x is not a number).
     log_x
         Whether the x axis is logarithmic, with a tick at each value.
-    derive
-        From stored rows to drawn ones: shares, differences, one row a stream.
     """
 
     x: str
@@ -74,4 +67,3 @@ class Plot:
     series: str = "method"
     kind: str = "lines"
     log_x: bool = False
-    derive: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = as_stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -91,8 +91,11 @@ def draw(figure: Figure, store: Store) -> list[Path]:
             f"nothing is stored for {figure.paper} {figure.name} at {store.path(figure)}: "
             f"run `shedjoin lab run {figure.paper} {figure.name}` first"
         )
+    seeds = len({row.get("seed") for row in rows})
+    spread = f"Mean of {seeds} seeds; bars: standard deviation. " if seeds > 1 else ""
+    plot = replace(figure.plot, caption=spread + figure.plot.caption)
     title = f"{figure.paper} {figure.name}: {figure.title}"
-    return draw_rows(figure.plot, rows, title, [store.path(figure, ".png"), store.path(figure, ".svg")])
+    return draw_rows(plot, figure.derive(rows), title, [store.path(figure, ".png"), store.path(figure, ".svg")])
 
 
 def draw_rows(plot: Plot, rows: list[Row], title: str, paths: list[Path]) -> list[Path]:
@@ -102,7 +105,7 @@ def draw_rows(plot: Plot, rows: list[Row], title: str, paths: list[Path]) -> lis
             raise SpecError(f"a plot must be a file that ends in {' or '.join(_SAVE)}, not {path.name!r}")
     matplotlib = _matplotlib()
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **_SETTINGS}):
-        picture = _picture(title, plot, plot.derive(rows), seeds=len({row.get("seed") for row in rows}))
+        picture = _picture(title, plot, rows)
         for path in paths:
             write_whole(path, partial(_SAVE[path.suffix], picture))
     return paths
@@ -134,7 +137,7 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def _picture(title: str, plot: Plot, rows: list[Row], seeds: int) -> Any:
+def _picture(title: str, plot: Plot, rows: list[Row]) -> Any:
     from matplotlib.figure import Figure as Canvas
 
     across = len(plot.panels) if len(plot.panels) <= 3 else (len(plot.panels) + 1) // 2
@@ -153,8 +156,7 @@ def _picture(title: str, plot: Plot, rows: list[Row], seeds: int) -> Any:
         if panel.line is not None:
             handles[panel.line[1]] = handles.pop(panel.line[1])
     canvas.legend(handles.values(), handles.keys(), loc="outside right center")
-    spread = f"Mean of {seeds} seeds; bars: standard deviation. " if seeds > 1 else ""
-    canvas.supxlabel(textwrap.fill(spread + plot.caption, int(58 * max(across, 1.5))), fontsize=7.5, color="#444444")
+    canvas.supxlabel(textwrap.fill(plot.caption, int(58 * max(across, 1.5))), fontsize=7.5, color="#444444")
     return canvas
 
 

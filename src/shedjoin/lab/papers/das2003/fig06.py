@@ -41,7 +41,7 @@ FIGURE = Figure(
         x_label="Zipf parameter of both streams",
         panels=tuple(Panel(title, *SHARE_OF_OPT, {"ranks": ranks}, PAPER) for ranks, title in RANKS.items()),
         caption=f"LIFE, EXACT and reversed ranks are added. {BOTH}",
-        derive=share_of_opt,
     ),
+    derive=share_of_opt,
     minutes=1.5,
 )

@@ -77,8 +77,8 @@ FIGURE = Figure(
         ),
         caption=f"{STAND_IN} Only RAND and RANDV draw lots. Control: the even and odd reports of one year. "
         "OPT, proved optimal, is added: the paper could not solve it.",
-        derive=_drawn,
     ),
+    derive=_drawn,
     minutes=5.0,
     data=DATA,
 )

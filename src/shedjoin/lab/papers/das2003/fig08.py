@@ -71,8 +71,8 @@ FIGURE = Figure(
             )
         ),
         caption=f"RANDV and the control, the even and odd reports of one year, are added. {STAND_IN}",
-        derive=_one_row_a_stream,
     ),
+    derive=_one_row_a_stream,
     minutes=0.2,
     data=DATA,
 )

@@ -70,7 +70,7 @@ FIGURE = Figure(
             )
         ),
         caption="The paper tells this in words. Window 400, M = 400, domain 50. Both readings of “uncorrelated”.",
-        derive=_drawn,
     ),
+    derive=_drawn,
     minutes=0.5,
 )

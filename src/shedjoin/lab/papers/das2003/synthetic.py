@@ -108,8 +108,8 @@ def memory_sweep(
             x_label=f"memory M (tuples; exact needs {2 * window})",
             panels=tuple(panels),
             caption=BOTH if skew else "Uniform keys: all ranks are alike.",
-            derive=share_of_opt if as_share else share_of_exact,
         ),
+        derive=share_of_opt if as_share else share_of_exact,
         minutes=0.5,
     )
 

@@ -69,8 +69,8 @@ FIGURE = Figure(
         x_label=X_LABEL,
         panels=panels("rate", "subset", "output as a share of a fast CPU's"),
         caption=f"Air temperature at Tharandt, 1996 and 1998, in tenths of a degree. {CAPTION} {RIVALS}",
-        derive=drawn,
     ),
+    derive=drawn,
     minutes=3.0,
     data=DATA_SET,
 )

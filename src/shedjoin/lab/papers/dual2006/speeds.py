@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
+from shedjoin.lab.experiment import Figure, Params, Row, Scale, as_stored, grid
 from shedjoin.lab.papers.dual2006.rivals import MEMORY, METHODS, QUEUED, run
-from shedjoin.lab.plot import Panel, Plot, as_stored
+from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.workloads import zipf
 
 #: Rows of both streams in a time unit: V_w is 400.
@@ -88,7 +88,7 @@ def against_speed(
             x_label=X_LABEL,
             panels=panels("rate", "subset", label) if with_rivals else (Panel("", "rate", label),),
             caption=f"{CAPTION} {RIVALS}" if with_rivals else MACHINE,
-            derive=for_panels if with_rivals else as_stored,
         ),
+        derive=for_panels if with_rivals else as_stored,
         minutes=minutes,
     )

@@ -58,7 +58,7 @@ FIGURE = Figure(
         panels=(Panel("", "gain", "improvement (%)", from_zero=False),),
         caption=f"{CAPTION} The paper's indexed windows are 200 s, here 100 s.",
         series="series",
-        derive=improvement,
     ),
+    derive=improvement,
     minutes=8.0,
 )

@@ -44,7 +44,7 @@ FIGURE = Figure(
         panels=(Panel("", "gain", "improvement (%)", from_zero=False),),
         caption=CAPTION,
         series="frequency",
-        derive=improvement,
     ),
+    derive=improvement,
     minutes=4.0,
 )

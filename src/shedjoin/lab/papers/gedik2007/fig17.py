@@ -51,7 +51,7 @@ FIGURE = Figure(
         caption=CAPTION,
         series="series",
         log_x=True,
-        derive=improvement,
     ),
+    derive=improvement,
     minutes=5.0,
 )

@@ -70,8 +70,8 @@ FIGURE = Figure(
         x_label="capacity / mean comparisons of the exact join",
         panels=(Panel("", "share", "output as a share of EXACT"),),
         caption="Reuters-21578, Distribution 1.0: items with place USA and others. Not a figure of the paper: its first example.",
-        derive=share_of_exact,
     ),
+    derive=share_of_exact,
     minutes=0.5,
     data=DATA_SET,
 )

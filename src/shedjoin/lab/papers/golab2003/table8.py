@@ -77,7 +77,7 @@ FIGURE = Figure(
         kind="bars",
         panels=(Panel("rate", "rate", "tuples per million units of virtual CPU"),),
         caption="The paper measured tuples per second of a Java program; benchmarks/nway.py has ours.",
-        derive=_drawn,
     ),
+    derive=_drawn,
     minutes=1.0,
 )

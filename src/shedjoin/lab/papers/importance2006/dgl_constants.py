@@ -95,7 +95,7 @@ FIGURE = Figure(
             for place in PLACES
         ),
         caption="Not in the paper, which gives neither constant. w = 400, domain 100, N = 5600.",
-        derive=_drawn,
     ),
+    derive=_drawn,
     minutes=1.0,
 )

@@ -78,7 +78,7 @@ FIGURE = Figure(
         ),
         caption="Not in the paper, whose methods look at the opposite window; the lab's default is what is in memory. "
         "Stored as well: the settings of Figure 10 and Table 1.",
-        derive=_drawn,
     ),
+    derive=_drawn,
     minutes=0.7,
 )

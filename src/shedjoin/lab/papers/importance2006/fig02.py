@@ -51,7 +51,7 @@ FIGURE = Figure(
         ),
         caption="Domain and skew were lost with the figure: domain 50 as in das2003, Zipf 1 and 0 as in Figure 8. "
         "ODJA and ESJA coincide. The error is drawn as well, and both of our distributions of importance.",
-        derive=errors,
     ),
+    derive=errors,
     minutes=1.5,
 )

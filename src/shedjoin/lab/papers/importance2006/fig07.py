@@ -55,7 +55,7 @@ FIGURE = Figure(
         panels=(Panel("memory", "megabytes", "most memory in use above the start (MB)"),),
         caption="Resident memory of a process of its own, less what it had before the streams were read. "
         "Domain and skew were lost with the figure: 100, Zipf 1 and 0.",
-        derive=_drawn,
     ),
+    derive=_drawn,
     minutes=4.0,
 )

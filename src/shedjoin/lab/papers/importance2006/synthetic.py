@@ -93,7 +93,7 @@ def importance_figure(
             panels=tuple(Panel(text, y, y_label, {"importance_of": kind}) for kind, text in IMPORTANCE.items()),
             caption=("The paper draws importance; here its share of EXACT's. " if share else "") + CAPTION,
             log_x=log_x,
-            derive=thousands,
         ),
+        derive=thousands,
         minutes=minutes,
     )

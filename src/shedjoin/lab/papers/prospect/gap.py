@@ -26,7 +26,6 @@ PLOT = Plot(
     caption=CAPTION,
     series="memory",
     kind="bars",
-    derive=contest.contests,
 )
 #: The same for what could be known of generated streams.
 ATTAINABLE = (
@@ -59,5 +58,6 @@ FIGURE = Figure(
     parameters=parameters,
     measure=measure,
     plot=replace(PLOT, panels=(*PLOT.panels, *ATTAINABLE)),
+    derive=contest.contests,
     minutes=15.0,
 )

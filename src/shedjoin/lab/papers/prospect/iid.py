@@ -87,7 +87,7 @@ FIGURE = Figure(
             "Window 400. Mean over memories of 10, 25 and 50%, fixed and variable shares, equal and unrelated ranks. "
             "One seed only from 200,000 rows on."
         ),
-        derive=lost,
     ),
+    derive=lost,
     minutes=12.0,
 )

@@ -38,6 +38,7 @@ FIGURE = Figure(
     parameters=parameters,
     measure=measure,
     plot=PLOT,
+    derive=contest.contests,
     minutes=3.0,
     data=DATA,
 )
