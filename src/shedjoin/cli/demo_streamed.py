@@ -22,10 +22,10 @@ from rich.table import Table as Grid
 from shedjoin.cli.demo_simulated import load_kernels
 from shedjoin.cli.run import LOG, follow, open_session
 from shedjoin.cli.top import share
-from shedjoin.lab.java import check_java
 from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.workloads import zipf
 from shedjoin.simulation import simulate
+from shedjoin.spark.java import check_java
 from shedjoin.spark.metrics import Summary, by_batch, summarise
 from shedjoin.spark.watch import Watch
 from shedjoin.spec import JoinSpec

@@ -18,7 +18,7 @@ ASIDE = (
     "cli",
     "planner",
     "spark",
-    *(f"lab/{name}.py" for name in ("build", "commands", "java", "plot", "progress", "report", "store", "sweep")),
+    *(f"lab/{name}.py" for name in ("build", "commands", "plot", "progress", "report", "store", "sweep")),
 )
 
 

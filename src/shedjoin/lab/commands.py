@@ -176,8 +176,8 @@ def run_figures(args: argparse.Namespace) -> int:
 
 
 def _spark(master: str, stack: ExitStack) -> Runner:
-    from shedjoin.lab.java import check_java
     from shedjoin.lab.sweep import SparkSweep
+    from shedjoin.spark.java import check_java
     from shedjoin.spark.master import check_master
 
     check_master(master, argument="--master")

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import shedjoin
 from shedjoin.errors import EnvironmentProblem
 from shedjoin.lab.experiment import Figure, Params
-from shedjoin.lab.java import check_java
 from shedjoin.lab.progress import progress_bar
 from shedjoin.lab.run import Outcome
+from shedjoin.spark.java import check_java
 from shedjoin.spark.master import check_master, get_session
 
 if TYPE_CHECKING:

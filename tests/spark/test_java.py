@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shedjoin.errors import EnvironmentProblem
-from shedjoin.lab.java import check_java, major_version
+from shedjoin.spark.java import check_java, major_version
 
 
 def fake_java(folder: Path, script: str) -> str:
