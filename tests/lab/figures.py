@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 
 def parameters(scale: Scale) -> list[Params]:

@@ -14,12 +14,12 @@ from shedjoin.lab.store import ID, Store
 
 
 def test_the_digest_follows_what_is_measured_and_nothing_else(tmp_path: Path) -> None:
-    for name, text in (("engine/loop.py", "one"), ("cli/run.py", "two"), ("lab/plot.py", "three")):
+    for name, text in (("engine/loop.py", "one"), ("cli/run.py", "two"), ("lab/report.py", "three")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     first = digest_of(tmp_path)
     (tmp_path / "cli/run.py").write_text("other")
-    (tmp_path / "lab/plot.py").write_text("other")
+    (tmp_path / "lab/report.py").write_text("other")
     assert digest_of(tmp_path) == first
     (tmp_path / "engine/loop.py").write_text("other")
     assert digest_of(tmp_path) != first

@@ -14,9 +14,10 @@ from shedjoin.lab.catalogue import PAPERS, find
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, identity
 from shedjoin.lab.papers.das2003.fixed_vs_variable import gains
 from shedjoin.lab.papers.importance2006.dgl_constants import GAINS
-from shedjoin.lab.report import OTHERS, draw
+from shedjoin.lab.report import draw
 from shedjoin.lab.run import in_process, run
 from shedjoin.lab.store import Store
+from shedjoin.plots.draw import OTHERS
 
 FIGURES = [figure for figures in PAPERS.values() for figure in figures]
 SMALL = [figure for figure in FIGURES if figure.data is None]

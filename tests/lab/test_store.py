@@ -12,7 +12,7 @@ from lab.figures import FIGURE, parameters
 from shedjoin.errors import DataError, ShedjoinError
 from shedjoin.lab.experiment import Params, Row, Scale, grid, identity
 from shedjoin.lab.run import in_process, remaining, run
-from shedjoin.lab.store import ID, Store, write_whole
+from shedjoin.lab.store import ID, Store
 
 
 def rows_of(some: list[Params]) -> list[Row]:
@@ -78,24 +78,11 @@ def test_what_was_done_before_a_failure_is_kept(tmp_path: Path) -> None:
     assert [row["memory"] for row in store.read(failing)] == [10]
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "rows"
-    write_whole(path, lambda file: file.write(b"old"))
-
-    def half(file: object) -> None:
-        file.write(b"ne")  # type: ignore[attr-defined]
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        write_whole(path, half)
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.parametrize("content", [b"", b"not parquet"])
 def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
     store = Store(tmp_path)
-    write_whole(store.path(FIGURE), lambda file: file.write(content))
+    store.path(FIGURE).parent.mkdir(parents=True)
+    store.path(FIGURE).write_bytes(content)
     with pytest.raises(DataError, match=r"fig01.parquet cannot be read .*--fresh"):
         store.read(FIGURE)
 

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from shedjoin.errors import DataError
-from shedjoin.lab.summary import Mean, mean, shares, shares_of_opt
+from shedjoin.lab.summary import mean, shares, shares_of_opt
+from shedjoin.plots.summary import Mean
 
 ROWS = [
     {"method": "EXACT", "seed": 0, "memory": None, "matches": 100},
@@ -34,11 +35,6 @@ def test_missing_rows_and_numbers_are_told() -> None:
         mean(ROWS, "matches", method="LIFE")
     with pytest.raises(DataError, match="no number in 'memory' but None"):
         mean(ROWS, "memory", method="EXACT")
-
-
-def test_spread_is_shown_only_where_there_is_one() -> None:
-    assert str(Mean.of([0.5])) == "0.500"
-    assert Mean.of([0.5, 0.6]).percent() == "55.0 ± 7.1%"
 
 
 def test_shares_of_opt_are_of_the_same_memory_and_exact_has_one_for_each() -> None:

@@ -17,8 +17,9 @@ BUILD = "build"
 ASIDE = (
     "cli",
     "planner",
+    "plots",
     "spark",
-    *(f"lab/{name}.py" for name in ("build", "commands", "plot", "progress", "report", "store", "sweep")),
+    *(f"lab/{name}.py" for name in ("build", "commands", "progress", "report", "store", "sweep")),
 )
 
 

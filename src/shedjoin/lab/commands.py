@@ -8,13 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
+from shedjoin.atomic_file import write_atomic
 from shedjoin.errors import DataError, EnvironmentProblem, SpecError
 from shedjoin.lab import catalogue
 from shedjoin.lab.build import builds_in_words
 from shedjoin.lab.claims import as_markdown, evaluate, show
 from shedjoin.lab.experiment import Figure, Scale
 from shedjoin.lab.run import Runner, in_process, remaining, run
-from shedjoin.lab.store import Store, write_whole
+from shedjoin.lab.store import Store
 
 _FIGURE_HELP = "a figure as `shedjoin lab list` names it, such as fig03, or all"
 _OUT_HELP = "folder of stored rows and pictures (default: lab-results)"
@@ -230,5 +231,5 @@ def show_claims(args: argparse.Namespace) -> int:
         _say(text)
     _say(builds)
     if args.write is not None:
-        write_whole(args.write, lambda file: file.write(f"{_CLAIMS_HEAD}\n{builds}\n\n{text}".encode()))
+        write_atomic(args.write, lambda file: file.write(f"{_CLAIMS_HEAD}\n{builds}\n\n{text}".encode()))
     return 0

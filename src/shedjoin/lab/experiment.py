@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from shedjoin.lab.plot import Plot
+from shedjoin.plots.plot import Plot
 
 Scalar = str | int | float | bool | None
 #: One line of a sweep: what to simulate. Flat, so that it can be stored, shown and sent to another process.

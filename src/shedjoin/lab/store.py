@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shedjoin.atomic_file import write_atomic
 from shedjoin.errors import DataError
 from shedjoin.lab.experiment import Figure, Row, Scale, identity
 from shedjoin.lab.summary import number
@@ -54,8 +52,8 @@ class Store:
         places = self._places(figure, merged)
         merged.sort(key=lambda row: places[str(row[ID])])
         table = pa.Table.from_pylist(merged, schema=_schema(merged))
-        write_whole(self.path(figure), lambda file: pq.write_table(table, file))
-        write_whole(self.path(figure, ".csv"), lambda file: file.write(_csv(merged, table.schema.names)))
+        write_atomic(self.path(figure), lambda file: pq.write_table(table, file))
+        write_atomic(self.path(figure, ".csv"), lambda file: file.write(_csv(merged, table.schema.names)))
 
     def clear(self, figure: Figure) -> None:
         """Forget the figure's rows."""
@@ -78,22 +76,6 @@ class Store:
         seeds = [int(number(row, "seed")) for row in rows]
         scale = Scale(seeds=1 + max(seeds, default=0), quick=self.quick)
         return {identity(params): place for place, params in enumerate(figure.parameters(scale))}
-
-
-def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file beside `path`, then rename it: readers and crashes see the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp makes files that only their owner can read
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _schema(rows: list[Row]) -> pa.Schema:

@@ -6,7 +6,7 @@ from typing import Any
 
 from shedjoin.lab.experiment import Figure, Params, Scale, grid
 from shedjoin.lab.papers.das2003.synthetic import BOTH, READINGS, SHARE_OF_OPT, measure, share_of_opt
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 SKEWS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 #: The text also says that anti-correlated streams behave alike, so they are measured as well.

@@ -18,8 +18,8 @@ from shedjoin.lab.papers.das2003.weather import (
     fixed_parameters,
     workload_of,
 )
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.summary import shares
+from shedjoin.plots.plot import Panel, Plot
 
 #: Only RAND draws random numbers; the streams are what they are.
 WORKLOAD = ("streams", "left_year", "right_year", "rows", "window")

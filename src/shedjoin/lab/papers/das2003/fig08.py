@@ -17,7 +17,7 @@ from shedjoin.lab.papers.das2003.weather import (
     fixed_parameters,
     workload_of,
 )
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 #: Instants between two looks at the memory.
 TRACE = 500

@@ -6,8 +6,8 @@ from typing import Any
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.das2003.synthetic import READINGS, WORKLOAD, measure
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.summary import number
+from shedjoin.plots.plot import Panel, Plot
 
 SKEWS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 #: The right stream stays as it is while the left one's skew grows.

@@ -11,7 +11,8 @@ from shedjoin.lab.papers.das2003 import fig06, fig07, synthetic
 from shedjoin.lab.papers.das2003.fixed_vs_variable import gains
 from shedjoin.lab.papers.das2003.synthetic import READINGS
 from shedjoin.lab.papers.das2003.weather import YEARS_APART
-from shedjoin.lab.summary import Mean, by_seed, mean, number, ratio, where
+from shedjoin.lab.summary import by_seed, mean, number, ratio
+from shedjoin.plots.summary import Mean, where
 
 #: What "far above" is held to mean.
 FAR = 1.25

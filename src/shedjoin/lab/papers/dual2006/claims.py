@@ -9,7 +9,8 @@ import numpy as np
 
 from shedjoin.lab.claims import Claim, Finding
 from shedjoin.lab.experiment import Row
-from shedjoin.lab.summary import Mean, by_seed, mean, number, ratio
+from shedjoin.lab.summary import by_seed, mean, number, ratio
+from shedjoin.plots.summary import Mean
 
 #: What "much better" is held to mean, at speeds from V_opt on.
 MUCH = 1.25

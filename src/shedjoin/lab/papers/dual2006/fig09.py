@@ -12,8 +12,8 @@ from shedjoin.lab.data.tower import DATA_SET, tower_temperatures
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.dual2006.rivals import CERTAIN, METHODS, run
 from shedjoin.lab.papers.dual2006.speeds import CAPTION, RIVALS, X_LABEL, for_panels, panels
-from shedjoin.lab.plot import Plot
 from shedjoin.lab.summary import number
+from shedjoin.plots.plot import Plot
 
 WINDOW = 1000
 

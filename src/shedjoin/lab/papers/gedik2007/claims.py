@@ -7,7 +7,8 @@ from itertools import pairwise
 from shedjoin.lab.claims import Claim, Finding
 from shedjoin.lab.experiment import Row, Scalar
 from shedjoin.lab.papers.gedik2007 import fig15, news, utility
-from shedjoin.lab.summary import Mean, by_seed, mean, number, ratio, where
+from shedjoin.lab.summary import by_seed, mean, number, ratio
+from shedjoin.plots.summary import Mean, where
 
 #: Seconds of the profile at 500 and at 300 tuples a second, once r has settled.
 TENTH = "r' = 0.1"

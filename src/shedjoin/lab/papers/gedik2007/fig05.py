@@ -7,7 +7,7 @@ from typing import Any
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.gedik2007.optimality import SHAPES, density, optimality
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 
 def parameters(scale: Scale) -> list[Params]:

@@ -10,7 +10,7 @@ import numpy as np
 import shedjoin as sj
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.gedik2007.joins import SECOND, workload_of
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 
 def parameters(scale: Scale) -> list[Params]:

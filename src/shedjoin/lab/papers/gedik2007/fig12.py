@@ -6,7 +6,7 @@ from typing import Any
 
 from shedjoin.lab.experiment import Figure, Params, Scale, grid
 from shedjoin.lab.papers.gedik2007.joins import CAPTION, measure
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 
 def parameters(scale: Scale) -> list[Params]:

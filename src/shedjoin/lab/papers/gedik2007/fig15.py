@@ -6,8 +6,8 @@ from typing import Any
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.gedik2007.joins import CAPTION, measure
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.summary import number
+from shedjoin.plots.plot import Panel, Plot
 
 KINDS = {
     "overlap": ("overlap", "scan", 20),

@@ -8,7 +8,7 @@ from typing import Any
 from shedjoin.lab.experiment import Figure, Params, Scale, grid
 from shedjoin.lab.papers.gedik2007.joins import measure
 from shedjoin.lab.papers.gedik2007.utility import CAPTION, improvement
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 FACTORS = (5, 10, 20)
 TYPES = (2, 4, 8, 16, 32)

@@ -9,8 +9,8 @@ import shedjoin as sj
 from shedjoin.lab.data.folder import data_set_folder
 from shedjoin.lab.data.news import DATA_SET, news_sets
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.summary import shares
+from shedjoin.plots.plot import Panel, Plot
 
 HOUR = 3_600_000
 LOADS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)

@@ -8,7 +8,8 @@ from shedjoin.lab.claims import Check, Claim, Finding
 from shedjoin.lab.experiment import Row
 from shedjoin.lab.papers.golab2003 import flights, ships, table8
 from shedjoin.lab.papers.golab2003.fig04a import METHODS as HASHES
-from shedjoin.lab.summary import mean, number, where
+from shedjoin.lab.summary import mean, number
+from shedjoin.plots.summary import where
 
 #: What "about" is held to mean for ratios of rates.
 ABOUT = 0.25

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.golab2003.streams import EQUAL
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.ordering import Model
+from shedjoin.plots.plot import Panel, Plot
 
 
 def parameters(scale: Scale) -> list[Params]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.golab2003.streams import EQUAL, TEN_TIMES
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.ordering import Model, best_global, best_orders
+from shedjoin.plots.plot import Panel, Plot
 
 STREAMS = {"equal": EQUAL, "fast": TEN_TIMES}
 METHODS = ("NAIVE", "LAZY", "GENERAL")

@@ -7,7 +7,7 @@ from typing import Any
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.golab2003.streams import EQUAL, run
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 METHODS = {"NLJ": 1, "HASH2": 2, "HASH10": 10, "HASH30": 30}
 TAUS = (0, 1, 2, 3, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)

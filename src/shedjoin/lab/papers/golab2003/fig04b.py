@@ -7,8 +7,8 @@ from typing import Any
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.golab2003.streams import FIFTY_TIMES, run
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.ordering import Model, StreamStats, best_global, buckets_by_cost, buckets_by_size
+from shedjoin.plots.plot import Panel, Plot
 
 #: Buckets of each slow stream; None: as many as the fast one; 0: shared out by window size, or (ours) by cost.
 METHODS = {"Equal": None, "1 to slow": 1, "5 to slow": 5, "10 to slow": 10, "by size": 0, "by cost": 0}

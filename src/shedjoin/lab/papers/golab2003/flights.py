@@ -10,7 +10,7 @@ from shedjoin.lab.data import flights_from_hubs
 from shedjoin.lab.data.flights import DATA_SET
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.golab2003.real import SHARES, joined
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 HUBS = ("ORD", "DFW", "ATL", "LAX")
 #: Exact sizes: (streams, minutes) -> results, counted by other means (README of the data set).

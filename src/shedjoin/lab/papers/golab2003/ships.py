@@ -10,7 +10,7 @@ from shedjoin.lab.data import ships
 from shedjoin.lab.data.ships import DATA_SET
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.golab2003.real import joined
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 YEARS = {3: (1941, 1942, 1943), 4: (1941, 1942, 1943, 1945)}
 #: Exact sizes: (streams, hours) -> results, counted by other means (README of the data set).

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import shedjoin as sj
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 CONTENTS = {"s1": (90, 100), "s2": (150, 180), "s3": (195, 205)}
 METHODS = ("unchecked", "NAIVE", "EAGER", "LAZY", "GENERAL")

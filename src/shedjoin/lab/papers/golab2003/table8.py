@@ -7,8 +7,8 @@ from typing import Any
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.golab2003.streams import TABLES, read_order, run, spoken
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.ordering import Model, best_global, costs_of_all, heuristic
+from shedjoin.plots.plot import Panel, Plot
 
 STREAMS = TABLES["table5"]
 #: The paper's tuples per second: (buckets, tau) -> (best plan, worst plan).

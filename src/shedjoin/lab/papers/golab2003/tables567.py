@@ -8,8 +8,8 @@ import numpy as np
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.golab2003.streams import TABLES, spoken
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.ordering import Model, best_global, best_orders, costs_of_all, heuristic
+from shedjoin.plots.plot import Panel, Plot
 
 METHODS = ("heuristic", "best", "order per origin", "mean", "worst")
 

@@ -11,8 +11,8 @@ from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.methods import Setting, counted
 from shedjoin.lab.papers.importance2006.methods import METHODS, method
 from shedjoin.lab.papers.importance2006.synthetic import IMPORTANCE, ROWS, workload_of
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.summary import number, shares
+from shedjoin.plots.plot import Panel, Plot
 
 GAINS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 LOSSES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999)

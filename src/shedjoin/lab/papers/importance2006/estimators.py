@@ -11,7 +11,7 @@ from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.methods import Setting, counted
 from shedjoin.lab.papers.importance2006.methods import METHODS, method
 from shedjoin.lab.papers.importance2006.synthetic import IMPORTANCE, ROWS, UNCORRELATED, share_of_exact, workload_of
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 ESTIMATORS: dict[str, sj.Estimator] = {
     "in memory": sj.InMemory(),

@@ -6,8 +6,8 @@ from typing import Any
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.importance2006.synthetic import IMPORTANCE, ROWS, UNCORRELATED, measure, thousands
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.summary import number
+from shedjoin.plots.plot import Panel, Plot
 
 #: Tuples of each stream in memory; 10 would be exact.
 HALVES = (1, 2, 3, 4, 5, 6, 7, 8, 9)

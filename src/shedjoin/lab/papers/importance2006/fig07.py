@@ -12,8 +12,8 @@ import shedjoin
 from shedjoin.errors import EnvironmentProblem
 from shedjoin.lab.experiment import Figure, Params, Row, Scale
 from shedjoin.lab.papers.importance2006.timing import LENGTHS, runs
-from shedjoin.lab.plot import Panel, Plot
 from shedjoin.lab.summary import number
+from shedjoin.plots.plot import Panel, Plot
 
 FOOTPRINT = "shedjoin.lab.papers.importance2006.footprint"
 

@@ -9,7 +9,8 @@ from shedjoin.lab.claims import Finding
 from shedjoin.lab.experiment import Row, Scalar
 from shedjoin.lab.papers.importance2006.fig02 import errors
 from shedjoin.lab.papers.importance2006.synthetic import IMPORTANCE, WORKLOAD, share_of_exact
-from shedjoin.lab.summary import Mean, by_seed, mean, number, ratio, shares_of_opt, where
+from shedjoin.lab.summary import by_seed, mean, number, ratio, shares_of_opt
+from shedjoin.plots.summary import Mean, where
 
 #: The paper's order on uncorrelated streams, best first.
 ORDER = ("DGL", "DIMPPROB", "SIMPPROB", "PROB", "SIMP", "RAND")

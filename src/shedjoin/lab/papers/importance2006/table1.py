@@ -16,7 +16,7 @@ from shedjoin.lab.papers.importance2006.synthetic import (
     share_of_exact,
     workload_of,
 )
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 #: "Each reported running time is the average of three trials."
 TRIALS = 3

@@ -11,7 +11,7 @@ from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.methods import Setting, counted
 from shedjoin.lab.papers.importance2006.methods import METHODS
 from shedjoin.lab.papers.importance2006.synthetic import UNCORRELATED, workload_of
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 METHODS_TIMED = ("ODJA", "ESJA")
 LENGTHS = (800, 1600, 2400, 3200, 4000, 4800, 5600)

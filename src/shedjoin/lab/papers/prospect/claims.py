@@ -8,7 +8,8 @@ from shedjoin.lab.claims import Claim, Finding
 from shedjoin.lab.experiment import Row
 from shedjoin.lab.papers.prospect.contest import contests
 from shedjoin.lab.papers.prospect.iid import SAME, lost
-from shedjoin.lab.summary import Mean, number
+from shedjoin.lab.summary import number
+from shedjoin.plots.summary import Mean
 
 #: A quarter of the gap.
 ASKED = 0.25

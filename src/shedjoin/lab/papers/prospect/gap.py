@@ -8,7 +8,7 @@ from pathlib import Path
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.prospect import contest
 from shedjoin.lab.papers.prospect.streams import SYNTHETIC
-from shedjoin.lab.plot import Panel, Plot
+from shedjoin.plots.plot import Panel, Plot
 
 CLOSED = ("closed", "share of the gap to OPT that is closed")
 CAPTION = (

@@ -1,4 +1,4 @@
-"""How stored rows become a picture, as plain data: `report` reads it, so figures need no plotting library."""
+"""How rows become a picture, as plain data: it needs no plotting library."""
 
 from __future__ import annotations
 
