@@ -26,8 +26,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import shedjoin as sj
 from shedjoin.errors import DataError
 from shedjoin.lab import data
-from shedjoin.lab.workloads import Workload, zipf
-from shedjoin.lab.workloads.workload import columns
+from shedjoin.workloads import Workload, zipf
+from shedjoin.workloads.workload import columns
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks-optimum.md"

@@ -18,7 +18,7 @@ from shedjoin.lab.papers.dual2006 import claims as dual
 from shedjoin.lab.papers.dual2006 import rivals
 from shedjoin.lab.papers.gedik2007 import claims as gedik
 from shedjoin.lab.papers.gedik2007.optimality import density, optimality
-from shedjoin.lab.workloads import zipf
+from shedjoin.workloads import zipf
 
 FIGURES = [figure for paper in ("dual2006", "gedik2007") for figure in PAPERS[paper]]
 

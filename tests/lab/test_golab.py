@@ -17,8 +17,8 @@ from shedjoin.lab.papers.golab2003.streams import TABLES
 from shedjoin.lab.papers.golab2003.table8 import plans
 from shedjoin.lab.run import in_process, run
 from shedjoin.lab.store import Store
-from shedjoin.lab.workloads import Workload
 from shedjoin.lab.workloads.multi import golab_streams
+from shedjoin.workloads import Workload
 
 CLAIMS = {claim.name: claim for claim in claims_of("golab2003")}
 ON_STREAMS = [name for name, claim in CLAIMS.items() if not {"flights", "ships"} & set(claim.figures)]

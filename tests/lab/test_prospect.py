@@ -13,7 +13,8 @@ from shedjoin.lab.papers.prospect import claims, contest
 from shedjoin.lab.papers.prospect.iid import KNOWS
 from shedjoin.lab.papers.prospect.oracle import KNOWS_AHEAD, KNOWS_NOW, ORACLES, schedules
 from shedjoin.lab.papers.prospect.streams import SYNTHETIC, Stage
-from shedjoin.lab.workloads import Burst, Workload, bursty, drifting, flashing, rotating, zipf
+from shedjoin.lab.workloads import Burst, bursty, drifting, flashing, rotating
+from shedjoin.workloads import Workload, zipf
 
 
 def rows(ours: int) -> list[Row]:

@@ -22,7 +22,6 @@ from rich.table import Table as Grid
 from shedjoin.cli.demo_simulated import load_kernels
 from shedjoin.cli.run import LOG, follow, open_session
 from shedjoin.cli.top import share
-from shedjoin.lab.workloads import zipf
 from shedjoin.plots.draw import draw_rows
 from shedjoin.plots.plot import Panel, Plot
 from shedjoin.simulation import simulate
@@ -31,6 +30,7 @@ from shedjoin.spark.metrics import Summary, by_batch, summarise
 from shedjoin.spark.watch import Watch
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
+from shedjoin.workloads import zipf
 
 SEED = 7
 DOMAIN = 2_000

@@ -9,7 +9,7 @@ from typing import Any
 import shedjoin as sj
 from shedjoin.errors import SpecError
 from shedjoin.lab.experiment import Row
-from shedjoin.lab.workloads import Workload
+from shedjoin.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shedjoin.lab.workloads.workload import Columns, Workload, columns
+from shedjoin.workloads.workload import Columns, Workload, columns
 
 
 def times(column: pa.ChunkedArray, unit: str) -> NDArray[np.int64]:

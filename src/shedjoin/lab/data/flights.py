@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from shedjoin.errors import DataError
 from shedjoin.lab.data.columns import numbered, times, worth
 from shedjoin.lab.data.folder import read
-from shedjoin.lab.workloads.workload import Workload, columns
+from shedjoin.workloads.workload import Workload, columns
 
 DATA_SET = "us_flights_2001q1"
 FIRST = np.datetime64("2001-01-01", "m").astype(np.int64)

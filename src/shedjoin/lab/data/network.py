@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from shedjoin.lab.data.columns import numbered, times
 from shedjoin.lab.data.folder import read
-from shedjoin.lab.workloads.workload import Workload, columns
+from shedjoin.workloads.workload import Workload, columns
 
 DATA_SET = "network_wrccdc_2018"
 

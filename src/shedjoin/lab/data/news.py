@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shedjoin.errors import SpecError
 from shedjoin.lab.data.columns import numbered, times
 from shedjoin.lab.data.folder import read
-from shedjoin.lab.workloads.workload import Columns, Workload, columns
+from shedjoin.workloads.workload import Columns, Workload, columns
 
 DATA_SET = "reuters_news_1987"
 FILES = ("news_usa.parquet", "news_elsewhere.parquet")

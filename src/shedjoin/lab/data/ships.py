@@ -8,7 +8,7 @@ import numpy as np
 
 from shedjoin.lab.data.columns import in_step, times, whole, worth
 from shedjoin.lab.data.folder import read
-from shedjoin.lab.workloads.workload import Columns, Workload, columns
+from shedjoin.workloads.workload import Columns, Workload, columns
 
 DATA_SET = "ship_weather_ww2"
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.errors import SpecError
-from shedjoin.lab.workloads.workload import Rates, Workload, at_least, whole
-from shedjoin.lab.workloads.zipf import zipf_at
+from shedjoin.workloads.workload import Rates, Workload, at_least, whole
+from shedjoin.workloads.zipf import zipf_at
 
 
 @dataclass(frozen=True, slots=True)

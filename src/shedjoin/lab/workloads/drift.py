@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.errors import SpecError
-from shedjoin.lab.workloads.importance import draw
-from shedjoin.lab.workloads.workload import Workload, columns, generators, whole
-from shedjoin.lab.workloads.zipf import draw_keys, zipf_probabilities
+from shedjoin.workloads.importance import draw
+from shedjoin.workloads.workload import Workload, columns, generators, whole
+from shedjoin.workloads.zipf import draw_keys, zipf_probabilities
 
 
 def drifting(

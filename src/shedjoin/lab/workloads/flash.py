@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.errors import SpecError
-from shedjoin.lab.workloads.importance import draw
-from shedjoin.lab.workloads.workload import Rates, Workload, columns, generators, whole
-from shedjoin.lab.workloads.zipf import draw_keys, zipf_probabilities
+from shedjoin.workloads.importance import draw
+from shedjoin.workloads.workload import Rates, Workload, columns, generators, whole
+from shedjoin.workloads.zipf import draw_keys, zipf_probabilities
 
 
 def flashing(

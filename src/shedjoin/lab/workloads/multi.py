@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shedjoin.lab.workloads.workload import Columns, generators, whole
 from shedjoin.ordering import StreamStats
+from shedjoin.workloads.workload import Columns, generators, whole
 
 
 def golab_streams(streams: Sequence[StreamStats], rows: int, seed: int) -> tuple[dict[str, Columns], dict[str, int]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.lab.workloads.importance import draw
-from shedjoin.lab.workloads.workload import Columns, Workload, at_least, columns, generators, whole
-from shedjoin.lab.workloads.zipf import draw_keys, zipf_probabilities
+from shedjoin.workloads.importance import draw
+from shedjoin.workloads.workload import Columns, Workload, at_least, columns, generators, whole
+from shedjoin.workloads.zipf import draw_keys, zipf_probabilities
 
 #: Rows of a set-valued stream are drawn in blocks of this many, to bound the memory for their random numbers.
 _BLOCK = 4096

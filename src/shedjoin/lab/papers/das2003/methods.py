@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shedjoin as sj
 from shedjoin.lab.methods import Method, best, exact, online
-from shedjoin.lab.workloads import Workload
+from shedjoin.workloads import Workload
 
 
 def _rand(workload: Workload) -> sj.Policy:

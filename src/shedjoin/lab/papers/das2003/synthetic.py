@@ -11,8 +11,8 @@ from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.methods import Setting, counted
 from shedjoin.lab.papers.das2003.methods import METHODS
 from shedjoin.lab.summary import number, shares, shares_of_opt
-from shedjoin.lab.workloads import Workload, zipf
 from shedjoin.plots.plot import Panel, Plot
+from shedjoin.workloads import Workload, zipf
 
 #: Tuples of each stream in every synthetic experiment.
 ROWS = 5600

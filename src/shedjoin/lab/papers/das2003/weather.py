@@ -9,7 +9,7 @@ from shedjoin.errors import DataError
 from shedjoin.lab.data import ships
 from shedjoin.lab.data.columns import in_step
 from shedjoin.lab.experiment import Params
-from shedjoin.lab.workloads import Workload
+from shedjoin.workloads import Workload
 
 DATA = "ship_weather_ww2"
 YEARS = (1942, 1943)

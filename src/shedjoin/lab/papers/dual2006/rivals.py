@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import shedjoin as sj
 from shedjoin.cpu.dual_speed import Speed
 from shedjoin.lab.experiment import Params, Row
-from shedjoin.lab.workloads import Workload
+from shedjoin.workloads import Workload
 
 TICKS = 1000
 PROBES, UPDATES = 100.0, 400.0

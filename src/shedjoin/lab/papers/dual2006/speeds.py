@@ -7,8 +7,8 @@ from typing import Any
 
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, as_stored, grid
 from shedjoin.lab.papers.dual2006.rivals import MEMORY, METHODS, QUEUED, run
-from shedjoin.lab.workloads import zipf
 from shedjoin.plots.plot import Panel, Plot
+from shedjoin.workloads import zipf
 
 #: Rows of both streams in a time unit: V_w is 400.
 SPEEDS = (40, 60, 80, 100, 120, 140, 160, 200, 250, 300, 400, 600)

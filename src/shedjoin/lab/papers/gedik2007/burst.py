@@ -10,8 +10,8 @@ from shedjoin.lab.data.folder import data_set_folder
 from shedjoin.lab.data.network import DATA_SET, network_logs
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.gedik2007.joins import run
-from shedjoin.lab.workloads import Workload
 from shedjoin.plots.plot import Panel, Plot
+from shedjoin.workloads import Workload
 
 #: Microseconds of the logs to milliseconds.
 MILLI = 1000

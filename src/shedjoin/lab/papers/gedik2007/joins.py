@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 import shedjoin as sj
 from shedjoin.lab.experiment import Params, Row
-from shedjoin.lab.workloads import Workload, rotating, rotating_sets_at
+from shedjoin.lab.workloads import rotating, rotating_sets_at
+from shedjoin.workloads import Workload
 
 SECOND = 1000
 CAPACITY = 500.0

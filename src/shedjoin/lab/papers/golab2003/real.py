@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shedjoin as sj
 from shedjoin.lab.experiment import Row
-from shedjoin.lab.workloads import Workload
+from shedjoin.workloads import Workload
 
 #: The share of the memory that the exact join needs at its peak.
 SHARES = {"EXACT": None, "PROB": 0.5, "PROBV": 0.5, "RAND": 0.5}

@@ -6,7 +6,7 @@ from typing import Any
 
 import shedjoin as sj
 from shedjoin.lab.methods import Method, Setting, best, exact, online
-from shedjoin.lab.workloads import Workload
+from shedjoin.workloads import Workload
 
 #: By the paper's names, best first in its Figure 9. `PROB` here looks at what is in memory, not at the true table.
 ONLINE: dict[str, sj.Policy] = {

@@ -10,8 +10,8 @@ from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.methods import Setting, counted
 from shedjoin.lab.papers.importance2006.methods import METHODS, ONLINE
 from shedjoin.lab.summary import shares
-from shedjoin.lab.workloads import Workload, zipf
 from shedjoin.plots.plot import Panel, Plot
+from shedjoin.workloads import Workload, zipf
 
 ROWS = 5600
 #: The lab's choices where the paper gives no distribution of importance, and their titles.

@@ -10,8 +10,8 @@ import shedjoin as sj
 from shedjoin.lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin.lab.papers.prospect.contest import ALLOCATIONS, MEMORIES
 from shedjoin.lab.summary import shares
-from shedjoin.lab.workloads import zipf
 from shedjoin.plots.plot import Panel, Plot
+from shedjoin.workloads import zipf
 
 WINDOW = 400
 SIZES = (5600, 20_000, 200_000, 1_000_000)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import shedjoin as sj
 from shedjoin.lab.papers.prospect.streams import Stage
-from shedjoin.lab.workloads.workload import Rates
+from shedjoin.workloads.workload import Rates
 
 KNOWS_NOW, KNOWS_AHEAD = "KNOWS NOW", "KNOWS AHEAD"
 ORACLES = (KNOWS_NOW, KNOWS_AHEAD)

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from shedjoin.lab import data
-from shedjoin.lab.workloads import Burst, Workload, bursty, drifting, flashing, rotating
+from shedjoin.lab.workloads import Burst, bursty, drifting, flashing, rotating
+from shedjoin.workloads import Workload
 
 BOTH = [Burst(start, start + 40, 10) for start in range(900, 5000, 700)]
 IN_TURN = [Burst(start, start + 60, 10, (start // 500 % 2,)) for start in range(800, 5000, 500)]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import shedjoin as sj
 from shedjoin.errors import SpecError
+from shedjoin.estimators import Table
 
 #: For each stream the rows to be expected, [time, key].
 Rates = tuple[NDArray[np.float64], ...]
@@ -44,14 +44,14 @@ class Workload:
     def right(self) -> Columns:
         return self.streams[1]
 
-    def table(self) -> sj.Table:
+    def table(self) -> Table:
         """The true probabilities, as the experiments of das2003 give them to PROB and LIFE."""
         if self.probabilities is None:
             raise SpecError(
                 "this workload has no fixed key distribution, so there is no true table: use another estimator"
             )
         left, right = self.probabilities[:2]
-        return sj.Table(left, right)
+        return Table(left, right)
 
 
 def columns(key: Any, ts: NDArray[np.int64], importance: NDArray[np.float64] | None = None) -> Columns:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.errors import SpecError
-from shedjoin.lab.workloads.importance import draw
-from shedjoin.lab.workloads.workload import Workload, at_least, columns, generators, whole
+from shedjoin.workloads.importance import draw
+from shedjoin.workloads.workload import Workload, at_least, columns, generators, whole
 
 #: How the popularity orders of two streams relate.
 RANKS = ("correlated", "uncorrelated", "anti")
