@@ -34,7 +34,7 @@ MASTERS = (
 def test_a_command_refuses_what_is_no_master(
     option: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("cli.refine", "spark.java", "lab.sweep"):
+    for module in ("cli.refine", "spark.java", "spark.sweep"):
         monkeypatch.setattr(f"shedjoin.{module}.check_java", lambda: pytest.fail("something was started"))
     for command in COMMANDS[option]:
         assert main([*command, option, "nonsense"]) == 2
