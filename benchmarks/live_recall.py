@@ -22,10 +22,10 @@ from rich.table import Table
 
 import shedjoin as sj
 from shedjoin.errors import DataError
-from shedjoin.lab import data, workloads
 from shedjoin.quality import live as live_recall
 from shedjoin.quality.live import LiveRecall
 from shedjoin.workloads import Workload, zipf
+from shedjoin_lab import data, workloads
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "live-recall.md"
 POLICIES = (sj.Rand(), sj.Prob(), sj.Life())
