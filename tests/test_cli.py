@@ -307,7 +307,9 @@ def test_without_the_lab_it_is_said_how_to_install_it(
 ) -> None:
     for words in (["lab"], ["lab", "run", "das2003", "--quick"], ["lab", "--help"]):
         assert main(words) == 2
-        assert capsys.readouterr().err == "shedjoin: `shedjoin lab` is a package of its own: pip install shedjoin-lab\n"
+        assert (
+            capsys.readouterr().err == "shedjoin: `shedjoin lab` is in a package of its own: pip install shedjoin-lab\n"
+        )
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "    lab " not in capsys.readouterr().out
