@@ -28,8 +28,8 @@ $(CORE): pyproject.toml constraints.txt
 	@$(INSTALL) $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"])')
 	@touch $@
 
-$(READY): $(CORE)
-	@$(INSTALL) --editable '.[lab,dev]'
+$(READY): $(CORE) lab/pyproject.toml
+	@$(INSTALL) --editable '.[dev]' --editable lab
 	@touch $@
 
 .PHONY: demo
@@ -100,5 +100,5 @@ format: $(READY) ## let ruff put the code in order
 
 .PHONY: clean
 clean: ## remove the environment and everything made
-	rm -rf $(VENV) $(FLINK) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) $(FLINK) dist build lab/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src lab tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

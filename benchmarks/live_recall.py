@@ -22,10 +22,10 @@ from rich.table import Table
 
 import shedjoin as sj
 from shedjoin.errors import DataError
-from shedjoin.lab import data, workloads
-from shedjoin.lab.workloads import Workload
 from shedjoin.recall import pairs
 from shedjoin.recall.pairs import LiveRecall
+from shedjoin.workloads import Workload, zipf
+from shedjoin_lab import data, workloads
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "live-recall.md"
 POLICIES = (sj.Rand(), sj.Prob(), sj.Life())
@@ -39,7 +39,7 @@ def drawn(rows: int, window: int) -> dict[str, tuple[Make, int]]:
     for skew in (0.5, 1.0, 1.5):
         for ranks in ("correlated", "uncorrelated"):
             cases[f"Zipf {skew}, {ranks}"] = (
-                lambda seed, skew=skew, ranks=ranks: workloads.zipf(rows, seed=seed, skew=skew, ranks=ranks, **keys),
+                lambda seed, skew=skew, ranks=ranks: zipf(rows, seed=seed, skew=skew, ranks=ranks, **keys),
                 window,
             )
     burst = workloads.Burst(rows // 3, rows // 3 + rows // 30, factor=10)
@@ -110,7 +110,7 @@ def covered(make: Make, window: int, policy: sj.Policy, runs: int, sample: int, 
 def costs(rows: int, rounds: int) -> Iterator[list[str]]:
     """CPU nanoseconds a row of push and follow; the best of some rounds each, as other work disturbs both."""
     for ranks in ("uncorrelated", "correlated"):
-        workload = workloads.zipf(rows, seed=1, domain=20_000, ranks=ranks)
+        workload = zipf(rows, seed=1, domain=20_000, ranks=ranks)
         batch = sj.Batch.of(workload.left, workload.right)
         parts = [batch.take(slice(at, at + 50_000)) for at in range(0, len(batch), 50_000)]
         for memory in (1_000, 10_000, 100_000) if ranks == "uncorrelated" else (1_000, 5_000):

@@ -25,9 +25,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import shedjoin as sj
 from shedjoin.errors import DataError
-from shedjoin.lab import data
-from shedjoin.lab.workloads import Workload, zipf
-from shedjoin.lab.workloads.workload import columns
+from shedjoin.workloads import Workload, zipf
+from shedjoin.workloads.workload import columns
+from shedjoin_lab import data
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks-optimum.md"

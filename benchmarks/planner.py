@@ -16,8 +16,8 @@ import numpy as np
 
 import shedjoin as sj
 from shedjoin.errors import DataError
-from shedjoin.lab import data
-from shedjoin.lab.workloads import zipf
+from shedjoin.workloads import zipf
+from shedjoin_lab import data
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "planner-network.png"
 TARGET = 0.9

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shedjoin.lab.data.folder import read
+from shedjoin_lab.data.folder import read
 
 #: Rows have numbers; sums of their remainders tell whether pairs are missing, doubled or wrong.
 MODULI = (1009, 1013)

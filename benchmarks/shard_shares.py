@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import shedjoin as sj
-from shedjoin.lab import workloads
 from shedjoin.spark.exchange import spread
 from shedjoin.spark.shares import Counter, Counts, Picture, share_of
+from shedjoin.workloads import zipf
 
 TASKS = 2
 LIMIT = 1 << 16
@@ -87,7 +87,7 @@ def results(spec: sj.JoinSpec, batch: sj.Batch) -> int:
 
 def streams(rows: int, domain: int, ranks: str, seed: int) -> sj.Batch:
     """Zipf 1."""
-    made = workloads.zipf(rows, seed=seed, domain=domain, skew=1.0, ranks=ranks)
+    made = zipf(rows, seed=seed, domain=domain, skew=1.0, ranks=ranks)
     return sj.Batch.of(made.left, made.right)
 
 

@@ -40,7 +40,7 @@ from real_streams import (
     exact_sums,
 )
 
-from shedjoin.lab.data.folder import data_set_folder
+from shedjoin_lab.data.folder import data_set_folder
 
 SECOND = 1_000_000
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
-from importlib.metadata import version
+from collections.abc import Callable
+from importlib.metadata import distributions, version
 from pathlib import Path
 
 import pyarrow as pa
@@ -99,7 +101,7 @@ try:
     main(sys.argv[1:])
 except SystemExit as end:
     assert end.code == 0
-print(*({"numba", "pyspark", "rich", "shedjoin.lab.catalogue"} & {*sys.modules}), file=sys.stderr)
+print(*({"numba", "pyspark", "rich", "shedjoin_lab"} & {*sys.modules}), file=sys.stderr)
 """
     write(folder, STREAMED if "explain" in words else "[join]\nwindow = {time = 3}\n" + FILES)
     done = subprocess.run(
@@ -256,9 +258,61 @@ def test_demo_compares_the_policies(capsys: pytest.CaptureFixture[str], monkeypa
     assert printed.startswith("loading kernels (the first time they are compiled")  # no status is shown here
 
 
-def test_lab_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["lab", "list", "--out", str(tmp_path)]) == 0
-    assert "das2003" in capsys.readouterr().out
+@pytest.fixture
+def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Install a distribution that adds a command."""
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: ())  # whatever is installed here
+
+    def install(command: str, summary: str) -> None:
+        info = tmp_path / "somewhat-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: somewhat\nVersion: 1.0\nSummary: {summary}\n")
+        (info / "entry_points.txt").write_text(f"[shedjoin.commands]\n{command} = somewhat_commands\n")
+        (tmp_path / "somewhat_commands.py").write_text(
+            "def add_arguments(parser):\n"
+            "    parser.add_argument('number', type=int)\n"
+            "    parser.set_defaults(handler=lambda args: print(args.number + 1) or 0)\n"
+        )
+        found = [entry for one in distributions(path=[str(tmp_path)]) for entry in one.entry_points]
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [e for e in found if e.group == group])
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return install
+
+
+def test_other_distributions_add_commands(
+    added: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    added("lab", "100% of it")
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    assert re.search(r"^    lab +100% of it$", capsys.readouterr().out, re.MULTILINE)
+    assert "somewhat_commands" not in sys.modules
+    assert main(["lab", "41"]) == 0
+    assert capsys.readouterr().out == "42\n"
+
+
+def test_no_distribution_takes_the_place_of_a_command(
+    added: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    added("static", "something else")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "something else" not in capsys.readouterr().out
+
+
+def test_without_the_lab_it_is_said_how_to_install_it(
+    added: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["lab"], ["lab", "run", "das2003", "--quick"], ["lab", "--help"]):
+        assert main(words) == 2
+        assert (
+            capsys.readouterr().err == "shedjoin: `shedjoin lab` is in a package of its own: pip install shedjoin-lab\n"
+        )
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "    lab " not in capsys.readouterr().out
 
 
 def test_check_prints_versions_and_finds_java(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from shedjoin.policies import POLICIES
 from shedjoin.predicates import Overlap
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *ROOT.glob("lab/README.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Blocks that say this run in tests/spark/test_pages.py.
 ON_SPARK = ("shedjoin.spark", "/data/")

@@ -8,8 +8,9 @@ import pytest
 import shedjoin as sj
 from naive import Row, Twin
 from shedjoin.engine import learn, neighbours
-from shedjoin.lab.workloads import Workload, flashing, rotating, zipf
 from shedjoin.policies import prospect
+from shedjoin.workloads import Workload, zipf
+from shedjoin_lab.workloads import flashing, rotating
 from strategies import INTERPRETED, LONG_SHAPE, Case, batch, go_on, lay_out
 from test_twin import run_twin
 

@@ -15,8 +15,8 @@ from streams import SECOND, exact, pairs, read, run, side, write
 
 import shedjoin as sj
 from shedjoin.errors import DataError
-from shedjoin.lab.data.folder import data_set_folder
 from shedjoin.spark import shed_join
+from shedjoin_lab.data.folder import data_set_folder
 
 COLUMNS = ["k", "a", "b"]
 #: dns x ssl of network_wrccdc_2018 on the client, within a second: what its README says.

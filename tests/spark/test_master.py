@@ -10,13 +10,13 @@ import pytest
 import shedjoin as sj
 from shedjoin.cli import main
 from shedjoin.cli.run import open_session
-from shedjoin.lab.sweep import SparkSweep
 from shedjoin.spark import session
 from shedjoin.spark.master import check_master, check_remote
+from shedjoin.spark.sweep import sweep_session
 
 COMMANDS = {
-    "--master": (["refine", "out"], ["lab", "run", "das2003", "--quick"]),
-    "--spark": (["plan", "a.csv", "b.csv", "--key", "k", "--window", "3"],),
+    "--master": ["refine", "out"],
+    "--spark": ["plan", "a.csv", "b.csv", "--key", "k", "--window", "3"],
 }
 MASTERS = (
     "local",
@@ -34,14 +34,13 @@ MASTERS = (
 def test_a_command_refuses_what_is_no_master(
     option: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("cli.refine", "lab.java", "lab.sweep"):
+    for module in ("cli.refine", "spark.sweep"):
         monkeypatch.setattr(f"shedjoin.{module}.check_java", lambda: pytest.fail("something was started"))
-    for command in COMMANDS[option]:
-        assert main([*command, option, "nonsense"]) == 2
-        said = capsys.readouterr().err
-        assert said.startswith(f"shedjoin: {option} must be a master of Spark: local, local[N], ")
-        assert said.endswith("not 'nonsense'\n")
-        assert said.count("\n") == 1
+    assert main([*COMMANDS[option], option, "nonsense"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"shedjoin: {option} must be a master of Spark: local, local[N], ")
+    assert said.endswith("not 'nonsense'\n")
+    assert said.count("\n") == 1
 
 
 def test_the_masters_of_spark_are_known() -> None:
@@ -71,8 +70,9 @@ def test_the_masters_of_spark_are_known() -> None:
 def test_the_library_refuses_it_too() -> None:
     with pytest.raises(sj.SpecError, match=r"spark\.master must be a master of Spark: .*, not 'nonsense'"):
         session(settings={"spark.master": "nonsense"})
-    with pytest.raises(sj.SpecError, match=r"master must be a master of Spark: .*, not 'nonsense'"):
-        SparkSweep("nonsense")._session()
+    wrong = pytest.raises(sj.SpecError, match=r"master must be a master of Spark: .*, not 'nonsense'")
+    with wrong, sweep_session("nonsense", "a test"):
+        pass
 
 
 class Silent:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from shedjoin import __version__
-from shedjoin.errors import ShedjoinError
+from shedjoin.errors import EnvironmentProblem, ShedjoinError
 
 #: Packages that come with an extra, and which.
-EXTRAS = {"pyspark": "spark", "pandas": "spark", "matplotlib": "lab", "scipy": "quality", "pylmcf": "offline"}
+EXTRAS = {"pyspark": "spark", "pandas": "spark", "matplotlib": "plot", "scipy": "quality", "pylmcf": "offline"}
 #: The commands: where each is, and what it does.
 COMMANDS = {
     "demo": ("shedjoin.cli.demo", "a streaming join of two made-up streams with a quarter of the memory it needs"),
@@ -32,8 +32,11 @@ COMMANDS = {
     "static": ("shedjoin.cli.static", "the largest join of so many tuples of whole relations"),
     "check": ("shedjoin.cli.check", "versions of what shedjoin runs on; says what to do if Java is missing or too old"),
     "warm": ("shedjoin.cli.warm", "compile all kernels now, for images and init scripts"),
-    "lab": ("shedjoin.lab.commands", "run the papers' experiments, draw their figures, check their claims"),
 }
+#: Other distributions add commands by entry points of this group: the name of the command, and its module.
+GROUP = "shedjoin.commands"
+#: Commands of this project that are distributions of their own.
+ADD_ONS = {"lab": "shedjoin-lab"}
 BAD_INPUT = 2
 
 
@@ -69,8 +72,23 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"shedjoin {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     asked = next((word for word in arguments if not word.startswith("-")), None)
-    for name, (module, line) in COMMANDS.items():
+    known = COMMANDS if asked in COMMANDS else COMMANDS | _added_commands()
+    if asked in ADD_ONS and asked not in known:
+        raise EnvironmentProblem(f"`shedjoin {asked}` is in a package of its own: pip install {ADD_ONS[asked]}")
+    for name, (module, line) in known.items():
         command = commands.add_parser(name, help=line)
         if name == asked:
             import_module(module).add_arguments(command)
     return parser
+
+
+def _added_commands() -> dict[str, tuple[str, str]]:
+    """Commands of other distributions: where each is, and the distribution's summary. Nothing of them is imported."""
+    from importlib.metadata import entry_points  # as slow to import as all the rest
+
+    found: dict[str, tuple[str, str]] = {}
+    for entry in entry_points(group=GROUP):
+        summary = "" if entry.dist is None else str(entry.dist.metadata.json.get("summary", ""))
+        if entry.name not in COMMANDS:
+            found[entry.name] = (entry.module, summary.replace("%", "%%"))  # argparse formats it
+    return found

@@ -6,8 +6,6 @@ import argparse
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from shedjoin.lab.java import check_java
-
 PACKAGES = ("numpy", "numba", "pyarrow", "scipy", "pyspark", "pandas", "matplotlib")
 
 
@@ -24,6 +22,8 @@ def handle(args: argparse.Namespace) -> int:
     print(f"Python {platform.python_version()}")
     for package in PACKAGES:
         print(f"{package} {_version(package)}")
+    from shedjoin.spark.java import check_java  # late: the versions are printed even if Arrow does not load
+
     print(f"Java {check_java()}")
     return 0
 

@@ -9,12 +9,12 @@ from rich.table import Table as Grid
 
 from shedjoin.batch import Batch
 from shedjoin.budget import Budget
-from shedjoin.lab.workloads import Workload, zipf
 from shedjoin.policies import Dgl, DimpProb, Life, Policy, Prob, Prospect, Rand, Simp, SimpProb
 from shedjoin.recall.pairs import LiveRecall
 from shedjoin.simulation import Run, simulate
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
+from shedjoin.workloads import Workload, zipf
 
 SEED = 7
 DOMAIN = 2_000

@@ -22,14 +22,15 @@ from rich.table import Table as Grid
 from shedjoin.cli.demo_simulated import load_kernels
 from shedjoin.cli.run import LOG, follow, open_session
 from shedjoin.cli.top import share
-from shedjoin.lab.java import check_java
-from shedjoin.lab.plot import Panel, Plot
-from shedjoin.lab.workloads import zipf
+from shedjoin.plots.draw import draw_rows
+from shedjoin.plots.plot import Panel, Plot
 from shedjoin.simulation import simulate
+from shedjoin.spark.java import check_java
 from shedjoin.spark.metrics import Summary, by_batch, summarise
 from shedjoin.spark.watch import Watch
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
+from shedjoin.workloads import zipf
 
 SEED = 7
 DOMAIN = 2_000
@@ -96,8 +97,6 @@ def streamed(rows: int, out: Path, console: Console) -> None:
     points.append({"panel": "recall", "method": "EXACT", "batch": None, "recall": 100})
     points.append({"panel": "memory", "method": "EXACT", "batch": None, "tuples": 2 * window})
     points.append({"panel": "memory", "method": "cap", "batch": None, "tuples": cap})
-    from shedjoin.lab.report import draw_rows
-
     title = f"Streaming join with a quarter of its memory: {cap:,} of {2 * window:,} tuples"
     paths = draw_rows(PLOT, points, title, [out / "demo.png", out / "demo.svg"])
     console.print(f"Plots: {paths[0]} and {paths[1].name}: recall over time against the truth, memory against the cap.")

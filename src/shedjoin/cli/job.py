@@ -24,7 +24,7 @@ late = "log"
 ```
 
 Instead of `[left]` and `[right]`, a table `[workload]` makes streams with Zipf keys: `rows`, `seed`, `domain`, `skew`, `ranks`,
-`importance`, as `shedjoin.lab.workloads.zipf` takes them.
+`importance`, as `shedjoin.workloads.zipf` takes them.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ import pyarrow.compute as pc
 
 from shedjoin.cli.tables import SPEC, Table, join_spec, read_toml
 from shedjoin.errors import InputError, SpecError
-from shedjoin.lab.workloads import zipf
 from shedjoin.spec import JoinSpec
+from shedjoin.workloads import zipf
 
 TABLES = ("join", "left", "right", "workload", "run")
 RUN = ("warmup", "seed", "late")

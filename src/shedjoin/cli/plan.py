@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -121,20 +120,13 @@ def _plan(args: argparse.Namespace, job: Job) -> Plan:
         )
 
 
-@contextmanager
-def _session(master: str | None) -> Iterator[Any]:
-    """A session of our own while the work goes on; None without Spark."""
+def _session(master: str | None) -> AbstractContextManager[Any]:
+    """A session while the work goes on; None without Spark."""
     if master is None:
-        yield None
-        return
-    from shedjoin.lab.sweep import session
+        return nullcontext()
+    from shedjoin.spark.sweep import sweep_session
 
-    spark, owned = session(master)
-    try:
-        yield spark
-    finally:
-        if owned:
-            spark.stop()
+    return sweep_session(master, "shedjoin plan")
 
 
 def _write(made: Plan, path: Path) -> None:

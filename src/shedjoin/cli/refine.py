@@ -12,7 +12,7 @@ from rich.table import Table
 from shedjoin.cli.options import as_typed
 from shedjoin.cli.progress import progress
 from shedjoin.cli.run import LOG, open_session
-from shedjoin.lab.java import check_java
+from shedjoin.spark.java import check_java
 from shedjoin.spark.master import check_master
 
 

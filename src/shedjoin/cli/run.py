@@ -21,7 +21,7 @@ from shedjoin.cli.progress import progress
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cli.top import share
 from shedjoin.errors import EnvironmentProblem, InputError, SpecError
-from shedjoin.lab.java import check_java
+from shedjoin.spark.java import check_java
 from shedjoin.spark.metrics import Summary, fractions_of, summarise
 from shedjoin.spark.prometheus import Board, Endpoint
 from shedjoin.spark.sources import first_line

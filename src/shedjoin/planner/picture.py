@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from shedjoin.lab.plot import Panel, Plot
-from shedjoin.lab.report import draw_rows
 from shedjoin.planner.result import OPT, Plan, what
+from shedjoin.plots.draw import draw_rows
+from shedjoin.plots.plot import Panel, Plot
 
 TITLES = {"fixed": "fixed shares", "variable": "one memory for both"}
 

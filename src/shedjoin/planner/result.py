@@ -163,7 +163,7 @@ class Plan:
         return f"{self.table()}\n\n{self.recommendation.text}"
 
     def plot(self, *paths: str | Path) -> list[Path]:
-        """Draw the curve into files that end in .png or .svg. Needs the extra `lab`."""
+        """Draw the curve into files that end in .png or .svg. Needs the extra `plot`."""
         if not paths:
             raise SpecError("plot needs a path that ends in .png or .svg")
         from shedjoin.planner.picture import draw

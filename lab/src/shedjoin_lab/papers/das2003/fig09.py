@@ -1,0 +1,15 @@
+"""Figure 9: domain size 10 (section 4.4)."""
+
+from __future__ import annotations
+
+from shedjoin_lab.papers.das2003.synthetic import memory_sweep
+
+FIGURE = memory_sweep(
+    "fig09",
+    "Output as a share of OPT against memory, domain 10",
+    window=400,
+    domain=10,
+    skew=1.0,
+    methods=("OPT", "PROB", "RAND"),
+    as_share=True,
+)

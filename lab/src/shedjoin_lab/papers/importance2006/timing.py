@@ -1,0 +1,79 @@
+"""Running time of ODJA against ESJA (section 5.1): Figures 3 to 6. Every seed is a trial."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from shedjoin.plots.plot import Panel, Plot
+from shedjoin_lab.experiment import Figure, Params, Row, Scale, grid
+from shedjoin_lab.methods import Setting, counted
+from shedjoin_lab.papers.importance2006.methods import METHODS
+from shedjoin_lab.papers.importance2006.synthetic import UNCORRELATED, workload_of
+
+METHODS_TIMED = ("ODJA", "ESJA")
+LENGTHS = (800, 1600, 2400, 3200, 4000, 4800, 5600)
+WINDOWS = (100, 200, 300, 400, 500, 600, 700, 800)
+CAPTION = (
+    "CPU time of the one thread that works: the search for the schedule and its replay, which is short. Domain, skew and "
+    "the window of Figures 3 and 5 were lost with the figures: 100, Zipf 1 and 0, 400."
+)
+
+
+def runs(scale: Scale, *, lengths: Sequence[int], windows: Sequence[int], half: Callable[[int], int]) -> list[Params]:
+    """Both methods on every length and window; `half` is the memory of a stream for a window."""
+    few = [(length, window) for length in _few(scale, lengths) for window in _few(scale, windows)]
+    return [
+        line
+        for length, window in few
+        for line in grid(
+            method=METHODS_TIMED,
+            memory=[2 * half(window)],
+            rows=[length],
+            window=[window],
+            warmup=[0],
+            domain=[100],
+            **UNCORRELATED,
+            importance_of=["rare_high"],
+            seed=range(scale.seeds),
+        )
+    ]
+
+
+def _few(scale: Scale, values: Sequence[int]) -> Sequence[int]:
+    return values[:2] if scale.quick else values
+
+
+def measure(params: Params, data: Path | None) -> list[Row]:
+    """The time that a method takes to find its schedule. Of the CPU: other work on the machine takes part of the wall clock."""
+    del data
+    p: dict[str, Any] = dict(params)
+    setting = Setting(p["window"], p["memory"], p["warmup"], p["seed"])
+    method = METHODS[p["method"]]
+    method(workload_of({**params, "rows": 10}), setting)  # loads the solver and what was compiled
+    workload = workload_of(params)
+    begin = time.process_time()
+    run = method(workload, setting)
+    return [{**params, **counted(run), "cpu_seconds": time.process_time() - begin}]
+
+
+def time_figure(
+    name: str, title: str, parameters: Callable[[Scale], list[Params]], *, x: str, x_label: str, minutes: float
+) -> Figure:
+    """Seconds against something."""
+    return Figure(
+        paper="importance2006",
+        name=name,
+        title=title,
+        parameters=parameters,
+        measure=measure,
+        plot=Plot(
+            x=x,
+            x_label=x_label,
+            panels=(Panel("running time", "cpu_seconds", "seconds (CPU)"),),
+            caption=CAPTION,
+        ),
+        minutes=minutes,
+    )

@@ -1,5 +1,0 @@
-"""Prospect, our own policy, against those of the papers: no paper, but the same kind of figures and claims."""
-
-from shedjoin.lab.papers.prospect import gap, iid, real
-
-FIGURES = tuple(module.FIGURE for module in (gap, real, iid))

@@ -1,0 +1,1 @@
+"""Plots of rows: described as plain data, drawn with matplotlib (the extra `plot`)."""
