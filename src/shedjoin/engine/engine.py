@@ -199,7 +199,8 @@ class Engine(Running):
         start = 0
         while True:
             end = self._next_stop(batch, start)
-            io = buffers.make(how, self._state, batch.take(slice(start, end)), results=room, shed=CHUNK)
+            some = batch if end - start == len(batch) else batch.take(slice(start, end))
+            io = buffers.make(how, self._state, some, results=room, shed=CHUNK)
             yield from self._drive(how, io)
             start = end
             self._look()

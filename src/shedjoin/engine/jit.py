@@ -44,7 +44,10 @@ def sources_of(package: str) -> list[Path]:
 
 #: The folders and modules of the engine that kernels are made of; the others run them.
 ENGINE_FOLDERS = ("layouts", "stages", "structures")
-ENGINE_MODULES = ["codes", "forms", "graph", "handle", "importance", "jit", "linked", "loop", "mem", "operation", "records", "views"]
+ENGINE_MODULES = (
+    *("codes", "forms", "graph", "handle", "importance", "jit"),
+    *("linked", "loop", "mem", "operation", "records", "views"),
+)
 
 
 def _engine_sources(folder: Path) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import KEY, LIFE
+from shedjoin.engine.forms import in_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import layout
 from shedjoin.engine.records import NONE
@@ -34,8 +35,7 @@ def add(how, st, io, i, v, stream, ts, seq, met):
 
 
 @inlined
-def discard(how, st, x, stream):
-    """Take a tuple out of memory and out of everything that follows it."""
+def _discard(how, st, x, stream):
     t = mem.pool(st, x)
     g = int(t["group"])
     priority.leave(how, st, x, stream, g)
@@ -51,15 +51,21 @@ def discard(how, st, x, stream):
     st["free_count"] += 1
 
 
+@in_plain(_discard)
+@kernel
+def discard(how, st, x, stream):
+    """Take a tuple out of memory and out of everything that follows it."""
+    _discard(how, st, x, stream)
+
+
 @inlined
 def is_over(st, stream, stamp):
     """Whether a tuple can meet nothing any more."""
     return stamp <= st["limit"][stream]
 
 
-@kernel
-def expire(how, st):
-    """Tuples that can meet nothing any more go."""
+@inlined
+def _expire(how, st):
     st["expirations"] += 1
     for stream in range(how["streams"]):
         clocks.set_limit(how, st, stream)
@@ -70,3 +76,10 @@ def expire(how, st):
             expiry_ring.look_ahead(st, stream)
             discard(how, st, x, stream)
             st["expired"] += 1
+
+
+@in_plain(_expire)
+@kernel
+def expire(how, st):
+    """Tuples that can meet nothing any more go."""
+    _expire(how, st)
