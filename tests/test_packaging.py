@@ -37,7 +37,7 @@ def test_the_library_needs_no_extra() -> None:
 import importlib.abc, sys
 class Without(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name.partition(".")[0] in ("pyspark", "matplotlib", "pandas", "scipy"):
+        if name.partition(".")[0] in ("pyspark", "matplotlib", "pandas", "prometheus_client", "scipy"):
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Without())
 import shedjoin, shedjoin.quality, shedjoin.cli

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from shedjoin.lab.java import check_java
 
-PACKAGES = ("numpy", "numba", "pyarrow", "scipy", "pyspark", "pandas", "matplotlib")
+PACKAGES = ("numpy", "numba", "pyarrow", "scipy", "pyspark", "pandas", "prometheus_client", "matplotlib")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

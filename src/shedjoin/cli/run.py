@@ -23,7 +23,7 @@ from shedjoin.cli.top import share
 from shedjoin.errors import EnvironmentProblem, InputError, SpecError
 from shedjoin.lab.java import check_java
 from shedjoin.spark.metrics import Summary, fractions_of, summarise
-from shedjoin.spark.prometheus import Board, Endpoint
+from shedjoin.spark.prometheus import Endpoint, QueryCollector
 from shedjoin.spark.sources import first_line
 from shedjoin.spark.watch import Watch
 
@@ -60,15 +60,17 @@ def handle(args: argparse.Namespace) -> int:
     check_java()
     console = Console()
     with ExitStack() as stack:
-        board = Board(query=job.name or "", budget=budget_of(job))
+        collector = QueryCollector(query=job.name or "", budget=budget_of(job))
         if port is not None:
-            endpoint = stack.enter_context(Endpoint(board, port=port, host=job.metrics_host))
+            endpoint = stack.enter_context(Endpoint(collector, port=port, host=job.metrics_host))
             console.print(f"metrics at {endpoint.url}")
         log, name = job.output / LOG, {"spark.app.name": f"shedjoin {job.name or job.output.name}"}
         with progress(console, f"starting Spark; its log is {log}"):
             spark = stack.enter_context(open_session({**name, **job.settings}, log))
         stop = stack.enter_context(stopped_by_signals())
-        run_query(spark, job, trigger, stop, board, lambda text: console.print(text, highlight=False, soft_wrap=True))
+        run_query(
+            spark, job, trigger, stop, collector, lambda text: console.print(text, highlight=False, soft_wrap=True)
+        )
     return 0
 
 
@@ -128,7 +130,7 @@ def run_query(
     job: StreamJob,
     trigger: dict[str, Any] | None,
     stop: threading.Event,
-    board: Board,
+    collector: QueryCollector,
     say: Callable[[str], None],
 ) -> None:
     """Start the query and follow it until it ends, fails or is to stop."""
@@ -152,7 +154,7 @@ def run_query(
 
     def tell(batch: list[dict[str, Any]]) -> None:
         rows.extend(batch)
-        board.add(batch)
+        collector.add(batch)
         summary = summarise(batch)
         if summary is not None:
             say(batch_line(summary, job, fractions_of(batch)))
