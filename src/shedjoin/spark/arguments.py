@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from shedjoin.budget import ALLOCATIONS, Budget
 from shedjoin.engine.nway.state import MOST
 from shedjoin.errors import SpecError
 from shedjoin.policies import KeepAll, Policy, Replay
+from shedjoin.spark.join_args import WATERMARK
 from shedjoin.spark.keys import SIDES, sides_of
 from shedjoin.spark.shares import least_of
 from shedjoin.window import RowWindow, TimeWindow, Window
@@ -24,33 +24,6 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 MOST_SHARDS = 1024
 #: Where Spark notes the delay of a watermark, in milliseconds, on the column that has it.
 DELAY = "spark.watermarkDelayMs"
-#: The default of `lateness`: the delay of the inputs' watermarks.
-WATERMARK = "watermark"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What `shed_join` was told of the join, as it was told. Its documentation says what each means."""
-
-    time: Any
-    window: Any
-    on: Any = None
-    predicate: Any = None
-    budget: Any = None
-    policy: Any = None
-    importance: Any = None
-    allocation: str | None = None
-    lateness: Any = WATERMARK
-    max_skew: Any = None
-    shards: int | None = None
-    select: Any = None
-    suffixes: Any = None
-    combine: str = "min"
-    seed: int = 0
-    shares: str | None = None
-    cache: str | bool | None = None
-    deadline: Any = None
-    names: Any = None
 
 
 def stream_names(names: Any, count: int) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from shedjoin.multi import MultiJoinSpec
 from shedjoin.spark import keys as columns
 from shedjoin.spark.arguments import (
     PARTITIONS,
-    Told,
     budget_of,
     check_frames,
     check_provider,
@@ -22,6 +21,7 @@ from shedjoin.spark.arguments import (
 )
 from shedjoin.spark.cache import check_option
 from shedjoin.spark.exchange import shard_labels
+from shedjoin.spark.join_args import JoinArgs
 from shedjoin.spark.keys import Keys, sides_of
 from shedjoin.spark.many import KEY as HASH
 from shedjoin.spark.many import Join, Many
@@ -33,36 +33,36 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def plan_keyed(frames: tuple[DataFrame, ...], told: Told, *, unkeyed: bool = False) -> JoinPlan:
+def plan_keyed(frames: tuple[DataFrame, ...], args: JoinArgs, *, unkeyed: bool = False) -> JoinPlan:
     """Check the arguments of `shed_join` and plan the join. `unkeyed`: what is joined on is looked at elsewhere."""
-    if told.on is None and not unkeyed:
+    if args["on"] is None and not unkeyed:
         raise SpecError("on must name the key columns, or predicate say when two rows join: neither is given")
-    sides = stream_names(told.names, len(frames))
+    sides = stream_names(args["names"], len(frames))
     check_frames(frames, sides)
-    check_seed(told.seed)
-    check_option(told.cache)
-    if told.shares is not None and told.shares not in SHARES:
-        raise SpecError(f"shares must be one of {', '.join(SHARES)}, not {told.shares!r}")
+    check_seed(args["seed"])
+    check_option(args["cache"])
+    if args["shares"] is not None and args["shares"] not in SHARES:
+        raise SpecError(f"shares must be one of {', '.join(SHARES)}, not {args['shares']!r}")
     spark = frames[0].sparkSession
-    found = Keys(()) if unkeyed else Keys.of(told.on, *frames, sides=sides)
-    times = sides_of("time", told.time, sides)
+    found = Keys(()) if unkeyed else Keys.of(args["on"], *frames, sides=sides)
+    times = sides_of("time", args["time"], sides)
     kind = columns.time_kind(frames, times, sides)
-    weights = sides_of("importance", told.importance, sides)
+    weights = sides_of("importance", args["importance"], sides)
     for side, frame, name in zip(sides, frames, weights, strict=True):
         if name is not None:
             columns.check_column("importance", name, frame, side)
     if frames[0].isStreaming:
         check_provider(spark)
     partitions = int(spark.conf.get(PARTITIONS) or 1)
-    count = shards_of(spark, told.shards, partitions)
+    count = shards_of(spark, args["shards"], partitions)
     given: dict[str, Any] = {
-        "budget": budget_of(told.budget, told.allocation, count, len(frames)),
-        "policy": policy_of(told.policy, told.budget),
-        "importance": told.combine,
-        "lateness": lateness_of(told.lateness, kind, frames, times, sides),
-        "max_skew": None if told.max_skew is None else duration_of(told.max_skew, kind, "max_skew"),
+        "budget": budget_of(args["budget"], args["allocation"], count, len(frames)),
+        "policy": policy_of(args["policy"], args["budget"]),
+        "importance": args["combine"],
+        "lateness": lateness_of(args["lateness"], kind, frames, times, sides),
+        "max_skew": None if args["max_skew"] is None else duration_of(args["max_skew"], kind, "max_skew"),
     }
-    windows = windows_of(told.window, kind, count, sides)
+    windows = windows_of(args["window"], kind, count, sides)
     spec: Join
     if len(frames) == 2:
         spec = JoinSpec(window=(windows[0], windows[1]) if windows[0] != windows[1] else windows[0], **given)
@@ -75,11 +75,11 @@ def plan_keyed(frames: tuple[DataFrame, ...], told: Told, *, unkeyed: bool = Fal
         key_types=columns.common_types(frames, found, sides),
         times=times,
         importances=weights,
-        out=columns.out_columns(frames, found, told.select, told.suffixes, sides),
+        out=columns.out_columns(frames, found, args["select"], args["suffixes"], sides),
         spec=spec,
         labels=shard_labels(count, partitions),
         timestamps=kind != "number",
-        seed=told.seed,
-        shares=told.shares or ADAPTIVE,
-        cache=told.cache,
+        seed=args["seed"],
+        shares=args["shares"] or ADAPTIVE,
+        cache=args["cache"],
     )

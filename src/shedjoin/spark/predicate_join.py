@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,10 @@ from shedjoin.errors import SpecError
 from shedjoin.policies import Policy
 from shedjoin.predicates import PREDICATES, Equal, Predicate
 from shedjoin.spark import keys as columns
-from shedjoin.spark.arguments import Told, policy_of
+from shedjoin.spark.arguments import policy_of
 from shedjoin.spark.exchange import PACKED
 from shedjoin.spark.job import PredicateJob
+from shedjoin.spark.join_args import JoinArgs
 from shedjoin.spark.keyed_join import plan_keyed
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, quoted
 from shedjoin.spark.many import Join
@@ -91,22 +92,22 @@ def check_shares(shares: Any, *, argument: str = "shares") -> None:
         raise SpecError(f"{argument} must be 'equal' for a join on a predicate or with a deadline, not {shares!r}")
 
 
-def plan_predicate(frames: tuple[DataFrame, ...], told: Told) -> JoinPlan:
+def plan_predicate(frames: tuple[DataFrame, ...], args: JoinArgs) -> JoinPlan:
     """Check the arguments of `shed_join` and plan the join, if it has a predicate or a deadline."""
     if len(frames) != 2:
         raise SpecError(f"predicate and deadline are for joins of two streams, not of {len(frames)}")
     left, right = frames
-    on, found = condition(told.on, told.predicate)
-    seconds = read_deadline(told.deadline)
+    on, found = condition(args["on"], args["predicate"])
+    seconds = read_deadline(args["deadline"])
     if found is None and seconds is None:
-        return plan_keyed(frames, replace(told, on=on))
-    check_shares(told.shares)
+        return plan_keyed(frames, {**args, "on": on})
+    check_shares(args["shares"])
     # What joins on keys check is checked by them. Their policies need keys: who stays is settled below.
-    plan = plan_keyed(frames, replace(told, on=on, policy=None, shares=EQUAL), unkeyed=found is not None)
+    plan = plan_keyed(frames, {**args, "on": on, "policy": None, "shares": EQUAL}, unkeyed=found is not None)
     types = [] if found is None else check_values(found, left, right)
     return PredicatePlan(
         **{name: getattr(plan, name) for name in JoinPlan.__dataclass_fields__ if name != "spec"},
-        spec=predicate_join(plan.spec, found, seconds, policy_of(told.policy, told.budget)),  # type: ignore[arg-type]
+        spec=predicate_join(plan.spec, found, seconds, policy_of(args["policy"], args["budget"])),  # type: ignore[arg-type]
         predicate=found,
         value_types=types,
         deadline=seconds,
