@@ -18,9 +18,11 @@ from shedjoin.engine.nway.state import MOST
 from shedjoin.engine.nway.statistics import Reordering
 from shedjoin.engine.state import NEVER
 from shedjoin.errors import SpecError
+from shedjoin.plain import only, plain
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect
-from shedjoin.spec import check_seed, check_warmup, make_budget, make_policy, make_window, only, plain
+from shedjoin.spec import check_seed, check_warmup
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
+from shedjoin.words import parse_budget, parse_policy, parse_windows
 
 if TYPE_CHECKING:
     from shedjoin.engine.nway.engine import MultiEngine
@@ -258,11 +260,9 @@ class MultiJoinSpec:
         made: dict[str, Any] = dict(data)
         if not isinstance(data["windows"], Mapping):
             raise SpecError(f"MultiJoinSpec.windows must be a table of streams, not {data['windows']!r}")
-        made["windows"] = {name: make_window(window) for name, window in data["windows"].items()}
-        if data.get("budget") is not None:
-            made["budget"] = make_budget(data["budget"])
-        if data.get("policy") is not None:
-            made["policy"] = make_policy(data["policy"])
+        made["windows"] = {name: parse_windows(one, 1)[0] for name, one in data["windows"].items()}
+        made["budget"] = parse_budget(data.get("budget"))
+        made["policy"] = parse_policy(data.get("policy"))
         if data.get("reordering") is not None:
             only("reordering", data["reordering"], ["every", "drift"])
             made["reordering"] = Reordering(**data["reordering"])

@@ -14,8 +14,8 @@ from typing import Any
 
 from shedjoin.budget import Budget
 from shedjoin.errors import SpecError
+from shedjoin.plain import make_policy
 from shedjoin.policies import POLICIES, Policy
-from shedjoin.spec import make_policy
 from shedjoin.window import UNLIMITED, RowWindow, TimeWindow, Window
 
 #: Microseconds of each unit, the largest first. Months and years are left out: they have no fixed length.
@@ -105,7 +105,7 @@ def parse_lateness(value: object, *, argument: str = "lateness") -> int:
     >>> parse_lateness("5 seconds"), parse_lateness(None) == parse_lateness("unlimited") == UNLIMITED
     (5000000, True)
     """
-    return UNLIMITED if value is None or value == "unlimited" else parse_duration(value, argument=argument)
+    return UNLIMITED if value in (None, "unlimited", UNLIMITED) else parse_duration(value, argument=argument)
 
 
 def format_lateness(lateness: int) -> str:

@@ -17,6 +17,7 @@ from shedjoin.cli.preflight import check_job, names_of, parts_of, schema_of_file
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.errors import SpecError
+from shedjoin.plain import plain
 from shedjoin.predicates import Predicate
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.many import Join
@@ -24,7 +25,6 @@ from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import read_job
-from shedjoin.spec import plain
 from shedjoin.window import UNLIMITED, TimeWindow
 from shedjoin.words import format_duration, format_lateness, format_window
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.errors import SnapshotError
+from shedjoin.plain import make_policy
 from shedjoin.spark.engines import AnyEngine, Recall, Rows, keys_of, no_rows, rows_of, watched
 from shedjoin.spark.exchange import from_blob, to_blob
 from shedjoin.spark.many import Join
 from shedjoin.spark.payload import Payload, Segment
-from shedjoin.spec import make_policy
 
 #: Higher whenever a state is kept in another way, or the same rows, pushed again, could give another state.
 FORMAT = 7
