@@ -6,9 +6,10 @@ Everything here also takes the object that the words stand for, and gives it bac
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
 
@@ -249,6 +250,17 @@ def parse_policy(value: object, *, argument: str = "policy") -> Policy | None:
         f"{argument} must be a policy, its name, or a table with a name and its settings, not {value!r}: "
         f"the names are {', '.join(POLICIES)}"
     )
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that may have been meant.
+
+    Examples
+    --------
+    >>> nearest("windw", ["on", "window"]), nearest("speed", ["on", "window"])
+    ('window', None)
+    """
+    return next(iter(get_close_matches(name, known, 1)), None)
 
 
 def _no_duration(argument: str, value: object) -> SpecError:

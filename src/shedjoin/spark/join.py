@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from shedjoin.spark.exchange import RESULT
+from shedjoin.cpu.join import PredicateJoin
+from shedjoin.spark import keys as columns
+from shedjoin.spark.arguments import spec_of, stream_names
+from shedjoin.spark.exchange import RESULT, shard_labels
+from shedjoin.spark.inputs import PARTITIONS, check_frames, lateness_of, shards_of
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
-from shedjoin.spark.keyed_join import plan_keyed
+from shedjoin.spark.keys import Keys
 from shedjoin.spark.plan import JoinPlan
-from shedjoin.spark.predicate_join import plan_predicate
+from shedjoin.spark.predicate_plan import PredicatePlan
+from shedjoin.spark.predicate_spec import join_condition, read_deadline
+from shedjoin.spark.predicate_values import check_values
+from shedjoin.spark.shares import ADAPTIVE, EQUAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,14 +28,50 @@ def shed_join(left: DataFrame, right: DataFrame, *more: DataFrame, **args: Unpac
     Parameters
     ----------
     left, right, more
-        Streaming DataFrames, or batch ones: two, or up to 16. Where an argument takes a pair (left, right), three and more
-        streams take one value a stream.
+        Streaming DataFrames, or batch ones: two, or up to 16. Where an argument takes a pair (left, right), it also takes a
+        dict by the streams' names, and three and more streams take one value a stream.
     """
     plan = plan_join((left, right, *more), complete(args, shed_join)).with_watermarks()
     return plan.with_event_time(plan.results(plan.watched(plan.blobs((RESULT,)))))
 
 
 def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs) -> JoinPlan:
-    """Check the arguments of `shed_join` and plan the join."""
-    plan = plan_keyed if args["predicate"] is None and args["deadline"] is None else plan_predicate
-    return plan(frames, args)
+    """Check all arguments of a join against its inputs, and plan it."""
+    sides = stream_names(args["names"], len(frames))
+    check_frames(frames, sides)
+    spark = frames[0].sparkSession
+    times = columns.column_names("time", args["time"], sides)
+    kind = columns.time_kind(frames, times, sides)
+    partitions = int(spark.conf.get(PARTITIONS) or 1)
+    shards = shards_of(spark, args["shards"], partitions)
+    lateness = lateness_of(args["lateness"], kind, frames, times, sides)
+    spec = spec_of(args, sides, lateness=lateness, shards=shards, kind=kind)
+    on, predicate = join_condition(args["on"], args["predicate"])
+    keys = Keys.of(on, *frames, sides=sides) if predicate is None else Keys(())
+    importances = columns.column_names("importance", args["importance"], sides, optional=True)
+    for side, frame, name in zip(sides, frames, importances, strict=True):
+        if name is not None:
+            columns.check_column("importance", name, frame, side)
+    plan: dict[str, Any] = {
+        "sides": frames,
+        "names": sides,
+        "keys": keys,
+        "key_types": columns.common_types(frames, keys, sides),
+        "times": times,
+        "importances": importances,
+        "out": columns.out_columns(frames, keys, args["select"], args["suffixes"], sides),
+        "spec": spec,
+        "labels": shard_labels(shards, partitions),
+        "timestamps": kind != "number",
+        "seed": args["seed"],
+        "cache": args["cache"],
+    }
+    if not isinstance(spec, PredicateJoin):
+        return JoinPlan(shares=args["shares"] or ADAPTIVE, **plan)
+    return PredicatePlan(
+        shares=EQUAL,
+        predicate=predicate,
+        value_types=[] if predicate is None else check_values(predicate, *frames),
+        deadline=read_deadline(args["deadline"]),
+        **plan,
+    )

@@ -6,9 +6,8 @@ files follow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from inspect import Parameter, cleandoc, signature
 from textwrap import fill
 from typing import Annotated, Any, Required, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -16,11 +15,13 @@ from typing import Annotated, Any, Required, TypedDict, TypeVar, cast, get_args,
 from shedjoin.errors import SpecError
 from shedjoin.policies import Policy
 from shedjoin.predicates import Predicate
+from shedjoin.words import nearest
 
 #: The default of `lateness`: the delay of the inputs' watermarks.
 WATERMARK = "watermark"
 INDENT = "    "
-Name = str | tuple[str, ...]
+#: A column of each stream: one name for all, one each, or a dict by the streams' names.
+Columns = str | Sequence[str] | Mapping[str, str]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -36,7 +37,7 @@ class JoinArgs(TypedDict, total=False):
     """The arguments of a join, as they are given. A TypedDict, so that type checkers see them in signatures (PEP 692)."""
 
     on: Annotated[
-        Name | list[Name] | None,
+        Columns | list[Columns] | None,
         Arg("The key: a column name, a pair (left name, right name), or a list of these. Null keys match nothing."),
     ]
     predicate: Annotated[
@@ -47,7 +48,7 @@ class JoinArgs(TypedDict, total=False):
         ),
     ]
     time: Annotated[
-        Required[Name],
+        Required[Columns],
         Arg(
             "The event time: a column name, or a pair (left, right). Timestamps, or whole numbers in a unit of your own."
         ),
@@ -75,7 +76,7 @@ class JoinArgs(TypedDict, total=False):
         ),
     ]
     importance: Annotated[
-        str | tuple[str | None, ...] | None,
+        str | Sequence[str | None] | Mapping[str, str] | None,
         Arg(
             "A column of positive numbers that says how much a row matters: a name, or a pair (left, right). None: all rows "
             "matter alike."
@@ -113,7 +114,7 @@ class JoinArgs(TypedDict, total=False):
         ),
     ]
     suffixes: Annotated[
-        tuple[str, ...] | None,
+        Sequence[str] | None,
         Arg(
             'Endings for columns that both sides have, such as ("_left", "_right"). Without them such columns are an error.'
         ),
@@ -144,7 +145,7 @@ class JoinArgs(TypedDict, total=False):
         ),
     ]
     names: Annotated[
-        tuple[str, ...] | None,
+        Sequence[str] | None,
         Arg(
             "What three and more streams are called in `select`, the shed log, metrics and the archive. Default: s0, s1, s2, "
             "... Two are left and right."
@@ -184,16 +185,9 @@ def complete(args: JoinArgs, function: Callable[..., Any]) -> JoinArgs:
     known = [one.name for one in signature(function).parameters.values() if one.kind is Parameter.KEYWORD_ONLY]
     for name in args:
         if name not in PARAMETERS:
-            raise SpecError(
-                f"{function.__name__} has no argument {name!r}{perhaps(name, known)}: it takes {', '.join(known)}"
-            )
+            perhaps = f" (perhaps {near}?)" if (near := nearest(name, known)) else ""
+            raise SpecError(f"{function.__name__} has no argument {name!r}{perhaps}: it takes {', '.join(known)}")
     missing = [name for name, one in PARAMETERS.items() if one.default is Parameter.empty and name not in args]
     if missing:
         raise SpecError(f"{missing[0]} is missing. {DOCS[missing[0]]}")
     return cast(JoinArgs, {**{name: one.default for name, one in PARAMETERS.items()}, **args})
-
-
-def perhaps(name: str, known: Iterable[str]) -> str:
-    """The known name that may have been meant, in brackets."""
-    near = get_close_matches(name, known, 1)
-    return f" (perhaps {near[0]}?)" if near else ""

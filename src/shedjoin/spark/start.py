@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from shedjoin.errors import EnvironmentProblem, SpecError
 from shedjoin.spark.archive import shed_ddl
-from shedjoin.spark.arguments import is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, inputs_of
+from shedjoin.spark.inputs import is_connect
 from shedjoin.spark.join import plan_join
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
 from shedjoin.spark.keys import is_number, key_value
@@ -24,6 +24,7 @@ from shedjoin.spark.lasting import began_with_budget, check_budget, check_policy
 from shedjoin.spark.late import warn
 from shedjoin.spark.lock import Owner
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
+from shedjoin.spark.predicate_spec import check_archivable
 from shedjoin.spark.sources import Sink as SparkSink
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def start(
     plan = replace(plan_join((left, right, *more), args), recall=recall)
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
-    plan.check_archive(archive)
+    check_archivable(archive, plan.spec)
     _check_names(plan, archive, sink)
     job = job_of(plan, archive, None if checkpoint is None or is_default(folder, checkpoint) else str(checkpoint))
     check_before(before, job, folder)
