@@ -58,7 +58,7 @@ def test_an_unknown_or_a_missing_argument_is_named(function: Callable[..., Any])
         function(None, None, time="at", window=3, budgt=3, **given)
     with pytest.raises(sj.SpecError, match=rf"{called} has no argument 'x': it takes "):
         function(None, None, time="at", window=3, x=3, **given)
-    with pytest.raises(sj.SpecError, match=r"^time is missing\. The event time: a column name, or a pair"):
+    with pytest.raises(sj.SpecError, match=r"^time is missing\. The event time: a column name, a pair"):
         function(None, None, window=3, **given)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from shedjoin.errors import InputError, SpecError
@@ -64,11 +65,9 @@ def read_table(kind: type[Made], data: Any, where: str, **given: Any) -> Made:
 
 def _checked(hint: Any, value: Any, where: str) -> Any:
     """A value, if it has the type of its setting."""
-    kind = (
-        next((one for one in get_args(hint) if one is not type(None)), hint) if type(None) in get_args(hint) else hint
-    )
-    what = get_args(kind)[1] if get_origin(kind) is Annotated else None
-    kind = get_args(kind)[0] if what else kind
+    optional = NoneType in get_args(hint)
+    kind = get_args(hint)[0] if optional else hint
+    kind, what = get_args(kind) if get_origin(kind) is Annotated else (kind, None)
     kind = get_origin(kind) or kind
     if kind is Mapping:
         return dict(flattened("", settings(value, where, None), where))

@@ -29,7 +29,7 @@ def shed_join(left: DataFrame, right: DataFrame, *more: DataFrame, **args: Unpac
     ----------
     left, right, more
         Streaming DataFrames, or batch ones: two, or up to 16. Where an argument takes a pair (left, right), it also takes a
-        dict by the streams' names, and three and more streams take one value a stream.
+        dict by the streams' names; three and more streams take one value a stream.
     """
     plan = plan_join((left, right, *more), complete(args, shed_join)).with_watermarks()
     return plan.with_event_time(plan.results(plan.watched(plan.blobs((RESULT,)))))

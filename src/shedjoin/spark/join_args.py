@@ -38,7 +38,10 @@ class JoinArgs(TypedDict, total=False):
 
     on: Annotated[
         Columns | list[Columns] | None,
-        Arg("The key: a column name, a pair (left name, right name), or a list of these. Null keys match nothing."),
+        Arg(
+            "The key: a column name, a pair (left name, right name), a dict by the streams' names, or a list of these. Null keys "
+            "match nothing."
+        ),
     ]
     predicate: Annotated[
         Predicate | dict[str, Any] | None,
@@ -50,7 +53,8 @@ class JoinArgs(TypedDict, total=False):
     time: Annotated[
         Required[Columns],
         Arg(
-            "The event time: a column name, or a pair (left, right). Timestamps, or whole numbers in a unit of your own."
+            "The event time: a column name, a pair (left, right), or a dict by the streams' names. Timestamps, or whole numbers "
+            "in a unit of your own."
         ),
     ]
     window: Annotated[
