@@ -7,7 +7,6 @@ files follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from inspect import Parameter, cleandoc, signature
 from textwrap import fill
 from typing import Annotated, Any, Required, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -25,142 +24,106 @@ Columns = str | Sequence[str] | Mapping[str, str]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Arg:
-    """What an argument means, and its default."""
-
-    doc: str
-    default: Any = None
-
-
 class JoinArgs(TypedDict, total=False):
-    """The arguments of a join, as they are given. A TypedDict, so that type checkers see them in signatures (PEP 692)."""
+    """The arguments of a join, as they are given: their type, what they mean, and their default, None if it is left out.
+
+    A TypedDict, because type checkers read the arguments of `**args` from one (PEP 692).
+    """
 
     on: Annotated[
         Columns | list[Columns] | None,
-        Arg(
-            "The key: a column name, a pair (left name, right name), a dict by the streams' names, or a list of these. Null keys "
-            "match nothing."
-        ),
+        "The key: a column name, a pair (left name, right name), a dict by the streams' names, or a list of these. Null keys "
+        "match nothing.",
     ]
     predicate: Annotated[
         Predicate | dict[str, Any] | None,
-        Arg(
-            'Joins without a key: `Overlap("tags", at_least=2)` and other predicates. Each row is stored in one shard and '
-            "compared in all."
-        ),
+        'Instead of a key: `Overlap("tags", at_least=2)` and other predicates. Each row is stored in one shard and '
+        "compared in all.",
     ]
     time: Annotated[
         Required[Columns],
-        Arg(
-            "The event time: a column name, a pair (left, right), or a dict by the streams' names. Timestamps, or whole numbers "
-            "in a unit of your own."
-        ),
+        "The event time: a column name, a pair (left, right), or a dict by the streams' names. Timestamps, or whole numbers "
+        "in a unit of your own.",
     ]
     window: Annotated[
         Required[Any],
-        Arg(
-            'Rows join if their times differ by less than this: "10 minutes", a timedelta, a `TimeWindow` (of microseconds), a '
-            "number in the unit of times that are whole numbers, or a pair of these (how long a left row and a right row are "
-            "kept). Three and more rows join if none is older than the newest by its window."
-        ),
+        'Rows join if their times differ by less than this: "10 minutes", a timedelta, a `TimeWindow` (of microseconds), a '
+        "number in the unit of times that are whole numbers, or a pair of these (how long a left row and a right row are "
+        "kept). Three and more rows join if none is older than the newest by its window.",
     ]
     budget: Annotated[
         Any,
-        Arg(
-            'How much all shards together may store: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: there is no '
-            "limit, and the join is exact."
-        ),
+        'How much all shards together may store: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: there is no '
+        "limit, and the join is exact.",
     ]
     policy: Annotated[
         str | dict[str, Any] | Policy | None,
-        Arg(
-            'Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '
-            'three and more streams; "simp_prob" with a predicate or a deadline.'
-        ),
+        'Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '
+        'three and more streams; "simp_prob" with a predicate or a deadline.',
     ]
     importance: Annotated[
         str | Sequence[str | None] | Mapping[str, str] | None,
-        Arg(
-            "A column of positive numbers that says how much a row matters: a name, or a pair (left, right). None: all rows "
-            "matter alike."
-        ),
+        "A column of positive numbers that says how much a row matters: a name, or a pair (left, right). None: all rows "
+        "matter alike.",
     ]
     allocation: Annotated[
         str | None,
-        Arg('"variable" (default): streams compete for one memory. "fixed": each stream has its share (see `Budget`).'),
+        '"variable" (default): streams compete for one memory. "fixed": each stream has its share (see `Budget`).',
     ]
     lateness: Annotated[
         Any,
-        Arg(
-            "How far a row may lag behind the newest row of its stream, from one micro-batch to the next, and still be joined: "
-            '"5 minutes"; 0 if rows arrive in the order of their times; None if rows never expire. Default: the delay of the '
-            "inputs' watermarks. Streams without a watermark must give it. Later rows are counted, logged and warned of.",
-            WATERMARK,
-        ),
+        "How far a row may lag behind the newest row of its stream, from one micro-batch to the next, and still be joined: "
+        '"5 minutes"; 0 if rows arrive in the order of their times; None if rows never expire. Default: the delay of the '
+        "inputs' watermarks. Streams without a watermark must give it. Later rows are counted, logged and warned of.",
+        WATERMARK,
     ]
     max_skew: Annotated[
         Any,
-        Arg("A stream that lags behind the other by more than this is treated as idle; expiry does not wait for it."),
+        "A stream that lags behind the other by more than this is treated as idle; expiry does not wait for it.",
     ]
     shards: Annotated[
         int | None,
-        Arg(
-            "The number of parts that keys are split into. Default: Spark's parallelism, at most its shuffle partitions. A "
-            "checkpoint keeps its number."
-        ),
+        "The number of parts that keys are split into. Default: Spark's parallelism, at most its shuffle partitions. A "
+        "checkpoint keeps its number.",
     ]
     select: Annotated[
         list[str] | dict[str, str] | None,
-        Arg(
-            'The columns of the result: names ("left.x" or "right.x" where both sides have x), or a dict from new names to such '
-            "names. Default: all, as in Spark's own joins (keys of one name once and first, then left's, then right's)."
-        ),
+        'The columns of the result: names ("left.x" or "right.x" where both sides have x), or a dict from new names to such '
+        "names. Default: all, as in Spark's own joins (keys of one name once and first, then left's, then right's).",
     ]
     suffixes: Annotated[
         Sequence[str] | None,
-        Arg(
-            'Endings for columns that both sides have, such as ("_left", "_right"). Without them such columns are an error.'
-        ),
+        'Endings for columns that both sides have, such as ("_left", "_right"). Without them such columns are an error.',
     ]
     combine: Annotated[
-        str, Arg("How the importance of a result follows from that of its rows: min, max, sum, product, mean.", "min")
+        str, "How the importance of a result follows from that of its rows: min, max, sum, product, mean.", "min"
     ]
-    seed: Annotated[int, Arg("The seed of policies that draw random numbers.", 0)]
+    seed: Annotated[int, "The seed of policies that draw random numbers.", 0]
     shares: Annotated[
         str | None,
-        Arg(
-            'How shards share the budget: "adaptive" (default) gives each what the whole join would keep there, by what arrives; '
-            '"equal" gives all the same, as joins with a predicate or a deadline do. May change while a checkpoint lives.'
-        ),
+        'How shards share the budget: "adaptive" (default) gives each what the whole join would keep there, by what arrives; '
+        '"equal" gives all the same, as joins with a predicate or a deadline do. May change while a checkpoint lives.',
     ]
     cache: Annotated[
         str | bool | None,
-        Arg(
-            "Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the "
-            "default."
-        ),
+        "Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the "
+        "default.",
     ]
     deadline: Annotated[
         Any,
-        Arg(
-            'How long a micro-batch may take: "2 seconds", a timedelta, or a number of seconds. If there are too many rows for '
-            "that, each is compared with the most profitable part of the window only. May change while a checkpoint lives."
-        ),
+        'How long a micro-batch may take: "2 seconds", a timedelta, or a number of seconds. If there are too many rows for '
+        "that, each is compared with the most profitable part of the window only. May change while a checkpoint lives.",
     ]
     names: Annotated[
         Sequence[str] | None,
-        Arg(
-            "What three and more streams are called in `select`, the shed log, metrics and the archive. Default: s0, s1, s2, "
-            "... Two are left and right."
-        ),
+        "What three and more streams are called in `select`, the shed log, metrics and the archive. Default: s0, s1, s2, "
+        "... Two are left and right.",
     ]
 
 
 def _parameter(name: str, hint: Any) -> Parameter:
     """An argument as signatures have it."""
-    kind, arg = get_args(hint)
-    default = arg.default
+    kind, _, default = (*get_args(hint), None)[:3]
     if get_origin(kind) is Required:
         (kind,), default = get_args(kind), Parameter.empty
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
@@ -168,7 +131,7 @@ def _parameter(name: str, hint: Any) -> Parameter:
 
 _HINTS = get_type_hints(JoinArgs, include_extras=True)
 PARAMETERS = {name: _parameter(name, hint) for name, hint in _HINTS.items()}
-DOCS: dict[str, str] = {name: get_args(hint)[1].doc for name, hint in _HINTS.items()}
+DOCS: dict[str, str] = {name: get_args(hint)[1] for name, hint in _HINTS.items()}
 
 
 def takes_join_args(function: Function) -> Function:
