@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import shedjoin as sj
-from shedjoin.cli import COMMANDS, demo_simulated, job, main
+from shedjoin.cli import COMMANDS, demo_simulated, main
+from shedjoin.cli.file_job import read_file_job
 
 LEFT = {"ad": ["a", "a", "a", "c", "b"], "at": [0, 1, 2, 3, 4], "bid": [1.0, 2.0, 1.0, 1.0, 1.0]}
 RIGHT = {"ad": ["b", "c", "a", "a", "c"], "at": [0, 1, 2, 3, 4]}
@@ -161,20 +162,20 @@ def test_simulate_a_made_up_workload(folder: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("budget", ["2", "'2 tuples'", "{tuples = 2}"])
 def test_a_plain_number_is_a_budget_of_tuples(folder: Path, budget: str) -> None:
-    made = job.read_job(Path(write(folder, f"[join]\nwindow = {{time = 3}}\nbudget = {budget}\n" + FILES)))
+    made = read_file_job(Path(write(folder, f"[join]\nwindow = {{time = 3}}\nbudget = {budget}\n" + FILES)))
     assert made.spec.budget == sj.Budget(tuples=2)
     assert sj.JoinSpec.from_dict({"window": {"time": 3}, "budget": 2}).budget == sj.Budget(tuples=2)
 
 
 def test_windows_may_be_words(folder: Path) -> None:
-    made = job.read_job(Path(write(folder, "[join]\nwindow = ['1 minute', '5 rows']\nlateness = '2 ms'\n" + FILES)))
+    made = read_file_job(Path(write(folder, "[join]\nwindow = ['1 minute', '5 rows']\nlateness = '2 ms'\n" + FILES)))
     assert made.spec.windows == (sj.TimeWindow(60_000_000), sj.RowWindow(5))
     assert made.spec.lateness == 2000
 
 
 def test_null_keys_of_files_stay_null(folder: Path) -> None:
     pq.write_table(pa.table({"ad": ["a", None, None], "at": [0, 1, 2], "bid": [1.0] * 3}), folder / "left.parquet")
-    made = job.read_job(Path(write(folder, "[join]\nwindow = {time = 3}\n" + FILES)))
+    made = read_file_job(Path(write(folder, "[join]\nwindow = {time = 3}\n" + FILES)))
     assert made.left["key"].null_count == 2
     assert sj.simulate(made.spec, made.left, made.right).matches == 1
 
@@ -187,9 +188,9 @@ JOIN = "[join]\nwindow = {time = 3}\n"
     [
         ("[join", "is not a TOML file"),
         ("[left]\npath = 'x'\n", "needs a table [join]"),
-        ("[joint]\n", "joint: there is no such setting; a job has join, left"),
+        ("[joint]\n", "unknown table `[joint]`; perhaps `join`"),
         ("join = 3\n", "join must be a table of settings"),
-        (JOIN + "policy = 'best'\n" + FILES, "join.policy: policy must be one of keep_all, rand, prob"),
+        (JOIN + "policy = 'best'\n" + FILES, "join.policy must be one of keep_all, rand, prob"),
         ("[join]\nwindow = {time = -3}\n" + FILES, "join.window must be longer than nothing, not -3"),
         (JOIN, "needs a table [left]"),
         (JOIN + "[left]\nkey = 'ad'\n", "left.path is missing"),
@@ -207,11 +208,11 @@ JOIN = "[join]\nwindow = {time = 3}\n"
         (JOIN + "[left]\npath = 'none.csv'\nkey = 'ad'\n", "cannot be read"),
         (JOIN + "[left]\npath = 'job.parquet'\nkey = 'ad'\n", "cannot be read"),
         (JOIN + FILES + "[workload]\nrows = 5\n", "not both"),
-        (JOIN + "[workload]\nrow = 5\n", "workload.row: there is no such setting"),
+        (JOIN + "[workload]\nrow = 5\n", "unknown setting `[workload] row`; perhaps `rows`"),
         (JOIN + "[workload]\nranks = 'same'\n", "ranks must be one of"),
         (JOIN + "[workload]\nrows = 'many'\n", "workload does not make sense"),
         (JOIN + FILES + "[run]\nlate = 'drop'\n", "late must be one of refuse, log"),
-        (JOIN + FILES + "[run]\nspeed = 3\n", "run.speed: there is no such setting"),
+        (JOIN + FILES + "[run]\npace = 3\n", "unknown setting `[run] pace`; there are warmup, seed, late"),
         (JOIN + "[run]\n" + FILES.replace('ts = "at"', 'ts = "ad"'), "left.ts must be a column of whole numbers"),
     ],
 )
@@ -231,13 +232,13 @@ def test_whether_keys_are_equal_does_not_depend_on_other_rows(folder: Path) -> N
     pq.write_table(pa.table({"ad": [1, 1], "at": [1, 2]}), folder / "one.parquet")
     sides = "".join(f"[{side}]\npath = '{file}'\nkey = 'ad'\nts = 'at'\n" for side, file in KEYED.items())
     text = "[join]\nwindow = 9\n" + sides
-    made = job.read_job(Path(write(folder, text)))
+    made = read_file_job(Path(write(folder, text)))
     run = sj.simulate(made.spec, made.left, made.right)
     assert (run.matches, run.counters["null"]) == (2, 1)
     times = pa.array([1, 1], pa.timestamp("us"))
     pq.write_table(pa.table({"ad": times, "at": [1, 2]}), folder / "one.parquet")
     with pytest.raises(sj.InputError, match="keys must be of one type, or whole numbers and text"):
-        job.read_job(Path(write(folder, text)))
+        read_file_job(Path(write(folder, text)))
 
 
 def test_a_missing_job_file_gets_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from shedjoin.cli.job import read_job
+from shedjoin.cli.file_job import read_file_job
 from shedjoin.cli.stream_job import read_stream_job
 from shedjoin.estimators import ESTIMATORS
 from shedjoin.policies import POLICIES
@@ -75,15 +75,15 @@ def test_job_files_are_jobs(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "toml"):
         (tmp_path / "job.toml").write_text(block)
         if "workload" in tomllib.loads(block):
-            assert len(read_job(tmp_path / "job.toml").left["key"]) > 0
+            assert len(read_file_job(tmp_path / "job.toml").left["key"]) > 0
             continue
         for source in ("impressions", "clicks", "news", "wire"):
             (tmp_path / source).mkdir(exist_ok=True)
         job = read_stream_job(tmp_path / "job.toml")
-        if "predicate" in job.join:
-            assert job.join["predicate"] == Overlap(("words", "terms"), at_least=3)
+        if job.predicate is not None:
+            assert job.predicate == Overlap(("words", "terms"), at_least=3)
             continue
-        assert job.join["on"] == "ad"
+        assert job.keys == (("ad", "ad"),)
         assert job.spec.budget is not None
 
 

@@ -34,7 +34,7 @@ def test_the_library_needs_no_extra() -> None:
 import importlib.abc, sys
 class Without(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name.partition(".")[0] in ("pyspark", "matplotlib", "pandas", "scipy", "pylmcf", "shedjoin_lab"):
+        if name.partition(".")[0] in ("pyspark", "matplotlib", "pandas", "prometheus_client", "scipy", "pylmcf", "shedjoin_lab"):
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Without())
 import shedjoin, shedjoin.cli, shedjoin.planner, shedjoin.plots.draw, shedjoin.quality, shedjoin.workloads

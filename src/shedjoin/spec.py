@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,14 +16,14 @@ from shedjoin.engine.orders import orders_of
 from shedjoin.engine.plan import Index, Orders, Plan
 from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
-from shedjoin.estimators import ESTIMATORS, Estimator
+from shedjoin.plain import only, plain
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
+from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_window, parse_windows
 
 if TYPE_CHECKING:
     from shedjoin.engine.engine import Engine
 
-Made = TypeVar("Made")
 #: How a window is looked into: an index that grows, no index, or a number of hash buckets.
 IndexChoice = str | int
 INDEXES = ("auto", "scan")
@@ -306,20 +306,33 @@ class JoinSpec:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JoinSpec:
-        """The spec that `to_dict` described. Policies and estimators may be names, a budget a number of tuples."""
+        """The spec that `to_dict` described, or one in words: "10 minutes" (in microseconds), "20k tuples", "prob"."""
         only("JoinSpec", data, [one.name for one in fields(cls)])
         if "window" not in data:
             raise SpecError("JoinSpec needs a window, such as {'time': 400} or {'row': 400}")
-        made: dict[str, Any] = dict(data)
-        made["window"] = make_windows(data["window"])
-        if data.get("budget") is not None:
-            made["budget"] = make_budget(data["budget"])
-        if data.get("policy") is not None:
-            made["policy"] = make_policy(data["policy"])
+        made: dict[str, Any] = {
+            **data,
+            "window": _windows(data["window"]),
+            "budget": parse_budget(data.get("budget")),
+            "policy": parse_policy(data.get("policy")),
+            "lateness": parse_lateness(data.get("lateness", 0)),
+        }
+        if data.get("max_skew") is not None:
+            made["max_skew"] = parse_duration(data["max_skew"], argument="max_skew")
         if data.get("reordering") is not None:
             only("reordering", data["reordering"], ["every", "drift"])
             made["reordering"] = Reordering(**data["reordering"])
         return cls(**made)
+
+
+def _windows(data: Any) -> Any:
+    """One window, a list of two, or a table of streams."""
+    if isinstance(data, Mapping) and "streams" in data:
+        only("window", data, ["streams"])
+        if not isinstance(data["streams"], Mapping):
+            raise SpecError(f"window.streams must be a table of streams, not {data['streams']!r}")
+        return {name: parse_windows(one, 1)[0] for name, one in data["streams"].items()}
+    return parse_window(data)
 
 
 def _freeze(spec: JoinSpec, name: str, value: Any) -> None:
@@ -351,113 +364,3 @@ def check_warmup(warmup: Any) -> None:
     whole = isinstance(warmup, int | np.integer) and not isinstance(warmup, bool)
     if warmup is not None and (not whole or abs(warmup) > LATEST):
         raise SpecError(f"warmup must be a whole number within +-2**53, not {warmup!r}")
-
-
-def only(what: str, data: Any, known: list[str]) -> None:
-    """A clear word when a table has settings that are not known."""
-    if not isinstance(data, Mapping):
-        raise SpecError(f"{what} must be a table of settings, not {data!r}")
-    unknown = [str(name) for name in data if name not in known]
-    if unknown:
-        raise SpecError(f"{what} has no setting {unknown[0]!r}; it has {', '.join(known) or 'none'}")
-
-
-def make_windows(data: Any) -> Any:
-    """One window, a list of two, or a table of streams."""
-    if isinstance(data, Mapping) and "streams" in data:
-        only("window", data, ["streams"])
-        if not isinstance(data["streams"], Mapping):
-            raise SpecError(f"window.streams must be a table of streams, not {data['streams']!r}")
-        return {name: make_window(one) for name, one in data["streams"].items()}
-    if isinstance(data, Sequence) and not isinstance(data, str):
-        return tuple(make_window(one) for one in data)
-    return make_window(data)
-
-
-def make_window(data: Any) -> Window:
-    """The window of a table with its kind and size."""
-    only("window", data, ["time", "row"])
-    if len(data) != 1:
-        raise SpecError(f"window must be {{'time': length}} or {{'row': rows}}, not {dict(data)!r}")
-    return TimeWindow(data["time"]) if "time" in data else RowWindow(data["row"])
-
-
-def make_budget(data: Any) -> Budget:
-    """The budget of a table, or of a number of tuples."""
-    if isinstance(data, int) and not isinstance(data, bool):
-        return Budget(tuples=data)
-    only("budget", data, ["tuples", "bytes", "allocation", "shares"])
-    shares = data.get("shares")
-    if shares is not None and not isinstance(shares, Sequence):
-        raise SpecError(f"budget.shares must be a list of numbers, one a stream, not {shares!r}")
-    return Budget(**{**data, "shares": tuple(shares) if shares is not None else None})
-
-
-def make_policy(data: Any) -> Policy:
-    """The policy of a name, or of a table with a name and settings."""
-    kind, settings = _named("policy", data, POLICIES)
-    if settings.get("estimator") is not None:
-        settings["estimator"] = _estimator(settings["estimator"])
-    policy: Policy = _make(kind, settings)
-    return policy
-
-
-def _estimator(data: Any) -> Estimator:
-    kind, settings = _named("estimator", data, ESTIMATORS)
-    if kind.name == "table":  # JSON and TOML know only text as keys
-        settings = {
-            side: [_with_whole_keys(one) for one in table] if side == "more" else _with_whole_keys(table)
-            for side, table in settings.items()
-        }
-    estimator: Estimator = _make(kind, settings)
-    return estimator
-
-
-def _with_whole_keys(table: Mapping[str, float]) -> dict[int, float]:
-    try:
-        return {int(key): value for key, value in table.items()}
-    except (AttributeError, TypeError, ValueError):
-        raise SpecError(f"estimator: a table must give whole-number keys their weights, not {table!r}") from None
-
-
-def _named(what: str, data: Any, registry: Mapping[str, type[Any]]) -> tuple[type[Any], dict[str, Any]]:
-    if not isinstance(data, str | Mapping):
-        raise SpecError(f"{what} must be a name or a table of settings with a name, not {data!r}")
-    settings = {"name": data} if isinstance(data, str) else dict(data)
-    name = settings.pop("name", None)
-    if not isinstance(name, str) or name not in registry:
-        raise SpecError(f"{what} must be one of {', '.join(registry)}, not {name!r}")
-    return registry[name], settings
-
-
-def _make(kind: type[Made], settings: dict[str, Any]) -> Made:
-    if is_dataclass(kind):
-        only(kind.__name__, settings, [field.name for field in fields(kind)])
-    try:
-        return kind(**settings)
-    except TypeError as reason:
-        raise SpecError(f"{kind.__name__} does not take these settings: {reason}") from None
-
-
-def plain(part: Any) -> dict[str, Any]:
-    """A policy, an estimator or a budget as plain data."""
-    names = [field.name for field in fields(part)] if is_dataclass(part) else ["left", "right", "more"]
-    data: dict[str, Any] = {"name": part.name} if hasattr(part, "name") else {}
-    for name in names:
-        value = getattr(part, name)
-        if value is None:
-            continue
-        if isinstance(value, Estimator):
-            value = plain(value)
-        elif isinstance(value, dict):
-            value = _with_text_keys(value)
-        elif name == "more":
-            if not value:
-                continue
-            value = [_with_text_keys(one) if isinstance(one, dict) else one for one in value]
-        data[name] = list(value) if isinstance(value, tuple) else value
-    return data
-
-
-def _with_text_keys(table: dict[int, float]) -> dict[str, float]:
-    return {str(key): number for key, number in table.items()}

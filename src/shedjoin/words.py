@@ -6,16 +6,17 @@ Everything here also takes the object that the words stand for, and gives it bac
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
 
 from shedjoin.budget import Budget
 from shedjoin.errors import SpecError
+from shedjoin.plain import make_policy
 from shedjoin.policies import POLICIES, Policy
-from shedjoin.spec import make_policy
 from shedjoin.window import UNLIMITED, RowWindow, TimeWindow, Window
 
 #: Microseconds of each unit, the largest first. Months and years are left out: they have no fixed length.
@@ -105,7 +106,7 @@ def parse_lateness(value: object, *, argument: str = "lateness") -> int:
     >>> parse_lateness("5 seconds"), parse_lateness(None) == parse_lateness("unlimited") == UNLIMITED
     (5000000, True)
     """
-    return UNLIMITED if value is None or value == "unlimited" else parse_duration(value, argument=argument)
+    return UNLIMITED if value in (None, "unlimited", UNLIMITED) else parse_duration(value, argument=argument)
 
 
 def format_lateness(lateness: int) -> str:
@@ -249,6 +250,17 @@ def parse_policy(value: object, *, argument: str = "policy") -> Policy | None:
         f"{argument} must be a policy, its name, or a table with a name and its settings, not {value!r}: "
         f"the names are {', '.join(POLICIES)}"
     )
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that may have been meant.
+
+    Examples
+    --------
+    >>> nearest("windw", ["on", "window"]), nearest("speed", ["on", "window"])
+    ('window', None)
+    """
+    return next(iter(get_close_matches(name, known, 1)), None)
 
 
 def _no_duration(argument: str, value: object) -> SpecError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from inspect import signature
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +12,8 @@ import pytest
 import shedjoin as sj
 from shedjoin.cli import main
 from shedjoin.cli.preflight import check_formats
-from shedjoin.cli.stream_job import StreamJob, read_stream_job
-from shedjoin.spark import shed_join
+from shedjoin.cli.stream_job import Output, Run, StreamJob, read_stream_job
+from shedjoin.spark.join_args import PARAMETERS
 from shedjoin.spark.sources import Sink, Source
 
 SIDES = '[left]\npath = "a"\n[right]\npath = "b"\n'
@@ -41,10 +40,9 @@ def test_the_least_that_is_needed(folder: Path) -> None:
     job = read(folder, GOOD)
     assert job.sources[0] == Source("left", "parquet", str(folder / "a"))
     assert job.spec == sj.JoinSpec(sj.TimeWindow(600_000_000))
-    assert job.join["on"] == "k"
-    assert job.output == folder / "out"
-    assert job.checkpoint == folder / "out" / "checkpoint"
-    assert (job.archive, job.sink, job.trigger, job.metrics_port) == (False, None, None, None)
+    assert job.keys == (("k", "k"),)
+    assert job.output == Output(str(folder / "out"))
+    assert (job.sink, job.run, job.run.spark_trigger()) == (None, Run(), None)
 
 
 SOURCES = """
@@ -111,10 +109,9 @@ def test_everything_that_can_be_said_of_sources(folder: Path) -> None:
 
 def test_everything_that_can_be_said_of_the_join(folder: Path) -> None:
     job = read(folder, EVERYTHING)
-    assert job.join["on"] == ["k", ("x", "y"), ("v", "w")]
-    assert job.join["time"] == ("at", "then")
-    assert job.join["window"] == ("1 minute", "2 minutes")
-    assert job.join["importance"] == ("bid", None)
+    assert job.keys == (("k", "k"), ("x", "y"), ("v", "w"))
+    assert job.times == ("at", "then")
+    assert job.importances == ("bid", None)
     assert (job.join["cache"], job.join["seed"], job.join["shards"], job.join["shares"]) == (False, 3, 4, "equal")
     assert job.spec == sj.JoinSpec(
         (sj.TimeWindow(60_000_000), sj.TimeWindow(120_000_000)),
@@ -128,10 +125,10 @@ def test_everything_that_can_be_said_of_the_join(folder: Path) -> None:
 
 def test_everything_that_can_be_said_of_where_results_go_and_how_it_runs(folder: Path) -> None:
     job = read(folder, EVERYTHING)
-    assert (job.output, job.checkpoint) == (Path("/abs/out"), folder / "elsewhere")
+    assert job.output == Output("/abs/out", archive=True, checkpoint=str(folder / "elsewhere"))
     assert job.sink == Sink("delta", "s3://bucket/table", {}, "append", "batch")
-    assert job.trigger == {"processingTime": "10000 milliseconds"}
-    assert (job.name, job.metrics_port, job.metrics_host) == ("ads", 9464, "0.0.0.0")
+    assert job.run.spark_trigger() == {"processingTime": "10000 milliseconds"}
+    assert job.run == Run("10 seconds", "ads", 9464, "0.0.0.0")
     assert job.settings == {
         "spark.master": "local[4]",
         "spark.sql.shuffle.partitions": "4",
@@ -141,7 +138,7 @@ def test_everything_that_can_be_said_of_where_results_go_and_how_it_runs(folder:
 
 @pytest.mark.parametrize("words", ["available now", "available-now"])
 def test_a_finite_source_has_an_end(folder: Path, words: str) -> None:
-    assert read(folder, GOOD + f'[run]\ntrigger = "{words}"\n').trigger == {"availableNow": True}
+    assert read(folder, GOOD + f'[run]\ntrigger = "{words}"\n').run.spark_trigger() == {"availableNow": True}
 
 
 MANY = "".join(f'[streams.{name}]\npath = "{path}"\n' for name, path in (("x", "a"), ("y", "b"), ("z", "a")))
@@ -153,13 +150,13 @@ BAD = [
         THREE.replace("streams.x", "left"),
         "streams must have three tables or more, and no [left] or [right] beside them, not left",
     ),
-    (THREE.replace('"at"', "['at', 'at']"), "join.time must be one for all streams, or one each [x, y, z]"),
+    (THREE.replace('"at"', "['at', 'at']"), "join.time must be one for all streams, or one each (x, y, z)"),
     (
         THREE.replace('on = "k"', 'on = {x = "k"}'),
-        'join.on must be a column name, {x = "name", y = "name", z = "name"}',
+        "join.on must be a column name, a tuple of one name a stream (x name, y name, z name), or a list",
     ),
     (THREE.replace('path = "b"', 'path = "c"'), "streams.y.path: there is no"),
-    (THREE + "suffixes = ['_x', '_y']\n", "join.suffixes must be one text a stream"),
+    (THREE + "suffixes = ['_x', '_y']\n", "join.suffixes must be a tuple of one text a stream"),
     (THREE + "budget = 5\nshards = 2\n", "join.budget: 5 tuples are too few for 2 shards"),
     (
         THREE.replace("streams.y", "streams.'y z'"),
@@ -169,7 +166,7 @@ BAD = [
     (THREE + "deadline = 3\n", "join.deadline is for two streams, not 3"),
     (
         GOOD + "predicate = {name = 'band', column = 'x', within = 1}\n",
-        "join.on and join.predicate cannot both be given",
+        "join.on and predicate cannot both be given",
     ),
     (ITEMS.replace("overlap", "alike"), "join.predicate must be a predicate such as Overlap"),
     (ITEMS.replace("{name", "3 # {name"), "join.predicate must be a predicate such as Overlap"),
@@ -180,7 +177,7 @@ BAD = [
     (ITEMS + "budget = 9\npolicy = 'prob'\n", "join: PredicateJoin.policy must be one of Rand(), Simp(), SimpProb()"),
     (
         ITEMS.replace("10 minutes", "9 rows") + "shards = 1\n",
-        "join: window must be a length of time for a join on a predicate",
+        "join.window must be a length of time for a join on a predicate",
     ),
     (
         ITEMS.replace('path = "out"', 'path = "out"\narchive = true'),
@@ -195,27 +192,30 @@ BAD = [
     (GOOD + "deadline = 0\n", "join.deadline must be above 0"),
     (GOOD + "deadline = true\n", "join.deadline must be a duration such as '2 seconds', or a number of seconds"),
     (GOOD + "deadline = 3\nbudget = 9\npolicy = 'life'\n", "join: PredicateJoin.policy must be one of Rand()"),
-    ("[joint]\n", "joint: there is no such setting; a job has join, left, right"),
+    ("[joint]\n", "unknown table `[joint]`; perhaps `join`"),
     ("", "left is missing: a job to run needs the tables"),
     (SIDES + JOIN, "output is missing"),
     (SIDES + OUTPUT, "join is missing"),
     ("[workload]\nrows = 3\n", "workload: made-up streams are for `shedjoin simulate`"),
     ("left = 3\nright = 3\njoin = 3\noutput = 3\n", "left must be a table of settings, not 3"),
-    (GOOD.replace("window", "windw"), "join.windw: there is no such setting; join has on, predicate, time, window"),
+    (GOOD.replace("window", "windw"), "unknown setting `[join] windw`; perhaps `window`"),
     (GOOD.replace("on = ", "# "), "join.on is missing"),
     (GOOD.replace('on = "k"', "on = []"), "join.on must name at least one key column"),
     (GOOD.replace('on = "k"', "on = [['a', 'b', 'c']]"), "join.on must be a column name"),
     (GOOD.replace('on = "k"', "on = 3"), "join.on must be a column name"),
     (GOOD.replace("time = ", "# "), "join.time is missing"),
     (GOOD.replace('time = "at"', "time = 3"), "join.time must be a column name"),
-    (GOOD.replace('time = "at"', "time = ['a', 'b', 'c']"), "join.time must be one for both streams, or a pair"),
+    (GOOD.replace('time = "at"', "time = ['a', 'b', 'c']"), "join.time must be one for both sides, or a pair"),
     (GOOD.replace("window = ", "# "), "join.window is missing"),
     (GOOD.replace("10 minutes", "soon"), "join.window must be a duration"),
     (GOOD.replace("10 minutes", "3 months"), "join.window has no unit 'months'"),
     (GOOD.replace("10 minutes", "0 s"), "join.window must be longer than nothing"),
     (GOOD.replace("10 minutes", "50 rows"), "join.window: a number of rows is counted over a whole stream"),
     (GOOD.replace('"10 minutes"', "['1 s', 'x']"), "join.window[1] must be a duration"),
-    (GOOD.replace('"10 minutes"', "{left = '1 s', up = 3}"), "join.window.up: there is no such setting"),
+    (
+        GOOD.replace('"10 minutes"', "{left = '1 s', up = 3}"),
+        "join.window: there is no stream 'up'; there are left, right",
+    ),
     (GOOD + "budget = 'much'\n", "join.budget must be an amount of tuples or bytes"),
     (GOOD + "budget = '200k'\n", "join.budget must be an amount of tuples or bytes"),
     (GOOD + "budget = true\n", "join.budget must be an amount of tuples or bytes"),
@@ -223,15 +223,15 @@ BAD = [
     (GOOD + "budget = 1\nallocation = 'fixed'\n", "join: Budget(tuples=1) leaves stream 0 with no tuple"),
     (GOOD + "budget = 5\nshards = 3\n", "join.budget: 5 tuples are too few for 3 shards"),
     (GOOD + "budget = {tuple = 5}\n", "join.budget has no setting 'tuple'"),
-    (GOOD + "budget = 5\nallocation = 'some'\n", "join.budget: Budget.allocation must be one of fixed, variable"),
-    (GOOD + "policy = 'best'\n", "join.policy: policy must be one of keep_all, rand, prob"),
-    (GOOD + "policy = 'life'\n", "join.policy is given without join.budget"),
+    (GOOD + "budget = 5\nallocation = 'some'\n", "join.allocation must be one of fixed, variable, not 'some'"),
+    (GOOD + "policy = 'best'\n", "join.policy must be one of keep_all, rand, prob"),
+    (GOOD + "policy = 'life'\n", "join.policy Life(estimator=History()) is given without a budget"),
     (GOOD + "policy = {name = 'prob', speed = 3}\n", "join.policy: Prob has no setting 'speed'; it has estimator"),
     (GOOD + "budget = 9\npolicy = 'keep_all'\n", "join: JoinSpec.policy KeepAll() keeps everything"),
     (
         GOOD
         + "budget = 9\npolicy = {name = 'prob', estimator = {name = 'table', left = {1 = 0.5}, right = {1 = 0.5}}}\n",
-        "join.policy: prob with known rows or keys is for simulations",
+        "join.policy: Prob(estimator=Table(",
     ),
     (GOOD.replace("lateness = 0", "lateness = 'x'"), "join.lateness must be a duration"),
     (GOOD.replace("lateness = 0\n", ""), 'join.lateness is missing: it is needed, such as lateness = "5 minutes"'),
@@ -240,14 +240,14 @@ BAD = [
     (GOOD + "seed = 'x'\n", "join.seed must be a whole number"),
     (GOOD + "combine = 'median'\n", "join.combine must be one of min, max"),
     (GOOD + "importance = 3\n", "join.importance must be a column name"),
-    (GOOD + "select = 'k'\n", "join.select must be a list of texts"),
-    (GOOD + "select = {a = 3}\n", "join.select must give each new name a column"),
-    (GOOD + "suffixes = '_x'\n", "join.suffixes must be two texts"),
-    (GOOD + "cache = 3\n", "join.cache must be a text"),
+    (GOOD + "select = 'k'\n", "join.select must be a list of column names"),
+    (GOOD + "select = {a = 3}\n", "join.select must be a list of column names, or a dict from new names"),
+    (GOOD + "suffixes = '_x'\n", "join.suffixes must be a pair of texts"),
+    (GOOD + "cache = 3\n", "join.cache must be a directory, False (none)"),
     (GOOD + "shares = 'most'\n", "join.shares must be one of adaptive, equal, not 'most'"),
     (GOOD.replace('"a"', '"nowhere"'), "left.path: there is no "),
     (GOOD.replace('"b"', "3"), "right.path must be a text, not 3"),
-    (GOOD.replace('path = "b"', 'path = "b"\nform = "csv"'), "right.form: there is no such setting"),
+    (GOOD.replace('path = "b"', 'path = "b"\nform = "csv"'), "unknown setting `[right] form`; perhaps `format`"),
     (GOOD.replace('path = "b"', 'path = "b"\nformat = "csv"'), "right.schema is missing: csv files do not store types"),
     (GOOD.replace('path = "b"', 'format = "json"'), "right.path is missing"),
     (GOOD.replace('path = "b"', 'path = "b"\nschema = {k = 3}'), "right.schema.k must be a type"),
@@ -266,7 +266,7 @@ BAD = [
     (GOOD + "[sink]\nformat = 'jdbc'\nmode = 'add'\n", "sink.mode must be one of append, overwrite"),
     (GOOD + "[run]\ntrigger = 'often'\n", "run.trigger must be 'available now' or a duration"),
     (GOOD + "[run]\nmetrics_port = 70000\n", "run.metrics_port must be a whole number from 0 to 65535"),
-    (GOOD + "[run]\nspeed = 1\n", "run.speed: there is no such setting"),
+    (GOOD + "[run]\nspeed = 1\n", "unknown setting `[run] speed`; there are trigger, name, metrics_port, metrics_host"),
     (
         GOOD + "[spark]\nmaster = 'nonsense'\n",
         "spark.master must be a master of Spark: local, local[N], local[*], spark",
@@ -369,9 +369,9 @@ def test_three_streams(folder: Path, capsys: pytest.CaptureFixture[str], monkeyp
     )
     text = text.replace('window = "10 minutes"', 'window = {x = "10 minutes", y = "1 minute", z = "1 minute"}')
     job = read(folder, text)
-    assert job.join["names"] == ("x", "y", "z")
-    assert job.join["on"] == ["k", ("a", "b", "a")]
-    assert job.join["importance"] == (None, "k", None)
+    assert job.join["names"] == job.names == ("x", "y", "z")
+    assert job.keys == (("k",) * 3, ("a", "b", "a"))
+    assert job.importances == (None, "k", None)
     assert [window.size // 60_000_000 for window in job.spec.windows] == [10, 1, 1]
     said = explained(folder, text, capsys, monkeypatch)
     assert "k, x.a = y.b = z.a" in said
@@ -381,7 +381,7 @@ def test_three_streams(folder: Path, capsys: pytest.CaptureFixture[str], monkeyp
 
 
 def said_of(folder: Path, predicate: str) -> object:
-    return read(folder, GOOD.replace('on = "k"', f"predicate = {predicate}")).join["predicate"]
+    return read(folder, GOOD.replace('on = "k"', f"predicate = {predicate}")).predicate
 
 
 def test_predicates_by_their_names(folder: Path) -> None:
@@ -396,7 +396,7 @@ def test_predicates_by_their_names(folder: Path) -> None:
         "a", at_least=0.8
     )
     equal = read(folder, GOOD.replace('on = "k"', 'predicate = {name = "equal", column = ["a", "b"]}'))
-    assert equal.join["on"] == ("a", "b")
+    assert (equal.keys, equal.predicate) == ((("a", "b"),), None)
     assert isinstance(equal.spec, sj.JoinSpec)
 
 
@@ -407,9 +407,8 @@ def test_a_predicate_and_a_deadline(
     job = read(folder, ITEMS + more)
     assert isinstance(job.spec, sj.PredicateJoin)
     assert (job.spec.predicate, job.spec.policy) == (sj.Overlap("tags", at_least=2), sj.Simp())
-    assert (job.join["predicate"], job.join["deadline"], job.join["policy"]) == (job.spec.predicate, 5.0, sj.Simp())
-    assert "on" not in job.join
-    assert set(job.join) <= set(signature(shed_join).parameters)
+    assert (job.predicate, job.keys, job.join["deadline"]) == (job.spec.predicate, (), "5 seconds")
+    assert list(job.join) == list(PARAMETERS)
     said = explained(folder, ITEMS.replace('"tags"', '["a", "b"]') + more, capsys, monkeypatch)
     assert "overlap of left.a and right.b, at_least 2" in said
     assert "5 s a micro-batch" in said

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from prometheus_client import generate_latest
 from rich.console import Console
 
 from shedjoin.cli import main, top
@@ -18,7 +19,7 @@ from shedjoin.cli.view import of_rows, of_samples
 from shedjoin.recall.estimate import LIVE_COLUMNS
 from shedjoin.spark.metrics import METRIC_SCHEMA
 from shedjoin.spark.predicate_metrics import PREDICATE_METRICS
-from shedjoin.spark.prometheus import Board, Endpoint, parse
+from shedjoin.spark.prometheus import Endpoint, QueryCollector, samples_of
 from shedjoin.spark.watch import Watch
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -85,11 +86,11 @@ def test_a_watch_gives_each_complete_batch_once(folder: Path) -> None:
 
 
 def test_rows_and_samples_show_the_same_query() -> None:
-    board = Board(query="q", budget={"tuples": 400})
-    board.add(ROWS[:2])
-    before = parse(board.text())
-    board.add(ROWS[2:])
-    seen, told = of_rows(ROWS, BUDGET), of_samples(parse(board.text()), before, 20.0)
+    collector = QueryCollector(query="q", budget={"tuples": 400})
+    collector.add(ROWS[:2])
+    before = samples_of(collector.collect())
+    collector.add(ROWS[2:])
+    seen, told = of_rows(ROWS, BUDGET), of_samples(samples_of(collector.collect()), before, 20.0)
     assert seen is not None
     assert told is not None
     assert seen.rows == told.rows == (1800, 600)
@@ -115,10 +116,11 @@ def test_a_frame_is_written_when_there_is_no_terminal(
 
 
 def test_recent_is_not_called_late(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    board = Board(query="q", budget={"tuples": 400})
-    board.add(ROWS)
-    assert "delivered in recent micro-batches" in board.text()
-    assert "of late" not in board.text()
+    collector = QueryCollector(query="q", budget={"tuples": 400})
+    collector.add(ROWS)
+    text = generate_latest(collector).decode()
+    assert "delivered in recent micro-batches" in text
+    assert "of late" not in text
     view = of_rows(ROWS, BUDGET)
     assert view is not None
     Console().print(top.frame(replace(view, recent=(0.5, 0.4, 0.6)), "q"))
@@ -146,11 +148,11 @@ def test_one_frame_of_a_directory(folder: Path, capsys: pytest.CaptureFixture[st
 def test_one_frame_of_an_endpoint(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.setattr(top, "BETWEEN", 0.01)
-    board = Board(budget={"bytes": 7200})
-    with Endpoint(board) as endpoint:
+    collector = QueryCollector(budget={"bytes": 7200})
+    with Endpoint(collector) as endpoint:
         assert main(["top", endpoint.url, "--once"]) == 0
         assert "no batch yet" in capsys.readouterr().out
-        board.add(ROWS)
+        collector.add(ROWS)
         assert main(["top", endpoint.url.removesuffix("/metrics"), "--once"]) == 0
     said = capsys.readouterr().out
     assert "left 0/s, right 0/s" in said  # nothing came between two looks
@@ -168,16 +170,16 @@ def test_a_join_with_a_deadline_shows_how_much_it_compares(
     ]
     ranking = {"ranking_left": [2, 0, 1, -1], "ranking_right": [-1, 1, 0, 2]}
     rows = [{**metric(0, shard), **dict.fromkeys(LIVE_COLUMNS), **part, **ranking} for shard, part in enumerate(more)]
-    board = Board()
-    board.add(rows)
-    seen, told = of_rows(rows, None), of_samples(parse(board.text()), None, 1.0)
+    collector = QueryCollector()
+    collector.add(rows)
+    seen, told = of_rows(rows, None), of_samples(samples_of(collector.collect()), None, 1.0)
     assert seen is not None
     assert told is not None
     assert seen.fractions == pytest.approx((0.3, 0.5, 0.1))
     assert told.fractions == pytest.approx(seen.fractions)
     assert seen.ranking == told.ranking == ((2, 0, 1), (-1, 1, 0))
     assert seen.partial == told.partial == 50
-    assert 'shedjoin_compared_total{shard="0"} 900' in board.text()
+    assert 'shedjoin_compared_total{shard="0"} 900' in generate_latest(collector).decode()
     (tmp_path / "job.json").write_text(json.dumps({"format": 2, "spec": {}}))
     place = tmp_path / "metrics" / "batch=0"
     place.mkdir(parents=True)

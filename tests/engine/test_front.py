@@ -11,10 +11,10 @@ import numba
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from shedjoin.engine.consistent import check_queue, check_raised
 
 import shedjoin as sj
 from shedjoin.engine import front, heap
-from shedjoin.engine.consistent import check_queue, check_raised
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import OPTIONS

@@ -11,10 +11,10 @@ import sys
 from random import Random
 
 import numpy as np
+from shedjoin.engine.nway.plan import NPlan
 
 import shedjoin as sj
 from shedjoin.engine import snapshot
-from shedjoin.engine.nway.plan import NPlan
 from shedjoin.errors import ShedjoinError
 
 NUMBERS = (-(2**62), -1025, -2, -1, 0, 1, 2, 7, 1023, 1024, 2**31 - 1, 2**53, 2**62)

@@ -20,7 +20,7 @@ from shedjoin.cli import demo_streamed, main
 from shedjoin.cli.run import reason_of, run_query
 from shedjoin.cli.stream_job import read_stream_job
 from shedjoin.errors import InputError
-from shedjoin.spark.prometheus import Board, parse
+from shedjoin.spark.prometheus import QueryCollector, samples_of
 
 JOB = """
 [left]
@@ -105,12 +105,12 @@ def test_a_job_is_run_refined_and_watched(
 def test_what_fails_while_running_gets_one_sentence(folder: Path, spark: Any) -> None:
     streams.write(folder / "l", streams.side(1, 20, 60, "a").set_column(0, "k", [["x"] * 20]), 1)
     job = read_stream_job(folder / "job.toml")
-    board = Board(budget={"tuples": 80})
+    collector = QueryCollector(budget={"tuples": 80})
     said: list[str] = []
     with pytest.raises(InputError, match=r"on: left\.k is string and right\.k is bigint") as caught:
-        run_with_columns(spark, job, board, said)
+        run_with_columns(spark, job, collector, said)
     assert "\n" not in str(caught.value)
-    assert parse(board.text())["budget_tuples"] == [({}, 80.0)]
+    assert samples_of(collector.collect())["budget_tuples"] == [({}, 80.0)]
     words = "Traceback ...\nshedjoin.errors.InputError: left.ts is absurd: 3\n\tat org.apache.spark\n"
     assert reason_of(RuntimeError(words)) == "left.ts is absurd: 3"
     assert reason_of(RuntimeError("the disk is full\nat java")) == "the disk is full"
@@ -123,9 +123,9 @@ def test_a_source_that_moved_is_told_in_a_sentence() -> None:
     )
 
 
-def run_with_columns(spark: Any, job: Any, board: Board, said: list[str]) -> None:
+def run_with_columns(spark: Any, job: Any, collector: QueryCollector, said: list[str]) -> None:
     try:
-        run_query(spark, job, {"availableNow": True}, threading.Event(), board, said.append)
+        run_query(spark, job, {"availableNow": True}, threading.Event(), collector, said.append)
     except ValueError as reason:
         raise InputError(str(reason)) from None
 

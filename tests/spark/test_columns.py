@@ -178,7 +178,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "two allocations": ({"budget": SHARED, "allocation": "fixed"}, "budget has allocation='variable', but .* say one"),
     "small budget": ({"budget": 3, "shards": 2}, "3 tuples are too few for 2 shards"),
     "policy": ({"budget": 10, "policy": "best"}, "policy"),
-    "no budget": ({"policy": "life"}, r"policy=Life\(.*\) is given without a budget"),
+    "no budget": ({"policy": "life"}, r"policy Life\(.*\) is given without a budget"),
     "table": ({"budget": 10, "policy": sj.Prob(sj.Table({}, {}))}, "policy: .* use an estimator such as"),
     "shards": ({"shards": 0}, "shards must be a whole number from 1 to"),
     "many shards": ({"shards": 3}, "shards must be at most spark.sql.shuffle.partitions, which is 2, not 3"),
@@ -190,7 +190,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "lateness": ({"lateness": -1}, "lateness"),
     "seed": ({"seed": -1}, "seed must be a whole number"),
     "cache": ({"cache": 5}, "cache must be a directory"),
-    "combine": ({"combine": "most"}, "importance must be one of"),
+    "combine": ({"combine": "most"}, "combine must be one of min, max"),
 }
 
 

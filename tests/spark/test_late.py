@@ -12,8 +12,8 @@ from streams import SECOND, exact, pairs, read, run, side, write
 
 import shedjoin as sj
 from shedjoin.spark import refine, shed_join, start
-from shedjoin.spark.arguments import Told
 from shedjoin.spark.join import plan_join
+from shedjoin.spark.join_args import complete
 from shedjoin.spark.late import late_in
 
 JOIN = {"on": "k", "time": "ts", "window": "2 seconds", "select": ["k", "a", "b"]}
@@ -45,11 +45,11 @@ def test_streams_must_say_their_lateness_or_have_watermarks(spark: Any, tmp_path
         ({"lateness": "7 seconds"}, 7 * SECOND),
         ({"lateness": None}, sj.UNLIMITED),
     ):
-        assert plan_join(marked, Told(**JOIN, **given)).spec.lateness == lateness
+        assert plan_join(marked, complete({**JOIN, **given}, shed_join)).spec.lateness == lateness
     renamed = [frame.withColumnRenamed("ts", name) for frame, name in zip(marked, ("one", "two"), strict=True)]
-    assert plan_join(tuple(renamed), Told(**{**JOIN, "time": ("one", "two")})).spec.lateness == 3 * SECOND
+    assert plan_join(tuple(renamed), complete({**JOIN, "time": ("one", "two")}, shed_join)).spec.lateness == 3 * SECOND
     batch = [spark.read.parquet(str(tmp_path / name)) for name in ("l", "r")]
-    assert plan_join(tuple(batch), Told(**JOIN)).spec.lateness == 0
+    assert plan_join(tuple(batch), complete(JOIN, shed_join)).spec.lateness == 0
 
 
 def test_shed_join_alone_tells_of_late_rows(

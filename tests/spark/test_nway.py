@@ -14,7 +14,7 @@ from streams import SECOND, read, run, side, write
 import shedjoin as sj
 from shedjoin.spark import refine, shed_join, start
 from shedjoin.spark.metrics import summarise
-from shedjoin.spark.prometheus import Board, parse
+from shedjoin.spark.prometheus import QueryCollector, samples_of
 
 NAMES = ("a", "b", "c")
 LENGTH = 2 * SECOND
@@ -149,10 +149,14 @@ def test_start_keeps_account_and_refine_completes(spark: Any, tmp_path: Path, ca
     assert whole.recall is not None
     assert (whole.recall.missing, whole.recall.low) == (late.count, whole.recall.high)
     assert whole.shed == spark.read.parquet(str(tmp_path / "out" / "shed")).count()
-    board = Board()
+    collector = QueryCollector()
     for batch in range(4):
-        board.add(row for row in told if row["batch"] == batch)
-    counted = {(labels["side"], value) for labels, value in parse(board.text())["rows_total"] if labels["shard"] == "0"}
+        collector.add(row for row in told if row["batch"] == batch)
+    counted = {
+        (labels["side"], value)
+        for labels, value in samples_of(collector.collect())["rows_total"]
+        if labels["shard"] == "0"
+    }
     assert {name for name, _ in counted} == set(options["names"])
     with pytest.raises(sj.SpecError, match="began with an archive, which cannot change"):
         query(archive=False)

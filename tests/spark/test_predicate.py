@@ -126,7 +126,7 @@ def test_what_does_not_fit_is_said(spark: Any, tmp_path: Path) -> None:
         with pytest.raises(sj.ShedjoinError, match=match):
             shed_join(*frames, **arguments).collect()
 
-    fails("on must name the key columns, or predicate", on=None)
+    fails("on is missing: name the key columns, or give a predicate", on=None)
     fails("on and predicate cannot both be given", on="size", predicate=sj.Overlap("words"))
     fails("predicate must be a predicate such as", predicate="overlap")
     fails("predicate overlap does not take these settings", predicate={"name": "overlap", "colunm": "words"})
@@ -143,14 +143,14 @@ def test_what_does_not_fit_is_said(spark: Any, tmp_path: Path) -> None:
     fails("deadline must be a duration", on="size", deadline=[2])
     fails("deadline must be above 0", on="size", deadline=0)
     fails("PredicateJoin.policy must be one of", on="size", deadline=1, budget=100, policy="prob")
-    with pytest.raises(sj.SpecError, match="are for joins of two streams, not of 3"):
+    with pytest.raises(sj.SpecError, match="is for two streams, not 3"):
         shed_join(*frames, frames[0], on="size", time="at", window=5, deadline=1)
     fails("not a RowWindow", on="size", deadline=1, window=sj.RowWindow(5), shards=1)
     whole = frames[1].selectExpr("at", "array(size) words", "b")
     with pytest.raises(sj.SpecError, match=r"the items of left.words are string and those of right.words int"):
         shed_join(frames[0], whole, predicate=sj.Overlap("words"), time="at", window=5, select=["a", "b"])
     streams = [spark.readStream.format("rate").load().withColumnRenamed("value", name) for name in "ab"]
-    with pytest.raises(sj.SpecError, match="archive=True is for joins on keys without a deadline"):
+    with pytest.raises(sj.SpecError, match="archive is for joins on keys without a deadline"):
         start(
             *streams, predicate=sj.Band(("a", "b"), 1.0), time="timestamp", window="1 minute", lateness=0,
             select=["a", "b"], output=tmp_path, archive=True,

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from shards import Shards, job, table
+from shedjoin.spark.engines import one_log
 
 import shedjoin as sj
 from shedjoin.cli.stream_job import read_stream_job
-from shedjoin.spark.engines import one_log
 
 SPEC = sj.JoinSpec(window=sj.TimeWindow(100), budget=sj.Budget(tuples=4))
 

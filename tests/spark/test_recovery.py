@@ -342,9 +342,7 @@ def test_a_full_disk_stops_the_query_and_loses_nothing(spark: Any, tmp_path: Pat
 
 def test_start_says_what_it_does_not_do(spark: Any, tmp_path: Path) -> None:
     for match, wrong in {
-        r"start has no argument 'budgt' \(perhaps budget\?\): it takes its own and those of shed_join, on,": {
-            "budgt": 3
-        },
+        r"start has no argument 'budgt' \(perhaps budget\?\): it takes output, archive,": {"budgt": 3},
         r"trigger must be a dict with one setting of Spark, such as .*, not '10 seconds'": {"trigger": "10 seconds"},
         r"trigger must be .*, not \{'processTime': '1 s'\}": {"trigger": {"processTime": "1 s"}},
     }.items():

@@ -10,7 +10,7 @@ from streams import SECOND, read, side, write
 
 import shedjoin as sj
 from shedjoin.spark import shed_join
-from shedjoin.spark.arguments import DELAY
+from shedjoin.spark.inputs import DELAY
 from shedjoin.spark.watermarks import WHICH
 
 #: Long against a micro-batch, so that results are far behind the newest row.

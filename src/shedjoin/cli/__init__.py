@@ -12,7 +12,10 @@ from shedjoin import __version__
 from shedjoin.errors import EnvironmentProblem, ShedjoinError
 
 #: Packages that come with an extra, and which.
-EXTRAS = {"pyspark": "spark", "pandas": "spark", "matplotlib": "plot", "scipy": "quality", "pylmcf": "offline"}
+EXTRAS = {
+    "pyspark": "spark", "pandas": "spark", "prometheus_client": "spark", "matplotlib": "plot", "scipy": "quality",
+    "pylmcf": "offline",
+}  # fmt: skip
 #: The commands: where each is, and what it does.
 COMMANDS = {
     "demo": ("shedjoin.cli.demo", "a streaming join of two made-up streams with a quarter of the memory it needs"),

@@ -16,8 +16,8 @@ def advice(done: Summary, job: StreamJob) -> list[str]:
     lines = []
     if done.late:
         later = (
-            f"shedjoin refine {job.output} adds their results"
-            if job.archive
+            f"shedjoin refine {job.output.path} adds their results"
+            if job.output.archive
             else "with archive = true, refine adds them"
         )
         lines.append(

@@ -6,7 +6,7 @@ import argparse
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-PACKAGES = ("numpy", "numba", "pyarrow", "scipy", "pyspark", "pandas", "matplotlib")
+PACKAGES = ("numpy", "numba", "pyarrow", "scipy", "pyspark", "pandas", "prometheus_client", "matplotlib")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,17 +13,19 @@ from rich.table import Table
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
-from shedjoin.cli.preflight import check_job, names_of, parts_of, schema_of_files
+from shedjoin.cli.preflight import check_job, parts_of, schema_of_files
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.errors import SpecError
+from shedjoin.plain import plain
 from shedjoin.predicates import Predicate
 from shedjoin.spark.keys import SIDES
+from shedjoin.spark.predicate_spec import read_deadline
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
-from shedjoin.spark.start import read_job
-from shedjoin.spec import JoinSpec, plain
+from shedjoin.spark.start import checkpoint_of, read_job
+from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, TimeWindow
 from shedjoin.words import format_duration, format_lateness, format_window
 
@@ -55,48 +57,44 @@ def handle(args: argparse.Namespace) -> int:
 def what_runs(job: StreamJob) -> Table:
     """The job in words."""
     table = Table("", "", show_header=False)
-    names = names_of(job)
+    names, times, spec = job.names, job.times, job.spec
     for name, source in zip(names, job.sources, strict=True):
         table.add_row(name, source_words(source))
-    join, spec = job.join, job.spec
-    table.add_row("join on", key_words(join["on"], names) if "on" in join else predicate_words(join["predicate"]))
-    times = join["time"] if isinstance(join["time"], tuple) else (join["time"],) * len(names)
+    table.add_row("join on", key_words(job) if job.predicate is None else predicate_words(job.predicate))
     windows = [format_window(one) for one in spec.windows]
     each = ", ".join(f"{window} ({name})" for window, name in zip(windows, names, strict=True))
     lengths = windows[0] if len(set(windows)) == 1 else each
     table.add_row("window", f"{lengths}, by {', '.join(times[:-1])} and {times[-1]}")
     table.add_row("rows may be late", lateness_words(spec))
-    exact = "none: without a cap" if "deadline" in join else "none: exact, without a cap"
+    seconds = read_deadline(job.join["deadline"])
+    exact = "none: exact, without a cap" if seconds is None else "none: without a cap"
     table.add_row("policy", exact if spec.budget is None else str(spec.policy))
-    if "deadline" in join:
-        table.add_row(
-            "deadline", f"{join['deadline']:g} s a micro-batch; rows it leaves no time for see a part of the window"
-        )
+    if seconds is not None:
+        table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
+    output, run = job.output, job.run
     table.add_row(
-        "results", str(job.output / "results") if job.sink is None else f"{job.sink.format} {job.sink.path or ''}"
+        "results", f"{output.path}/results" if job.sink is None else f"{job.sink.format} {job.sink.path or ''}"
     )
-    table.add_row("shed log, metrics", str(job.output))
-    table.add_row(
-        "archive", f"{job.output / 'archive'}, for shedjoin refine" if job.archive else "none: nothing to refine"
-    )
+    table.add_row("shed log, metrics", output.path)
+    archive = f"{output.path}/archive, for shedjoin refine" if output.archive else "none: nothing to refine"
+    table.add_row("archive", archive)
     if spec.budget is not None and not isinstance(spec, PredicateJoin):
-        table.add_row("live recall", "told while it runs" if job.recall else "left out")
-    before = read_job(job.output)
-    table.add_row("checkpoint", f"{job.checkpoint}, {'goes on' if before is not None else 'new'}")
+        table.add_row("live recall", "told while it runs" if output.recall else "left out")
+    goes_on = "new" if read_job(output.path) is None else "goes on"
+    table.add_row("checkpoint", f"{checkpoint_of(output.path, output.checkpoint)}, {goes_on}")
     table.add_row("trigger", trigger_words(job))
-    if job.metrics_port is not None:
-        table.add_row("metrics", f"http://{job.metrics_host}:{job.metrics_port or '(any free port)'}/metrics")
+    if run.metrics_port is not None:
+        table.add_row("metrics", f"http://{run.metrics_host}:{run.metrics_port or '(any free port)'}/metrics")
     return table
 
 
 def split_words(job: StreamJob) -> str:
     """How the join is split."""
     shards, why = shards_of(job)
-    moves = shards > 1 and job.spec.budget is not None and by_key(job) and job.join.get("shares") != "equal"
+    moves = shards > 1 and job.spec.budget is not None and by_key(job) and job.join["shares"] != "equal"
     part = "its part of the budget" + ", which follows what arrives; to begin with:" * moves
-    has = (
-        "has the keys that hash to it" if "on" in job.join else "stores its part of the rows, and compares all with it"
-    )
+    by_hash, by_row = "has the keys that hash to it", "stores its part of the rows, and compares all with it"
+    has = by_hash if job.predicate is None else by_row
     return f"{shards} shard{'s' * (shards != 1)} ({why}); each {has}, and has {part}"
 
 
@@ -116,7 +114,7 @@ def memory(job: StreamJob) -> Table:
         table.add_row(f"no budget: as much as the window holds{size}")
         return table
     streams = len(job.sources)
-    table = Table("shard", *names_of(job), *(["about"] if by_key(job) else []))
+    table = Table("shard", *job.names, *(["about"] if by_key(job) else []))
     for column in table.columns[1:]:
         column.justify = "right"
     widths = [row_width(source) for source in job.sources]
@@ -181,11 +179,11 @@ def size_words(size: float) -> str:
 
 def shards_of(job: StreamJob) -> tuple[int, str]:
     """Into how many shards the job will be split, and why."""
-    before = read_job(job.output)
+    before = read_job(job.output.path)
     if before is not None:
         return int(before["shards"]), "as the checkpoint has it"
-    if "shards" in job.join:
-        return int(job.join["shards"]), "join.shards"
+    if job.join["shards"] is not None:
+        return job.join["shards"], "join.shards"
     cores = cores_of(job.settings.get("spark.master", "local[*]"))
     partitions = job.settings.get(PARTITIONS)
     if cores is None:
@@ -247,9 +245,8 @@ def source_words(source: Source) -> str:
     return " ".join(part for part in (source.format, source.path or "", f"({options})" if options else "") if part)
 
 
-def key_words(on: Any, names: tuple[str, ...]) -> str:
-    parts: list[Any] = on if isinstance(on, list) else [on]
-    each = [(part,) if isinstance(part, str) else map(".".join, zip(names, part, strict=True)) for part in parts]
+def key_words(job: StreamJob) -> str:
+    each = [pair[:1] if len(set(pair)) == 1 else map(".".join, zip(job.names, pair, strict=True)) for pair in job.keys]
     return ", ".join(" = ".join(one) for one in each)
 
 
@@ -269,10 +266,10 @@ def predicate_words(predicate: Predicate) -> str:
 
 
 def trigger_words(job: StreamJob) -> str:
-    match job.trigger:
+    match job.run.spark_trigger():
         case None:
             return "batch after batch"
         case {"availableNow": True}:
             return "what is there now, then the end"
-        case _:
-            return f"every {job.trigger['processingTime']}"
+        case trigger:
+            return f"every {trigger['processingTime']}"

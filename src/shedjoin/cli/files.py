@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from shedjoin.batch import STREAMS
-from shedjoin.cli.job import Job, read_job, read_streams
+from shedjoin.cli.file_job import FileJob, read_file_job, read_streams
 from shedjoin.errors import SpecError
 from shedjoin.spec import JoinSpec
 
@@ -48,7 +48,7 @@ def job_of(
     needed: dict[str, str],
     others: tuple[str, ...],
     spec: Callable[[], JoinSpec],
-) -> Job:
+) -> FileJob:
     """The job of a job file, or of two files and what was said beside them.
 
     Parameters
@@ -65,7 +65,7 @@ def job_of(
     if len(args.inputs) == 1:
         if given:
             raise SpecError(f"--{given[0]} is for two files: the job file {args.inputs[0]} says it itself")
-        return read_job(args.inputs[0])
+        return read_file_job(args.inputs[0])
     if len(args.inputs) != 2:
         raise SpecError(f"{command} needs one job file or two data files, not {len(args.inputs)}")
     for name, such_as in needed.items():
@@ -74,8 +74,8 @@ def job_of(
     made = spec()
     columns = {name: getattr(args, name) for name in COLUMNS if name in given}
     sides = zip(STREAMS, args.inputs, strict=True)
-    left, right = read_streams(Path(), {side: {"path": path, **columns} for side, path in sides})
-    return Job(made, left, right, {} if args.warmup is None else {"warmup": args.warmup})
+    left, right = read_streams(Path(), {side: {"path": str(path), **columns} for side, path in sides})
+    return FileJob(made, left, right, {} if args.warmup is None else {"warmup": args.warmup})
 
 
 def number(text: str) -> Any:

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from shedjoin.batch import STREAMS
 from shedjoin.budget import ALLOCATIONS
+from shedjoin.cli.file_job import FileJob
 from shedjoin.cli.files import INTERRUPTED, add_files, job_of, number, stages
-from shedjoin.cli.job import Job
 from shedjoin.cli.options import as_typed, check_file
 from shedjoin.offline import Optimum, optimum
 from shedjoin.offline.worth import OBJECTIVES
@@ -74,7 +74,7 @@ def handle(args: argparse.Namespace) -> int:
     return 0 if best.complete else INTERRUPTED
 
 
-def _job(args: argparse.Namespace) -> Job:
+def _job(args: argparse.Namespace) -> FileJob:
     needed = {"key": "--key ad_id", "window": "--window 400", "budget": "--budget 400"}
 
     def spec() -> JoinSpec:

@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console
 
 from shedjoin.budget import ALLOCATIONS
+from shedjoin.cli.file_job import FileJob
 from shedjoin.cli.files import INTERRUPTED, add_files, job_of, number, stages
-from shedjoin.cli.job import Job
 from shedjoin.cli.options import as_typed
 from shedjoin.errors import SpecError
 from shedjoin.offline.worth import OBJECTIVES
@@ -85,14 +85,14 @@ def handle(args: argparse.Namespace) -> int:
     return 0 if made.complete else INTERRUPTED
 
 
-def _job(args: argparse.Namespace) -> Job:
+def _job(args: argparse.Namespace) -> FileJob:
     needed = {"key": "--key ad_id", "window": "--window 400"}
     return job_of(
         args, "plan", needed, ("warmup",), lambda: JoinSpec(parse_window(number(args.window), argument="--window"))
     )
 
 
-def _plan(args: argparse.Namespace, job: Job) -> Plan:
+def _plan(args: argparse.Namespace, job: FileJob) -> Plan:
     options: dict[str, Any] = {}
     if args.allocation is not None:
         options["allocations"] = (args.allocation,)

@@ -12,7 +12,6 @@ from shedjoin.budget import Budget
 from shedjoin.cli.stream_job import StreamJob
 from shedjoin.errors import SpecError
 from shedjoin.spark.formats import check_jar
-from shedjoin.spark.keys import SIDES, sides_of
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import check_before, check_writable, is_default, read_job
 from shedjoin.words import format_budget
@@ -20,6 +19,8 @@ from shedjoin.words import format_budget
 
 def check_job(job: StreamJob) -> None:
     """See that a job can run, as far as that is known without Spark."""
+    for source in job.sources:
+        source.check_directory()
     check_columns(job)
     check_formats(job)
     check_memory(job)
@@ -28,17 +29,17 @@ def check_job(job: StreamJob) -> None:
 
 def check_columns(job: StreamJob) -> None:
     """See that the columns of keys, times and importance are there, where a source says which it has."""
-    names, join = names_of(job), job.join
-    on = join["predicate"].columns if "on" not in join else join["on"]
-    wanted = [("join.on" if "on" in join else "join.predicate", one) for one in (on if isinstance(on, list) else [on])]
-    wanted += [(f"join.{what}", join[what]) for what in ("time", "importance") if join.get(what) is not None]
-    for side, (name, source) in enumerate(zip(names, job.sources, strict=True)):
+    wanted: list[tuple[str, tuple[str | None, ...]]] = [("join.on", pair) for pair in job.keys]
+    if job.predicate is not None:
+        wanted.append(("join.predicate", job.predicate.columns))
+    wanted += [("join.time", job.times), ("join.importance", job.importances)]
+    for side, (name, source) in enumerate(zip(job.names, job.sources, strict=True)):
         known = columns_of(source)
         if known is None:
             continue
         there = {column.lower() for column in known}  # Spark does not tell upper from lower case
         for what, given in wanted:
-            column = given if isinstance(given, str) else given[side]
+            column = given[side]
             # A dot may lead to a field of a column.
             if column is not None and not {column.lower(), column.lower().partition(".")[0]} & there:
                 raise SpecError(f"{what}: {name} has no column {column!r}; it has {', '.join(known)}")
@@ -74,34 +75,27 @@ def machine_memory() -> int | None:
 
 def check_query(job: StreamJob) -> None:
     """See that a query that goes on is the one that was begun in its output directory."""
-    before = read_job(job.output)
+    before = read_job(job.output.path)
     if before is not None:
-        check_before(before, json.loads(json.dumps(known_of(job, before))), str(job.output))
+        check_before(before, json.loads(json.dumps(known_of(job, before))), job.output.path)
 
 
 def known_of(job: StreamJob, before: dict[str, Any]) -> dict[str, Any]:
     """What `start` will write of a job, without what depends on the columns of its sources."""
-    names, join = names_of(job), job.join
-    on = join.get("on", [])
-    pairs = [sides_of("on", pair, names) for pair in (on if isinstance(on, list) else [on])]
+    output = job.output
+    default = output.checkpoint is None or is_default(output.path, output.checkpoint)
     return {
         "spec": job.spec.to_dict(),
-        "shards": join.get("shards", before["shards"]),
-        "seed": join.get("seed", 0),
-        "on": pairs,
-        "time": sides_of("time", join["time"], names),
-        "importance": sides_of("importance", join.get("importance"), names),
-        "streams": names,
-        "archive": job.archive,
-        "checkpoint": None if is_default(str(job.output), job.checkpoint) else os.path.abspath(job.checkpoint),
+        "shards": job.join["shards"] or before["shards"],
+        "seed": job.join["seed"],
+        "on": job.keys,
+        "time": job.times,
+        "importance": job.importances,
+        "streams": job.names,
+        "archive": output.archive,
+        "checkpoint": None if default else os.path.abspath(str(output.checkpoint)),
         "timestamps": before.get("timestamps", True),
     }
-
-
-def names_of(job: StreamJob) -> tuple[str, ...]:
-    """What the streams are called."""
-    names: tuple[str, ...] = job.join.get("names", SIDES)
-    return names
 
 
 def columns_of(source: Source) -> list[str] | None:

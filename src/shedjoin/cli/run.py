@@ -23,7 +23,7 @@ from shedjoin.cli.top import share
 from shedjoin.errors import EnvironmentProblem, InputError, SpecError
 from shedjoin.spark.java import check_java
 from shedjoin.spark.metrics import Summary, fractions_of, summarise
-from shedjoin.spark.prometheus import Board, Endpoint
+from shedjoin.spark.prometheus import Endpoint, QueryCollector
 from shedjoin.spark.sources import first_line
 from shedjoin.spark.watch import Watch
 
@@ -52,23 +52,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Run the job and tell of each batch."""
     job = read_stream_job(args.job)
-    port = job.metrics_port if args.metrics_port is None else args.metrics_port
+    port = job.run.metrics_port if args.metrics_port is None else args.metrics_port
     if port is not None and not 0 <= port <= 65535:
         raise SpecError(f"--metrics-port must be from 0 to 65535, not {port}")
-    trigger = {"availableNow": True} if args.available_now else job.trigger
+    trigger = {"availableNow": True} if args.available_now else job.run.spark_trigger()
     check_job(job)
     check_java()
     console = Console()
     with ExitStack() as stack:
-        board = Board(query=job.name or "", budget=budget_of(job))
+        collector = QueryCollector(query=job.run.name or "", budget=budget_of(job))
         if port is not None:
-            endpoint = stack.enter_context(Endpoint(board, port=port, host=job.metrics_host))
+            endpoint = stack.enter_context(Endpoint(collector, port=port, host=job.run.metrics_host))
             console.print(f"metrics at {endpoint.url}")
-        log, name = job.output / LOG, {"spark.app.name": f"shedjoin {job.name or job.output.name}"}
+        output = Path(job.output.path)
+        log, name = output / LOG, {"spark.app.name": f"shedjoin {job.run.name or output.name}"}
         with progress(console, f"starting Spark; its log is {log}"):
             spark = stack.enter_context(open_session({**name, **job.settings}, log))
         stop = stack.enter_context(stopped_by_signals())
-        run_query(spark, job, trigger, stop, board, lambda text: console.print(text, highlight=False, soft_wrap=True))
+        run_query(
+            spark, job, trigger, stop, collector, lambda text: console.print(text, highlight=False, soft_wrap=True)
+        )
     return 0
 
 
@@ -128,31 +131,31 @@ def run_query(
     job: StreamJob,
     trigger: dict[str, Any] | None,
     stop: threading.Event,
-    board: Board,
+    collector: QueryCollector,
     say: Callable[[str], None],
 ) -> None:
     """Start the query and follow it until it ends, fails or is to stop."""
     from shedjoin.spark import start
 
-    watch = Watch(job.output)
+    watch = Watch(job.output.path)
     watch.skip()
     query = start(
         *(source.frame(spark) for source in job.sources),
-        output=job.output,
-        archive=job.archive,
-        recall=job.recall,
+        output=job.output.path,
+        archive=job.output.archive,
+        recall=job.output.recall,
         sink=job.sink,
-        checkpoint=job.checkpoint,
+        checkpoint=job.output.checkpoint,
         trigger=trigger,
-        name=job.name,
+        name=job.run.name,
         **job.join,
     )
-    say(f"running; results, shed log and metrics in {job.output}")
+    say(f"running; results, shed log and metrics in {job.output.path}")
     rows: list[dict[str, Any]] = []
 
     def tell(batch: list[dict[str, Any]]) -> None:
         rows.extend(batch)
-        board.add(batch)
+        collector.add(batch)
         summary = summarise(batch)
         if summary is not None:
             say(batch_line(summary, job, fractions_of(batch)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from shedjoin.cli.job import read_job
+from shedjoin.cli.file_job import read_file_job
 from shedjoin.cli.options import check_file
 from shedjoin.engine.codes import WHY
 from shedjoin.quality import Comparison, from_run
@@ -31,7 +31,7 @@ def handle(args: argparse.Namespace) -> int:
     """Run the job and show it."""
     check_file(args.pairs, "--pairs")
     check_file(args.shed, "--shed")
-    job = read_job(args.job)
+    job = read_file_job(args.job)
     run = simulate(job.spec, job.left, job.right, **job.options)
     Console().print(summary(run, from_run(run)))
     _write(run, args.pairs, args.shed)

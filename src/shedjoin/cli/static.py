@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from shedjoin.cli.job import keys_as_text, load_file
+from shedjoin.cli.file_job import keys_as_text, load_file
 from shedjoin.cli.options import as_typed, check_file
 from shedjoin.errors import SpecError
 from shedjoin.offline.static import Truncated, truncated_join, truncated_joins

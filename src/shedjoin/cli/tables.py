@@ -1,20 +1,23 @@
-"""Job files: TOML read and checked, with errors that say where in the file something is wrong."""
+"""Tables of job files as dataclasses: each setting is a field, checked by its type. Errors name a setting with its path."""
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from shedjoin.errors import InputError, SpecError
-from shedjoin.spark.keys import SIDES
-from shedjoin.spec import JoinSpec
-from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_windows
+from shedjoin.words import nearest
 
 Made = TypeVar("Made")
-#: What `join_spec` reads.
-SPEC = ("window", "budget", "allocation", "policy", "lateness", "max_skew")
+#: A setting that is not any text.
+Column = Annotated[str, "the name of a column"]
+_WORDS = {str: "a text", bool: "true or false", int: "a whole number", tuple: "a list of texts"}
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -27,123 +30,95 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SpecError(f"{path} is not a TOML file: {reason}") from None
 
 
-class Table:
-    """A table of settings, and its path in the file.
+def settings(data: Any, where: str, known: Iterable[str] | None) -> Mapping[str, Any]:
+    """A table, if it has known settings only; None: any.
 
-    Parameters
-    ----------
-    data
-        As read.
-    where
-        Its path, such as ``join``; empty for the whole file.
-    known
-        The settings it may have; None: any.
+    Examples
+    --------
+    >>> settings({"windw": "10 minutes"}, "join", ["on", "window"])
+    Traceback (most recent call last):
+    ...
+    shedjoin.errors.SpecError: unknown setting `[join] windw`; perhaps `window`
     """
-
-    def __init__(self, data: Any, where: str, known: tuple[str, ...] | None) -> None:
-        if not isinstance(data, Mapping):
-            raise SpecError(f"{where} must be a table of settings, not {data!r}")
-        self.data: Mapping[str, Any] = data
-        self.where = where
-        for name in data:
-            if known is not None and name not in known:
-                raise SpecError(
-                    f"{self.path(name)}: there is no such setting; {where or 'a job'} has {', '.join(known)}"
-                )
-
-    def path(self, name: str) -> str:
-        return f"{self.where}.{name}" if self.where else name
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.data
-
-    def get(self, name: str) -> Any:
-        return self.data.get(name)
-
-    def need(self, name: str, such_as: str) -> Any:
-        """A setting that must be there."""
-        if name not in self.data:
-            raise SpecError(f"{self.path(name)} is missing: it is needed, such as {such_as}")
-        return self.data[name]
-
-    def text(self, name: str) -> str | None:
-        """A setting that is a text, and not an empty one."""
-        value = self.data.get(name)
-        if value is not None and not (isinstance(value, str) and value.strip()):
-            raise SpecError(f"{self.path(name)} must be a text, not {value!r}")
-        return value
-
-    def flag(self, name: str, *, default: bool = False) -> bool:
-        value = self.data.get(name, default)
-        if not isinstance(value, bool):
-            raise SpecError(f"{self.path(name)} must be true or false, not {value!r}")
-        return value
-
-    def whole(self, name: str, least: int, most: int) -> int | None:
-        value = self.data.get(name)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise SpecError(f"{self.path(name)} must be a whole number from {least} to {most}, not {value!r}")
-        return value
-
-    def one_of(self, name: str, allowed: tuple[str, ...]) -> str | None:
-        value = self.data.get(name)
-        if value is not None and value not in allowed:
-            raise SpecError(f"{self.path(name)} must be one of {', '.join(allowed)}, not {value!r}")
-        return value
-
-    def texts(self, name: str) -> list[str] | None:
-        """A list of texts."""
-        value = self.data.get(name)
-        if value is None:
-            return None
-        if not (isinstance(value, list) and value and all(isinstance(one, str) and one for one in value)):
-            raise SpecError(f"{self.path(name)} must be a list of texts, not {value!r}")
-        return value
-
-    def sides(self, name: str, names: Sequence[str] = SIDES) -> Any:
-        """One value for all streams; one each, as a list or a table {left = ..., right = ...}, as a tuple."""
-        value = self.data.get(name)
-        if isinstance(value, Mapping) and set(value) & set(names):
-            Table(value, self.path(name), tuple(names))
-            return tuple(value.get(side) for side in names)
-        if isinstance(value, list):
-            if len(value) != len(names):
-                each = "both streams, or a pair" if len(names) == 2 else "all streams, or one each"
-                raise SpecError(f"{self.path(name)} must be one for {each} [{', '.join(names)}], not {value!r}")
-            return tuple(value)
-        return value
+    if not isinstance(data, Mapping):
+        raise SpecError(f"{where} must be a table of settings, not {data!r}")
+    allowed = list(data if known is None else known)
+    for name in data:
+        if name not in allowed:
+            near = nearest(name, allowed)
+            hint = f"perhaps `{near}`" if near else f"there are {', '.join(allowed)}"
+            raise SpecError(f"unknown {f'setting `[{where}] {name}`' if where else f'table `[{name}]`'}; {hint}")
+    return data
 
 
-def join_spec(join: Table, importance: str = "min") -> JoinSpec:
-    """What a table [join] says of windows, memory and policy, in words or as `JoinSpec.to_dict` gives it."""
-    return any_join(join, importance, SIDES)
+def read_table(kind: type[Made], data: Any, where: str, **given: Any) -> Made:
+    """A table as a dataclass, with fields that are given beside it."""
+    hints = get_type_hints(kind, include_extras=True)
+    table = settings(data, where, [name for name in hints if name not in given])
+    made = {name: _checked(hints[name], value, f"{where}.{name}") for name, value in table.items()}
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name not in {**made, **given} and field.default is field.default_factory is MISSING:
+            raise SpecError(f"{where}.{field.name} is missing")
+    with errors_in(where, hints):
+        return kind(**made, **given)
 
 
-def any_join(join: Table, importance: str, names: Sequence[str]) -> JoinSpec:
-    """The same of two or more streams."""
-    join.need("window", 'window = "10 minutes"')
-    windows = parse_windows(join.sides("window", names), len(names), argument=join.path("window"))
-    budget = parse_budget(join.get("budget"), allocation=join.get("allocation"), argument=join.path("budget"))
-    policy = parse_policy(join.get("policy"), argument=join.path("policy"))
-    lateness = parse_lateness(join.get("lateness") or 0, argument=join.path("lateness"))
-    skew = join.get("max_skew")
-    max_skew = None if skew is None else parse_duration(skew, argument=join.path("max_skew"))
-    given: tuple[Any, ...] = (budget, policy, importance, lateness, max_skew)
+def _checked(hint: Any, value: Any, where: str) -> Any:
+    """A value, if it has the type of its setting."""
+    optional = NoneType in get_args(hint)
+    kind = get_args(hint)[0] if optional else hint
+    kind, what = get_args(kind) if get_origin(kind) is Annotated else (kind, None)
+    kind = get_origin(kind) or kind
+    if kind is Mapping:
+        return dict(flattened("", settings(value, where, None), where))
+    fits = {
+        str: isinstance(value, str) and bool(value.strip()),
+        bool: isinstance(value, bool),
+        int: isinstance(value, int) and not isinstance(value, bool),
+        tuple: isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in value),
+    }
+    if not fits[kind]:
+        raise SpecError(f"{where} must be {what or _WORDS[kind]}, not {value!r}")
+    return tuple(value) if kind is tuple else value
 
-    def make() -> JoinSpec:
-        if len(names) == 2:
-            left, right = windows
-            return JoinSpec(left if left == right else (left, right), *given)
-        return JoinSpec(dict(zip(names, windows, strict=True)), *given)
 
-    return at(join.where, make)
+def flattened(prefix: str, data: Mapping[str, Any], where: str) -> Iterator[tuple[str, str]]:
+    """Settings as Spark takes them: dotted names, values as text. TOML reads a dotted name as a table in a table."""
+    for name, value in data.items():
+        full = f"{prefix}.{name}" if prefix and not (prefix == "spark" and name.startswith("spark.")) else name
+        match value:
+            case Mapping():
+                yield from flattened(full, value, f"{where}.{name}")
+            case bool():
+                yield full, str(value).lower()
+            case str() | int() | float():
+                yield full, str(value)
+            case _:
+                raise SpecError(f"{where}.{name} must be a text, a number, true or false, not {value!r}")
 
 
-def at(where: str, make: Callable[[], Made]) -> Made:
-    """Say where in the file something that makes no sense is."""
+def located(data: Any, folder: Path) -> Any:
+    """A table with its paths, which are relative to the job file. Those with a scheme stay as they are."""
+    if not isinstance(data, Mapping):
+        return data
+    places = {name: data[name] for name in ("path", "checkpoint") if isinstance(data.get(name), str)}
+    return {**data, **{name: str(folder / path) for name, path in places.items() if path.strip() and "://" not in path}}
+
+
+@contextmanager
+def errors_in(where: str, names: Iterable[str] = ()) -> Iterator[None]:
+    """Errors say in which table something is wrong. Those that begin with one of these names name the setting.
+
+    Examples
+    --------
+    >>> with errors_in("join", ["window"]):
+    ...     raise SpecError("window must be longer than nothing")
+    Traceback (most recent call last):
+    ...
+    shedjoin.errors.SpecError: join.window must be longer than nothing
+    """
     try:
-        return make()
+        yield
     except SpecError as reason:
-        raise SpecError(f"{where}: {reason}") from None
+        named = re.match(rf"(?:{'|'.join(names)})\b", str(reason))
+        raise SpecError(f"{where}{'.' if named and named[0] else ': '}{reason}") from None

@@ -10,7 +10,7 @@ from typing import Any
 from shedjoin.cli.advice import idle_memory
 from shedjoin.spark.metrics import Row, Summary, fractions_of, latest, recall_of, summarise
 from shedjoin.spark.prometheus import BEST, Samples
-from shedjoin.spec import make_budget
+from shedjoin.words import parse_budget
 
 WHY = ("evicted", "late", "schedule")
 #: A share with its limits.
@@ -101,7 +101,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         partial=sum(row.get("partial") or 0 for row in known),
         fractions=fractions_of(latest(known)),
         ranking=_ranking(latest(known)[0], tuple(found.rows_of)),
-        idle=None if budget is None else idle_memory(found, make_budget(budget)),
+        idle=None if budget is None else idle_memory(found, parse_budget(budget)),
         age=max((now - found.at).total_seconds(), 0.0),
     )
 

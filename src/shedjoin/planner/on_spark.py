@@ -14,11 +14,12 @@ import pyarrow as pa
 from shedjoin.batch import Batch
 from shedjoin.offline.curve import Solved
 from shedjoin.offline.tolls import Tangent
+from shedjoin.plain import make_policy, plain
 from shedjoin.planner.candidates import Candidate
 from shedjoin.planner.stretch import Stretch
 from shedjoin.planner.work import Bench, Done, Outcome, Solve, Trial, do
 from shedjoin.spark.sweep import SOURCE, collect, cores
-from shedjoin.spec import JoinSpec, make_policy, plain
+from shedjoin.spec import JoinSpec
 
 #: Tasks a job has for each core: a task costs Spark up to half a second of its own.
 TASKS_A_CORE = 2

@@ -1,56 +1,26 @@
-"""The arguments of `shed_join`: each is checked, and made into what the engine takes."""
+"""From the arguments of a join to its spec: all that can be checked without Spark. `shed_join` and job files do the same."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shedjoin.batch import MOST_STREAMS as MOST
 from shedjoin.budget import ALLOCATIONS, Budget
+from shedjoin.cpu.join import PredicateJoin
+from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.errors import SpecError
 from shedjoin.policies import KeepAll, Policy, Replay
-from shedjoin.spark.keys import SIDES, sides_of
-from shedjoin.spark.shares import least_of
+from shedjoin.spark.cache import check_option
+from shedjoin.spark.join_args import JoinArgs
+from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, key_pairs, per_stream, selected
+from shedjoin.spark.predicate_spec import join_condition, predicate_join, read_deadline
+from shedjoin.spark.shares import EQUAL, SHARES, least_of
+from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
 from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_windows
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-PARTITIONS = "spark.sql.shuffle.partitions"
 MOST_SHARDS = 1024
-#: Where Spark notes the delay of a watermark, in milliseconds, on the column that has it.
-DELAY = "spark.watermarkDelayMs"
-#: The default of `lateness`: the delay of the inputs' watermarks.
-WATERMARK = "watermark"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What `shed_join` was told of the join, as it was told. Its documentation says what each means."""
-
-    time: Any
-    window: Any
-    on: Any = None
-    predicate: Any = None
-    budget: Any = None
-    policy: Any = None
-    importance: Any = None
-    allocation: str | None = None
-    lateness: Any = WATERMARK
-    max_skew: Any = None
-    shards: int | None = None
-    select: Any = None
-    suffixes: Any = None
-    combine: str = "min"
-    seed: int = 0
-    shares: str | None = None
-    cache: str | bool | None = None
-    deadline: Any = None
-    names: Any = None
 
 
 def stream_names(names: Any, count: int) -> tuple[str, ...]:
@@ -72,113 +42,112 @@ def stream_names(names: Any, count: int) -> tuple[str, ...]:
     return tuple(made)
 
 
-def check_frames(frames: tuple[DataFrame, ...], sides: tuple[str, ...]) -> None:
-    for side, frame in zip(sides, frames, strict=True):
-        if not hasattr(frame, "mapInArrow"):
-            raise SpecError(f"{side} must be a Spark DataFrame, not {type(frame).__name__}")
-    streaming = [side for side, frame in zip(sides, frames, strict=True) if frame.isStreaming]
-    if streaming and len(streaming) < len(sides):
-        both = "both" if len(sides) == 2 else "all"
-        verb = "is" if len(streaming) == 1 else "are"
-        raise SpecError(
-            f"{' and '.join(sides)} must {both} be streaming or {both} be batch DataFrames; only "
-            f"{' and '.join(streaming)} {verb} streaming"
-        )
+def spec_of(
+    args: JoinArgs, names: tuple[str, ...], *, lateness: int, shards: int | None, kind: str | None = None
+) -> JoinSpec | PredicateJoin:
+    """The join that arguments describe.
+
+    Parameters
+    ----------
+    args
+        All of them.
+    names
+        Of the streams.
+    lateness
+        In microseconds, or in the unit of whole-number times.
+    shards
+        How many there will be; None: not known yet.
+    kind
+        Whether times are timestamps ("time") or whole numbers ("number"); None: not known yet.
+    """
+    for argument, value, allowed in (
+        ("combine", args["combine"], (*IMPORTANCE,)),
+        ("shares", args["shares"], (None, *SHARES)),
+        ("allocation", args["allocation"], (None, *ALLOCATIONS)),
+    ):
+        if value not in allowed:
+            raise SpecError(f"{argument} must be one of {', '.join(filter(None, allowed))}, not {value!r}")
+    check_seed(args["seed"])
+    check_option(args["cache"])
+    check_shards(args["shards"])
+    check_suffixes(args["suffixes"], names)
+    if args["select"] is not None:
+        selected(args["select"])
+    on, predicate = join_condition(args["on"], args["predicate"])
+    if predicate is None:
+        key_pairs(on, names)
+    column_names("time", args["time"], names)
+    column_names("importance", args["importance"], names, optional=True)
+    seconds = read_deadline(args["deadline"])
+    budget = parse_budget(args["budget"], allocation=args["allocation"])
+    if budget is not None and shards is not None:
+        least_of(budget, shards, len(names))
+    windows = windows_of(args["window"], kind, shards, names)
+    given: dict[str, Any] = {
+        "budget": budget,
+        "policy": policy_of(args["policy"], budget),
+        "importance": args["combine"],
+        "lateness": lateness,
+        "max_skew": None if args["max_skew"] is None else duration_of(args["max_skew"], kind, "max_skew"),
+    }
+    if predicate is not None or seconds is not None:
+        if len(names) != 2:
+            raise SpecError(f"{'deadline' if predicate is None else 'predicate'} is for two streams, not {len(names)}")
+        if args["shares"] not in (None, EQUAL):  # these joins count no keys by which shards could be compared
+            raise SpecError(
+                f"shares must be 'equal' for a join on a predicate or with a deadline, not {args['shares']!r}"
+            )
+        return predicate_join(windows, predicate, seconds, given)
+    if len(names) == 2:
+        return JoinSpec(window=windows[0] if windows[0] == windows[1] else (windows[0], windows[1]), **given)
+    return JoinSpec(window=dict(zip(names, windows, strict=True)), **given)
 
 
-def check_provider(spark: SparkSession) -> None:
-    provider = spark.conf.get(PROVIDER)
-    if provider is None or "RocksDB" not in provider:
-        raise SpecError(
-            f"a streaming shed_join needs Spark's RocksDB state store, but {PROVIDER} is {provider}: make the session with "
-            f"shedjoin.spark.session(), call shedjoin.spark.prepare(spark), or set it to {ROCKSDB}"
-        )
-
-
-def shards_of(spark: SparkSession, shards: int | None, partitions: int) -> int:
-    if shards is None:
-        context = getattr(spark, "sparkContext", None) if not is_connect(spark) else None
-        return max(1, min(partitions, int(context.defaultParallelism) if context is not None else partitions))
-    if isinstance(shards, bool) or not isinstance(shards, int) or not 1 <= shards <= MOST_SHARDS:
+def check_shards(shards: Any) -> None:
+    if shards is not None and (
+        isinstance(shards, bool) or not isinstance(shards, int) or not 1 <= shards <= MOST_SHARDS
+    ):
         raise SpecError(f"shards must be a whole number from 1 to {MOST_SHARDS}, not {shards!r}")
-    if shards > partitions:
-        raise SpecError(
-            f"shards must be at most {PARTITIONS}, which is {partitions}, not {shards}: shards beyond that would share tasks"
-        )
-    return shards
 
 
-def is_connect(spark: SparkSession) -> bool:
-    return type(spark).__module__.startswith("pyspark.sql.connect")
+def duration_of(value: Any, kind: str | None, argument: str) -> int:
+    """A duration or a lateness, in microseconds or in the unit of whole-number times."""
+    if value is not None and value != "unlimited":
+        _check_unit(value, kind, argument)
+    return parse_lateness(value) if argument == "lateness" else parse_duration(value, argument=argument)
 
 
-def duration_of(value: Any, kind: str, argument: str) -> int:
-    """In microseconds, or in the unit of whole-number times."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        check_unit(value, kind, argument)
-        return value
-    if kind == "number":
+def windows_of(value: Any, kind: str | None, shards: int | None, names: tuple[str, ...]) -> tuple[Window, ...]:
+    given = by_stream("window", value, names)
+    made = parse_windows(given, len(names))
+    for one, window in zip(per_stream("window", given, names), made, strict=True):
+        if isinstance(window, RowWindow) and shards != 1:
+            raise SpecError(
+                "window: a number of rows is counted over a whole stream, which several shards do not see: pass shards=1"
+            )
+        if isinstance(window, TimeWindow):
+            _check_unit(one, kind, "window")
+    return made
+
+
+def _check_unit(value: Any, kind: str | None, argument: str) -> None:
+    """Timestamps need durations with a unit, whole numbers need durations without."""
+    if kind == "number" and isinstance(value, str | timedelta):
         raise SpecError(f"{argument} must be a whole number, as the times are, not {value!r}")
-    return parse_duration(value, argument=argument)
-
-
-def check_unit(value: Any, kind: str, argument: str) -> None:
-    """Reject a number where times are timestamps: nobody can tell of what it is."""
-    if kind != "number" and isinstance(value, int) and value > 0:
+    if kind == "time" and isinstance(value, int) and value > 0:
         raise SpecError(
             f"{argument}={value} has no unit, but times are timestamps: say '{value} seconds' or '{value} milliseconds', or "
             "give a timedelta"
         )
 
 
-def lateness_of(
-    value: Any, kind: str, frames: tuple[DataFrame, ...], times: tuple[str, ...], sides: tuple[str, ...]
-) -> int:
-    """The lateness of a join: given, or the longest delay of the inputs' watermarks. Batch inputs have no late rows."""
-    if value == WATERMARK:
-        if not frames[0].isStreaming:
-            return 0
-        delays = [frame.schema[name].metadata.get(DELAY) for frame, name in zip(frames, times, strict=True)]
-        without = [f"{side}.{name}" for side, name, delay in zip(sides, times, delays, strict=True) if delay is None]
-        if without:
-            raise SpecError(
-                f"lateness is missing: {' and '.join(without)} {'has' if len(without) == 1 else 'have'} no watermark to take it "
-                "from. Say how far a row may lag behind the newest row of its stream, such as lateness='5 minutes'; 0: rows "
-                "arrive in the order of their times; None: rows never expire, and only a budget bounds the memory"
-            )
-        return int(max(delay for delay in delays if delay is not None)) * 1000
-    return parse_lateness(value) if value is None or value == "unlimited" else duration_of(value, kind, "lateness")
-
-
-def windows_of(value: Any, kind: str, shards: int, sides: tuple[str, ...]) -> tuple[Window, ...]:
-    made = parse_windows(value, len(sides))
-    for given, one in zip(sides_of("window", value, sides), made, strict=True):
-        if isinstance(one, RowWindow) and shards != 1:
-            raise SpecError(
-                f"window: a RowWindow counts the rows of a whole stream, which {shards} shards do not see: pass shards=1"
-            )
-        check_unit(given, kind, "window")
-        if isinstance(one, TimeWindow) and kind == "number" and isinstance(given, str | timedelta):
-            raise SpecError(f"window must be a whole number, as the times are, not {given!r}")
-    return made
-
-
-def budget_of(value: Any, allocation: str | None, shards: int, streams: int) -> Budget | None:
-    if allocation is not None and allocation not in ALLOCATIONS:
-        raise SpecError(f"allocation must be one of {', '.join(ALLOCATIONS)}, not {allocation!r}")
-    made = parse_budget(value, allocation=allocation)
-    if made is not None:
-        least_of(made, shards, streams)
-    return made
-
-
-def policy_of(policy: Any, budget: Any) -> Policy | None:
+def policy_of(policy: Any, budget: Budget | None) -> Policy | None:
     """The policy that was asked for; None leaves the choice to the spec."""
     made = parse_policy(policy)
     if made is None:
         return None
     if budget is None and not isinstance(made, KeepAll):
-        raise SpecError(f"policy={made!r} is given without a budget, so that it would evict nothing: give a budget too")
+        raise SpecError(f"policy {made!r} is given without a budget, so that it would evict nothing: give a budget too")
     if isinstance(made, Replay) or getattr(made.estimator, "name", None) == "table":
         raise SpecError(
             f"policy: {made!r} is written for known rows or keys, but on Spark rows are numbered and keys hashed by shard: "

@@ -2,129 +2,76 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from shedjoin.policies import Policy
-from shedjoin.predicates import Predicate
-from shedjoin.spark.arguments import Told
-from shedjoin.spark.exchange import RESULT
-from shedjoin.spark.keyed_join import plan_keyed
+from shedjoin.cpu.join import PredicateJoin
+from shedjoin.spark import keys as columns
+from shedjoin.spark.arguments import spec_of, stream_names
+from shedjoin.spark.exchange import RESULT, shard_labels
+from shedjoin.spark.inputs import PARTITIONS, check_frames, lateness_of, shards_of
+from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
+from shedjoin.spark.keys import Keys
 from shedjoin.spark.plan import JoinPlan
-from shedjoin.spark.predicate_join import plan_predicate
+from shedjoin.spark.predicate_plan import PredicatePlan
+from shedjoin.spark.predicate_spec import join_condition, read_deadline
+from shedjoin.spark.predicate_values import check_values
+from shedjoin.spark.shares import ADAPTIVE, EQUAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def shed_join(
-    left: DataFrame,
-    right: DataFrame,
-    *more: DataFrame,
-    on: str | tuple[str, ...] | list[str | tuple[str, ...]] | None = None,
-    predicate: Predicate | dict[str, Any] | None = None,
-    time: str | tuple[str, ...],
-    window: Any,
-    budget: Any = None,
-    policy: str | dict[str, Any] | Policy | None = None,
-    importance: str | tuple[str | None, ...] | None = None,
-    allocation: str | None = None,
-    lateness: Any = "watermark",
-    max_skew: Any = None,
-    shards: int | None = None,
-    select: list[str] | dict[str, str] | None = None,
-    suffixes: tuple[str, ...] | None = None,
-    combine: str = "min",
-    seed: int = 0,
-    shares: str | None = None,
-    cache: str | bool | None = None,
-    deadline: Any = None,
-    names: tuple[str, ...] | None = None,
-) -> DataFrame:
+@takes_join_args
+def shed_join(left: DataFrame, right: DataFrame, *more: DataFrame, **args: Unpack[JoinArgs]) -> DataFrame:
     """Join DataFrames on keys and time within a memory budget. Streaming in, streaming out; batch in, batch out.
 
     Parameters
     ----------
     left, right, more
-        Streaming DataFrames, or batch ones: two, or up to 16. Wherever a pair (left, right) is spoken of below, three and more
-        streams take one value a stream.
-    on
-        The key: a column name, a pair (left name, right name), or a list of these. Null keys match nothing.
-    predicate
-        Instead of a key: `Overlap("tags", at_least=2)` and its like. Each row is then stored in one shard and compared in all.
-    time
-        The event time: a column name, or a pair (left, right). Timestamps, or whole numbers in a unit of your own.
-    window
-        Rows join if their times differ by less than this: "10 minutes", a timedelta, a number in the unit of times that are whole
-        numbers, a `TimeWindow` (of microseconds), or a pair of these (how long a left row, a right row is kept).
-        Of three and more streams: if no row is older than the newest by its window.
-    budget
-        How much may be stored in all shards together: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: no limit,
-        and the join is exact.
-    policy
-        Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; of three and more
-        streams "prob"; of a join on a predicate, or with a deadline, "simp_prob".
-    importance
-        A column of positive numbers that says how much a row matters: a name, or a pair (left, right) in which None means
-        that all rows matter alike.
-    allocation
-        "variable" (default): streams compete for one memory. "fixed": each stream has a share of its own (see `Budget`).
-    lateness
-        How far a row may lag behind the newest row of its stream, from one micro-batch to the next, and still be joined:
-        "5 minutes"; 0 if rows arrive in the order of their times; None if rows never expire. Default: the delay of the inputs'
-        watermarks. Streams without a watermark must say it. Rows that come later are counted, logged and warned of.
-    max_skew
-        A stream whose clock lags behind the other's by more than this counts as idle and no longer holds up expiry.
-    shards
-        Into how many parts the keys are split. Default: Spark's parallelism, at most its shuffle partitions. A checkpoint
-        keeps its number.
-    select
-        The columns of the result: names ("left.x" or "right.x" where both sides have x), or a dict from new names to such.
-        Default: all, as in Spark's own joins (keys of one name once and first, then left's, then right's).
-    suffixes
-        Endings for columns that both sides have, such as ("_left", "_right"). Without them such columns are an error.
-    combine
-        How a result's importance follows from its rows': min, max, sum, product, mean.
-    seed
-        For policies that draw lots.
-    shares
-        How the budget is split over the shards: "adaptive" (default) gives each what the whole join would keep there, by what
-        arrives; "equal" gives all the same, as joins on a predicate or with a deadline do. May change while a checkpoint lives.
-    cache
-        Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the default.
-    deadline
-        How long a micro-batch may take: "2 seconds", a timedelta, or a number of seconds. When the rows are too many for that,
-        each is compared with the most profitable part of the window only. May change while a checkpoint lives.
-    names
-        What three and more streams are called in `select`, the shed log, metrics and the archive; default: s0, s1, s2, ... (Two
-        are left and right.)
+        Streaming DataFrames, or batch ones: two, or up to 16. Where an argument takes a pair (left, right), it also takes a
+        dict by the streams' names; three and more streams take one value a stream.
     """
-    told = Told(
-        on=on,
-        predicate=predicate,
-        time=time,
-        window=window,
-        budget=budget,
-        policy=policy,
-        importance=importance,
-        allocation=allocation,
-        lateness=lateness,
-        max_skew=max_skew,
-        shards=shards,
-        select=select,
-        suffixes=suffixes,
-        combine=combine,
-        seed=seed,
-        shares=shares,
-        cache=cache,
-        deadline=deadline,
-        names=names,
-    )
-    plan = plan_join((left, right, *more), told).with_watermarks()
+    plan = plan_join((left, right, *more), complete(args, shed_join)).with_watermarks()
     return plan.with_event_time(plan.results(plan.watched(plan.blobs((RESULT,)))))
 
 
-def plan_join(frames: tuple[DataFrame, ...], told: Told) -> JoinPlan:
-    """Check the arguments of `shed_join` and plan the join."""
-    if told.predicate is not None or told.deadline is not None:
-        return plan_predicate(frames, told)
-    return plan_keyed(frames, told)
+def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs) -> JoinPlan:
+    """Check all arguments of a join against its inputs, and plan it."""
+    sides = stream_names(args["names"], len(frames))
+    check_frames(frames, sides)
+    spark = frames[0].sparkSession
+    times = columns.column_names("time", args["time"], sides)
+    kind = columns.time_kind(frames, times, sides)
+    partitions = int(spark.conf.get(PARTITIONS) or 1)
+    shards = shards_of(spark, args["shards"], partitions)
+    lateness = lateness_of(args["lateness"], kind, frames, times, sides)
+    spec = spec_of(args, sides, lateness=lateness, shards=shards, kind=kind)
+    on, predicate = join_condition(args["on"], args["predicate"])
+    keys = Keys.of(on, *frames, sides=sides) if predicate is None else Keys(())
+    importances = columns.column_names("importance", args["importance"], sides, optional=True)
+    for side, frame, name in zip(sides, frames, importances, strict=True):
+        if name is not None:
+            columns.check_column("importance", name, frame, side)
+    plan: dict[str, Any] = {
+        "sides": frames,
+        "names": sides,
+        "keys": keys,
+        "key_types": columns.common_types(frames, keys, sides),
+        "times": times,
+        "importances": importances,
+        "out": columns.out_columns(frames, keys, args["select"], args["suffixes"], sides),
+        "spec": spec,
+        "labels": shard_labels(shards, partitions),
+        "timestamps": kind != "number",
+        "seed": args["seed"],
+        "cache": args["cache"],
+    }
+    if not isinstance(spec, PredicateJoin):
+        return JoinPlan(shares=args["shares"] or ADAPTIVE, **plan)
+    return PredicatePlan(
+        shares=EQUAL,
+        predicate=predicate,
+        value_types=[] if predicate is None else check_values(predicate, *frames),
+        deadline=read_deadline(args["deadline"]),
+        **plan,
+    )

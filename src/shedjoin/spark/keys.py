@@ -37,23 +37,14 @@ class Keys:
 
     @classmethod
     def of(cls, on: Any, *frames: DataFrame, sides: Sequence[str] = SIDES) -> Keys:
-        """From what a user gives: a name, a name for each stream, or a list of these."""
-        parts = on if isinstance(on, list) else [on]
-        count = len(frames)
-        pairs = [(part,) * count if isinstance(part, str) else part for part in parts]
-        for pair in pairs:
-            if not (isinstance(pair, tuple) and len(pair) == count and all(isinstance(name, str) for name in pair)):
-                names = ", ".join(f"{side} name" for side in sides)
-                what = "a pair" if count == 2 else "a tuple of one name a stream"
-                raise SpecError(f"on must be a column name, {what} ({names}), or a list of these, not {on!r}")
-        if not pairs:
-            raise SpecError("on must name at least one key column, not an empty list")
-        if count > 2:
+        """From what a user gives, if the streams have these columns."""
+        pairs = key_pairs(on, sides)
+        if len(frames) > 2:
             _no_graph(pairs, frames, sides)
         for side, frame in enumerate(frames):
             for pair in pairs:
                 check_column("on", pair[side], frame, sides[side])
-        return cls(tuple(pairs))
+        return cls(pairs)
 
     def names(self, side: int) -> list[str]:
         return [pair[side] for pair in self.pairs]
@@ -66,6 +57,23 @@ class Keys:
     def repeats(self, side: int, name: str) -> bool:
         """Whether a column is a key that an earlier stream has under the same name: it is in the result already."""
         return any(pair[side] == name and name in pair[:side] for pair in self.pairs)
+
+
+def key_pairs(on: Any, sides: Sequence[str] = SIDES) -> tuple[tuple[str, ...], ...]:
+    """The key columns, from a name, a name for each stream, or a list of these."""
+    parts = on if isinstance(on, list) else [on]
+    pairs = []
+    for part in parts:
+        fits = not isinstance(part, list | tuple) or len(part) == len(sides)
+        pair = per_stream("on", part, sides) if fits else ()
+        if not pair or not all(isinstance(name, str) and name for name in pair):
+            names = ", ".join(f"{side} name" for side in sides)
+            what = "a pair" if len(sides) == 2 else "a tuple of one name a stream"
+            raise SpecError(f"on must be a column name, {what} ({names}), or a list of these, not {on!r}")
+        pairs.append(pair)
+    if not pairs:
+        raise SpecError("on must name at least one key column, not an empty list")
+    return tuple(pairs)
 
 
 _COMPARES = re.compile(r"[=<>|]")
@@ -95,14 +103,34 @@ def check_column(argument: str, name: str, frame: DataFrame, side: str) -> None:
         raise SpecError(f"{argument}: {side} has {what} {name!r}; it has {', '.join(frame.columns)}")
 
 
-def sides_of(argument: str, value: Any, sides: Sequence[str] = SIDES) -> tuple[Any, ...]:
-    """One value for all sides, or one each."""
+def by_stream(argument: str, value: Any, sides: Sequence[str] = SIDES) -> Any:
+    """A dict by the streams' names as a tuple; other values, among them dicts that are windows, as they are."""
+    if not isinstance(value, Mapping) or not set(value) & set(sides):
+        return value
+    unknown = [name for name in value if name not in sides]
+    if unknown:
+        raise SpecError(f"{argument}: there is no stream {unknown[0]!r}; there are {', '.join(sides)}")
+    return tuple(value.get(side) for side in sides)
+
+
+def per_stream(argument: str, value: Any, sides: Sequence[str] = SIDES) -> tuple[Any, ...]:
+    """One value for each stream: from one for all, one each, or a dict by their names."""
+    value = by_stream(argument, value, sides)
     if isinstance(value, list | tuple):
         if len(value) != len(sides):
             each = "both sides, or a pair" if len(sides) == 2 else "all streams, or one each"
             raise SpecError(f"{argument} must be one for {each} ({', '.join(sides)}), not {value!r}")
         return tuple(value)
     return (value,) * len(sides)
+
+
+def column_names(argument: str, value: Any, sides: Sequence[str] = SIDES, *, optional: bool = False) -> tuple[Any, ...]:
+    """A column of each stream; None where there is none, if that may be."""
+    names = per_stream(argument, value, sides)
+    if not all((isinstance(name, str) and name) or (optional and name is None) for name in names):
+        what = "a pair of them" if len(sides) == 2 else "one each"
+        raise SpecError(f"{argument} must be a column name, or {what} ({', '.join(sides)}), not {value!r}")
+    return names
 
 
 def _type_name(frame: DataFrame, name: str) -> str:
@@ -113,9 +141,6 @@ def time_kind(frames: Sequence[DataFrame], names: Sequence[Any], sides: Sequence
     """Whether times are timestamps ("time") or plain whole numbers ("number")."""
     kinds = []
     for side, frame, name in zip(sides, frames, names, strict=True):
-        if not isinstance(name, str):
-            what = "a pair of them" if len(sides) == 2 else "one each"
-            raise SpecError(f"time must be a column name, or {what} ({', '.join(sides)}), not {name!r}")
         check_column("time", name, frame, side)
         kind = _type_name(frame, name)
         if kind not in ("timestamp", "timestamp_ntz", *WHOLE):
@@ -240,8 +265,7 @@ def out_columns(
                 f"or a dict from new names to these), or tell them apart with suffixes={endings}, or rename one"
             )
         return everything
-    wanted = _wanted(select)
-    columns = [_resolve(name, source, frames, everything, sides) for name, source in wanted]
+    columns = [_resolve(name, source, frames, everything, sides) for name, source in selected(select)]
     twice = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
     if twice:
         raise SpecError(f"select would give two columns {twice[0]!r}: use a dict from new names to columns")
@@ -257,13 +281,15 @@ def _qualified(name: str, everything: Sequence[OutColumn], sides: Sequence[str],
     return between.join(f"'{sides[one.side]}.{one.source}'" for one in everything if one.name == name)
 
 
-def _all_columns(frames: Sequence[DataFrame], keys: Keys, suffixes: Any, sides: Sequence[str]) -> list[OutColumn]:
-    """As in Spark's own joins: shared keys first, then the columns of each stream. A key is there once under each name."""
-    if suffixes is not None and not (
-        isinstance(suffixes, tuple) and len(suffixes) == len(sides) and all(isinstance(one, str) for one in suffixes)
-    ):
+def check_suffixes(suffixes: Any, sides: Sequence[str] = SIDES) -> None:
+    pair = isinstance(suffixes, list | tuple) and len(suffixes) == len(sides)
+    if suffixes is not None and not (pair and all(isinstance(one, str) for one in suffixes)):
         what = "a pair of texts" if len(sides) == 2 else "a tuple of one text a stream"
         raise SpecError(f"suffixes must be {what} such as {tuple(f'_{side}' for side in sides)}, not {suffixes!r}")
+
+
+def _all_columns(frames: Sequence[DataFrame], keys: Keys, suffixes: Any, sides: Sequence[str]) -> list[OutColumn]:
+    """As in Spark's own joins: shared keys first, then the columns of each stream. A key is there once under each name."""
     shared = keys.shared
     rest = [
         [name for name in frame.columns if name not in shared and not keys.repeats(side, name)]
@@ -278,14 +304,17 @@ def _all_columns(frames: Sequence[DataFrame], keys: Keys, suffixes: Any, sides: 
     return columns
 
 
-def _wanted(select: Any) -> list[tuple[str | None, str]]:
+def selected(select: Any) -> list[tuple[str | None, str]]:
+    """Names and columns that are asked for."""
     if isinstance(select, Mapping):
         wanted = list(select.items())
     elif isinstance(select, list | tuple):
         wanted = [(None, source) for source in select]
     else:
         wanted = []
-    if not wanted or not all(isinstance(source, str) and isinstance(name, str | None) for name, source in wanted):
+    if not wanted or not all(
+        isinstance(source, str) and source and isinstance(name, str | None) for name, source in wanted
+    ):
         raise SpecError(
             f"select must be a list of column names, or a dict from new names to column names, not {select!r}"
         )

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from shedjoin.errors import SnapshotError
+from shedjoin.plain import make_policy
 from shedjoin.policies import KeepAll
 from shedjoin.spark.keys import SIDES
-from shedjoin.spec import JoinSpec, make_policy
+from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, RowWindow
 from shedjoin.words import format_duration, format_lateness, format_window
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import InputError
-from shedjoin.spark.arguments import is_connect
+from shedjoin.spark.inputs import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

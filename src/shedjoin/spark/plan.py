@@ -8,9 +8,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.spark import keys as columns
-from shedjoin.spark.arguments import DELAY, is_connect
 from shedjoin.spark.cache import forget_at_exit
 from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, Packing, inputs_of
+from shedjoin.spark.inputs import DELAY, is_connect
 from shedjoin.spark.job import Job
 from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted
 from shedjoin.spark.late import OBSERVED, observe_late
@@ -80,9 +80,6 @@ class JoinPlan:
     def metrics(self) -> str:
         """The columns of its metric rows."""
         return metric_ddl(self.names)
-
-    def check_archive(self, archive: bool) -> None:
-        """Refuse an archive that could not be made use of."""
 
     def needed(self, side: int) -> list[str]:
         """The columns of a side that results are made of: those asked for, and keys that are to be compared once more."""

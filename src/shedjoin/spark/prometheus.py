@@ -1,171 +1,167 @@
-"""A Prometheus endpoint for a running query: its metric rows as text, over HTTP, on the loopback unless told otherwise.
-
-The standard library's server and some lines of text do: prometheus_client would bring a registry with locks and types of
-its own for numbers that are here already as rows. The tests read the text with its parser.
-"""
+"""A Prometheus endpoint for a running query, made of its metric rows; and a reader of such endpoints."""
 
 from __future__ import annotations
 
-import re
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import ThreadingHTTPServer
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import MetricsHandler
+from prometheus_client.parser import text_string_to_metric_families
 
 from shedjoin.errors import EnvironmentProblem, InputError
-from shedjoin.recall.estimate import RecallEstimate
 from shedjoin.spark.metrics import Row, latest, recall_of, streams_of
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "shedjoin_"
-#: So many of the most profitable basic windows are told.
+#: Serve the ages of this many basic windows, the most profitable ones.
 BEST = 3
-_SAMPLE = re.compile(r"(\w+)(?:\{([^}]*)\})? (\S+)")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+#: Values of labels, and the number.
+_Samples = Iterable[tuple[tuple[object, ...], float]]
+_SHED = {"evicted": "evicted", "late": "late", "schedule": "scheduled"}
 
-#: name of the metric: (what it is, labels beside the shard, column); without any of these, one a stream
-_Families = dict[str, tuple[str, tuple[tuple[dict[str, str], str], ...]]]
-#: what is added up over batches
-_COUNTERS: _Families = {
-    "rows": ("Input rows.", ()),
-    "null_keys": ("Input rows with a null key, which match nothing.", (({}, "nulls"),)),
-    "results": ("Results delivered.", (({}, "results"),)),
-    "shed": (
-        "Rows shed, and why.",
-        (({"why": "evicted"}, "evicted"), ({"why": "late"}, "late"), ({"why": "schedule"}, "scheduled")),
-    ),
-    "expired": ("Rows that left their window.", (({}, "expired"),)),
-    "state_bytes": ("Bytes written to the state store.", (({}, "state_bytes"),)),
-    "seconds": ("Time spent in the join.", (({}, "seconds"),)),
-    "restored": ("Batches in which the engine was rebuilt from the state store.", (({}, "restored"),)),
-    "partial_probes": ("Rows that a shard compared with a part of the window only.", (({}, "partial"),)),
-    "compared": ("Stored tuples, or entries of lists, that probes looked at.", (({}, "compared"),)),
+
+class _ByShard(NamedTuple):
+    """A metric with one sample a shard, or one a shard and value of its label: `side`, or `why`."""
+
+    documentation: str
+    column: str
+    label: str = ""
+
+    def columns(self, row: Row) -> dict[tuple[str, ...], str]:
+        """Its columns in a metric row, by the values of the label. Not every join has all of them."""
+        found: dict[tuple[str, ...], str] = {(): self.column}
+        if self.label == "side":
+            found = {(side,): f"{self.column}_{side}" for side in streams_of(row)}
+        elif self.label == "why":
+            found = {(why,): column for why, column in _SHED.items()}
+        return {values: column for values, column in found.items() if column in row}
+
+    def samples(self, rows: Iterable[Row]) -> _Samples:
+        for row in rows:
+            for values, column in self.columns(row).items():
+                if row[column] is not None:
+                    yield (row["shard"], *values), row[column]
+
+
+#: Added up over micro-batches.
+_COUNTERS = {
+    "rows": _ByShard("Input rows.", "rows", "side"),
+    "null_keys": _ByShard("Input rows with a null key, which match nothing.", "nulls"),
+    "results": _ByShard("Results delivered.", "results"),
+    "shed": _ByShard("Rows shed, by reason.", "", "why"),
+    "expired": _ByShard("Rows that left their window.", "expired"),
+    "state_bytes": _ByShard("Bytes written to the state store.", "state_bytes"),
+    "seconds": _ByShard("Time spent in the join.", "seconds"),
+    "restored": _ByShard("Batches in which the engine was rebuilt from the state store.", "restored"),
+    "partial_probes": _ByShard("Rows that a shard compared with a part of the window only.", "partial"),
+    "compared": _ByShard("Stored tuples, or entries of lists, that probes looked at.", "compared"),
 }
-#: what is so now
-_GAUGES: _Families = {
-    "batch": ("The last micro-batch.", (({}, "batch"),)),
-    "resident_tuples": ("Stored tuples.", ()),
-    "resident_bytes": ("Stored bytes.", ()),
-    "clock": ("The largest event time of a stream, in microseconds or the unit of whole-number times.", ()),
+#: As of the last micro-batch.
+_GAUGES = {
+    "batch": _ByShard("The last micro-batch.", "batch"),
+    "resident_tuples": _ByShard("Stored tuples.", "resident", "side"),
+    "resident_bytes": _ByShard("Stored bytes.", "bytes", "side"),
+    "clock": _ByShard("The largest event time, in microseconds or the unit of whole-number times.", "clock", "side"),
 }
-_BY_STREAM = {"rows": "rows", "resident_tuples": "resident", "resident_bytes": "bytes", "clock": "clock"}
+#: The same, of joins with a deadline.
+_DEADLINE = {
+    "fraction": _ByShard("r: which part of the windows rows are compared with.", "fraction"),
+    "window_fraction": _ByShard("r_1 and r_2: which part of each window is looked at.", "fraction", "side"),
+}
 
 
-def _columns(families: _Families, row: Row) -> Iterator[tuple[str, dict[str, str], str]]:
-    """The metrics, labels and columns of a row. Not every join has all of them."""
-    for name, (_, parts) in families.items():
-        for labels, column in parts:
-            if column in row:
-                yield name, labels, column
-        if not parts:
-            yield from ((name, {"side": side}, f"{_BY_STREAM[name]}_{side}") for side in streams_of(row))
+class QueryCollector:
+    """A collector of prometheus_client: what metric rows say of a query, counters since this process watches it.
 
-
-class Board:
-    """The totals of a query since this process has watched it, kept from its metric rows."""
+    Parameters
+    ----------
+    query
+        The value of the label `query`; empty: samples have no such label.
+    budget
+        Of all shards together, by its unit.
+    """
 
     def __init__(self, *, query: str = "", budget: Mapping[str, int] | None = None) -> None:
-        self._query = query
+        self._labels = {"query": query} if query else {}
         self._budget = dict(budget or {})
-        self._totals: dict[tuple[int, str], float] = {}
-        self._last: dict[int, Row] = {}
+        self._shards: dict[int, Row] = {}  # the last row of each, with its counters added up
         self._lock = threading.Lock()
 
     def add(self, rows: Iterable[Row]) -> None:
         """Count the rows of a micro-batch. One that is repeated after a failure counts once."""
         with self._lock:
             for row in rows:
-                shard, before = row["shard"], self._last.get(row["shard"])
+                before = self._shards.get(row["shard"])
                 if before is not None and before["batch"] >= row["batch"]:
                     continue
-                self._last[shard] = row
-                for _, _, column in _columns(_COUNTERS, row):
-                    self._totals[shard, column] = self._totals.get((shard, column), 0) + row[column]
+                counted = [column for metric in _COUNTERS.values() for column in metric.columns(row).values()]
+                totals = {column: row[column] + (before[column] if before else 0) for column in counted}
+                self._shards[row["shard"]] = {**row, **totals}
 
-    def text(self) -> str:
-        """Everything in Prometheus' text format."""
+    def collect(self) -> Iterator[Metric]:
+        """All metrics, as of now."""
         with self._lock:
-            return "".join(f"{line}\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        rows = latest(self._last.values())
-        for name, (what, parts) in _COUNTERS.items():
-            yield from _family(f"{name}_total", "counter", what)
-            for row in rows:
-                for _, labels, column in _columns({name: (what, parts)}, row):
-                    yield self._sample(f"{name}_total", self._totals[row["shard"], column], row["shard"], labels)
-        for name, (what, parts) in _GAUGES.items():
-            yield from _family(name, "gauge", what)
-            for row in rows:
-                for _, labels, column in _columns({name: (what, parts)}, row):
-                    if row[column] is not None:
-                        yield self._sample(name, row[column], row["shard"], labels)
-        yield from self._selective([row for row in rows if row.get("ranking_left") is not None])
-        if rows:
-            yield from _family("last_batch_timestamp_seconds", "gauge", "When the last micro-batch ended.")
-            newest = max(row["at"] for row in rows)
-            yield self._sample("last_batch_timestamp_seconds", newest.timestamp(), None, {})
-        for unit, amount in self._budget.items():
-            yield from _family(f"budget_{unit}", "gauge", f"The budget of all shards together, in {unit}.")
-            yield self._sample(f"budget_{unit}", amount, None, {})
-        for name, estimate in (("recall", recall_of(rows)), ("recent_recall", recall_of(rows, recent=True))):
-            if estimate is not None:
-                yield from self._recall(name, estimate)
-
-    def _selective(self, rows: list[Row]) -> Iterator[str]:
-        """What joins with a deadline compare, and where they look first."""
-        if not rows:
-            return
-        yield from _family("fraction", "gauge", "r: which part of the windows rows are compared with.")
-        for row in rows:
-            yield self._sample("fraction", row["fraction"], row["shard"], {})
-        yield from _family("window_fraction", "gauge", "r_1 and r_2: which part of each window is looked at.")
-        for row in rows:
-            for side in streams_of(row):
-                yield self._sample("window_fraction", row[f"fraction_{side}"], row["shard"], {"side": side})
-        yield from _family("basic_window_age", "gauge", "The most profitable basic windows: their ages, by rank.")
-        for row in rows:
-            for side in streams_of(row):
-                for rank, age in enumerate(row[f"ranking_{side}"][:BEST], 1):
-                    yield self._sample("basic_window_age", age, row["shard"], {"side": side, "rank": str(rank)})
-
-    def _recall(self, name: str, estimate: RecallEstimate) -> Iterator[str]:
-        when = "in recent micro-batches" if name == "recent_recall" else "since the beginning"
-        for weight, what, values in (
-            ("", "results", (estimate.recall, estimate.low, estimate.high)),
-            ("importance_", "importance", (estimate.importance, estimate.importance_low, estimate.importance_high)),
+            rows = latest(self._shards.values())
+        selective = [row for row in rows if row.get("ranking_left") is not None]
+        for kind, metrics, some in (
+            (CounterMetricFamily, _COUNTERS, rows),
+            (GaugeMetricFamily, _GAUGES, rows),
+            (GaugeMetricFamily, _DEADLINE, selective),
         ):
-            yield from _family(weight + name, "gauge", f"The share of {what} delivered {when}, with its limits.")
-            for bound, value in zip(("estimate", "low", "high"), values, strict=True):
-                yield self._sample(weight + name, value, None, {"bound": bound})
+            for name, metric in metrics.items():
+                family = kind(PREFIX + name, metric.documentation, labels=self._names("shard", metric.label))
+                yield self._filled(family, metric.samples(some))
+        ages = (
+            ((row["shard"], side, rank), age)
+            for row in selective
+            for side in streams_of(row)
+            for rank, age in enumerate(row[f"ranking_{side}"][:BEST], 1)
+        )
+        what = "The most profitable basic windows: their ages, by rank."
+        yield self._gauge("basic_window_age", what, ages, "shard", "side", "rank")
+        if rows:
+            ended = max(row["at"] for row in rows).timestamp()
+            yield self._gauge("last_batch_timestamp_seconds", "When the last micro-batch ended.", [((), ended)])
+        for unit, amount in self._budget.items():
+            yield self._gauge(f"budget_{unit}", f"The budget of all shards together, in {unit}.", [((), amount)])
+        yield from self._recall(rows, "recall", "since the beginning")
+        yield from self._recall(rows, "recent_recall", "in recent micro-batches", recent=True)
 
-    def _sample(self, name: str, value: float, shard: int | None, labels: Mapping[str, str]) -> str:
-        all_labels: dict[str, str] = {"query": self._query} if self._query else {}
-        if shard is not None:
-            all_labels["shard"] = str(shard)
-        all_labels |= labels
-        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in all_labels.items())
-        number = repr(float(value)) if isinstance(value, float) else str(int(value))
-        return f"{PREFIX}{name}{{{inside}}} {number}" if inside else f"{PREFIX}{name} {number}"
+    def _recall(self, rows: list[Row], name: str, when: str, *, recent: bool = False) -> Iterator[Metric]:
+        found = recall_of(rows, recent=recent)
+        if found is None:
+            return
+        for weight, what, values in (
+            ("", "results", (found.recall, found.low, found.high)),
+            ("importance_", "importance", (found.importance, found.importance_low, found.importance_high)),
+        ):
+            samples = zip((("estimate",), ("low",), ("high",)), values, strict=True)
+            words = f"The share of {what} delivered {when}, with its limits."
+            yield self._gauge(weight + name, words, samples, "bound")
 
+    def _gauge(self, name: str, documentation: str, samples: _Samples, *labels: str) -> Metric:
+        return self._filled(GaugeMetricFamily(PREFIX + name, documentation, labels=self._names(*labels)), samples)
 
-def _family(name: str, kind: str, what: str) -> Iterator[str]:
-    yield f"# HELP {PREFIX}{name} {what}"
-    yield f"# TYPE {PREFIX}{name} {kind}"
+    def _names(self, *labels: str) -> list[str]:
+        return [*self._labels, *filter(None, labels)]
 
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    def _filled(self, family: CounterMetricFamily | GaugeMetricFamily, samples: _Samples) -> Metric:
+        for values, value in samples:
+            family.add_metric([*self._labels.values(), *map(str, values)], value)
+        return family
 
 
 class Endpoint:
-    """Serves a board at ``/metrics`` until it is closed; a context manager.
+    """Serves a collector at ``/metrics`` until it is closed; a context manager.
 
     Parameters
     ----------
-    board
+    collector
         What to serve.
     port
         0: any free one; `url` says which.
@@ -173,12 +169,13 @@ class Endpoint:
         The address to listen at. The default can be reached from this machine alone.
     """
 
-    def __init__(self, board: Board, *, port: int = 0, host: str = "127.0.0.1") -> None:
+    def __init__(self, collector: QueryCollector, *, port: int = 0, host: str = "127.0.0.1") -> None:
+        registry = CollectorRegistry()
+        registry.register(collector)
         try:
-            self._server = ThreadingHTTPServer((host, port), _handler(board))
+            self._server = ThreadingHTTPServer((host, port), _Handler.factory(registry))
         except (OSError, OverflowError) as reason:
             raise EnvironmentProblem(f"the metrics endpoint cannot listen at {host}:{port}: {reason}") from None
-        self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="shedjoin metrics", daemon=True)
         self._thread.start()
 
@@ -199,48 +196,32 @@ class Endpoint:
         self.close()
 
 
-def _handler(board: Board) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if self.path.partition("?")[0] not in ("/metrics", "/"):
-                self.send_error(404, "there is only /metrics")
-                return
-            body = board.text().encode()
-            self.send_response(200)
-            self.send_header("Content-Type", CONTENT_TYPE)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+class _Handler(MetricsHandler):
+    """That of prometheus_client answers at every path."""
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """A scrape every few seconds is no news."""
-
-    return Handler
+    def do_GET(self) -> None:  # noqa: N802
+        if self.path.partition("?")[0] in ("/metrics", "/"):
+            super().do_GET()
+        else:
+            self.send_error(404, "there is only /metrics")
 
 
 Samples = dict[str, list[tuple[dict[str, str], float]]]
 
 
 def read_endpoint(url: str, *, timeout: float = 5.0) -> Samples:
-    """The samples of an endpoint, by their names without the prefix."""
+    """The samples of an endpoint."""
     try:
         with urllib.request.urlopen(url, timeout=timeout) as answer:
-            return parse(answer.read().decode())
+            return samples_of(text_string_to_metric_families(answer.read().decode()))
     except (urllib.error.URLError, OSError, ValueError) as reason:
         raise InputError(f"the metrics at {url} cannot be read: {getattr(reason, 'reason', reason)}") from None
 
 
-def parse(text: str) -> Samples:
-    """The samples of a text that `Board.text` wrote."""
+def samples_of(families: Iterable[Metric]) -> Samples:
+    """The samples of this library's metrics, by their names without the prefix."""
     found: Samples = {}
-    for line in text.splitlines():
-        sample = _SAMPLE.fullmatch(line)
-        if sample is None or not sample[1].startswith(PREFIX):
-            continue
-        labels = {name: _plain(value) for name, value in _LABEL.findall(sample[2] or "")}
-        found.setdefault(sample[1].removeprefix(PREFIX), []).append((labels, float(sample[3])))
+    for sample in (sample for family in families for sample in family.samples):
+        if sample.name.startswith(PREFIX):
+            found.setdefault(sample.name.removeprefix(PREFIX), []).append((sample.labels, sample.value))
     return found
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)

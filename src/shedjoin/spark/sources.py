@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shedjoin.errors import EnvironmentProblem, InputError
+from shedjoin.errors import EnvironmentProblem, InputError, SpecError
 from shedjoin.spark.formats import check_jar, check_known, how_to_add, is_missing
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 FILES = ("parquet", "orc", "csv", "json", "text")
 #: Of these, the ones whose files say which columns they have.
 TYPED = ("parquet", "orc", "text")
+MODES = ("append", "overwrite", "error", "ignore")
 #: What to call the format of a sink in an error.
 PLACE = "sink.format"
 
@@ -35,11 +37,29 @@ class Source:
     """
 
     name: str
-    format: str
+    format: str = "parquet"
     path: str | None = None
     schema: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     select: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.format in FILES and self.path is None:
+            raise SpecError(f"path is missing: a source of {self.format} files needs a directory")
+        if self.format in FILES and self.format not in TYPED and self.schema is None:
+            raise SpecError(
+                f"schema is missing: {self.format} files do not store types, so give them, such as "
+                'schema = "id bigint, at timestamp"'
+            )
+
+    def check_directory(self) -> None:
+        """See that a directory of files on this machine is there."""
+        if self.format not in FILES or self.path is None or "://" in self.path:
+            return
+        if not any(sign in self.path for sign in "*?[{") and not Path(self.path).exists():
+            raise SpecError(f"{self.name}.path: there is no {self.path}")
+        if Path(self.path).is_file():
+            raise SpecError(f"{self.name}.path must be a directory of files, but {self.path} is a file")
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The stream."""
@@ -70,16 +90,24 @@ class Sink:
     Parameters
     ----------
     format, path, options, mode
-        As Spark's `DataFrame.write` takes them.
+        As Spark's `DataFrame.write` takes them. The default mode is append; files have none.
     batch_column
         The name of a column with the number of the micro-batch, if there shall be one.
     """
 
-    format: str
+    format: str = "parquet"
     path: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    mode: str = "append"
+    mode: str | None = None
     batch_column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode is not None and self.mode not in MODES:
+            raise SpecError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
+        if self.format in FILES and self.path is None:
+            raise SpecError(f"path is missing: a sink of {self.format} files needs a directory")
+        if self.format in FILES and self.mode is not None:
+            raise SpecError(f"mode: {self.format} files are written one directory a micro-batch, so there is no mode")
 
     def check(self, spark: SparkSession) -> None:
         """See that Spark has the format, before a query starts."""
@@ -105,7 +133,7 @@ class Sink:
             from pyspark.sql import functions as F
 
             results = results.withColumn(self.batch_column, F.lit(number).cast("long"))
-        results.write.format(self.format).options(**self.options).mode(self.mode).save(self.path)
+        results.write.format(self.format).options(**self.options).mode(self.mode or "append").save(self.path)
 
 
 def first_line(reason: BaseException) -> str:

@@ -7,24 +7,24 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from shedjoin.errors import EnvironmentProblem, SpecError
 from shedjoin.spark.archive import shed_ddl
-from shedjoin.spark.arguments import Told, is_connect
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, inputs_of
-from shedjoin.spark.join import plan_join, shed_join
+from shedjoin.spark.inputs import is_connect
+from shedjoin.spark.join import plan_join
+from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
 from shedjoin.spark.keys import is_number, key_value
 from shedjoin.spark.lasting import began_with_budget, check_budget, check_policy, check_same, kept_policy, may_change
 from shedjoin.spark.late import warn
 from shedjoin.spark.lock import Owner
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
+from shedjoin.spark.predicate_spec import check_archivable
 from shedjoin.spark.sources import Sink as SparkSink
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ FORMAT = 3
 Sink = Callable[["DataFrame", int], None]
 
 
+@takes_join_args
 def start(
     left: DataFrame,
     right: DataFrame,
@@ -59,15 +60,14 @@ def start(
     checkpoint: str | os.PathLike[str] | None = None,
     trigger: dict[str, Any] | None = None,
     name: str | None = None,
-    **join: Any,
+    **args: Unpack[JoinArgs],
 ) -> StreamingQuery:
-    """Start a join that also says what it shed and how it fares.
+    """Start a query that writes results, shed log and metrics.
 
-    Below `output` there will be parquet files: `results`, `shed` (the shed log), `metrics` (one row a shard and micro-batch),
-    `archive/left` and `archive/right` (the input with its numbers; of three and more streams by their names), each with one
-    directory a micro-batch. A micro-batch that is
-    repeated after a failure overwrites its own directories, so that every row is there exactly once. `job.json` says what was
-    run.
+    Below `output` there are parquet files: `results`, `shed` (the shed log), `metrics` (one row a shard and micro-batch),
+    `archive/left` and `archive/right` (the input with row numbers; three and more streams by their names), each with one
+    directory a micro-batch. A micro-batch that is repeated after a failure overwrites its own directories, so that every row
+    is there exactly once. `job.json` describes the query. A query that goes on without `shards` keeps the number it had.
 
     Parameters
     ----------
@@ -89,20 +89,19 @@ def start(
         As in Spark, such as {"processingTime": "10 seconds"} or {"availableNow": True}.
     name
         Of the query.
-    join
-        The arguments of `shed_join`. Without `shards`, a query that goes on keeps the number it had.
     """
     if not isinstance(recall, bool):
         raise SpecError(f"recall must be True or False, not {recall!r}")
     folder = output_folder(output)
-    _check_arguments(join, trigger)
+    args = complete(args, start)
+    _check_trigger(trigger)
     before = read_job(folder)
-    if before is not None and join.get("shards") is None:
-        join["shards"] = before["shards"]
-    plan = replace(plan_join((left, right, *more), Told(**join)), recall=recall)
+    if before is not None and args["shards"] is None:
+        args["shards"] = before["shards"]
+    plan = replace(plan_join((left, right, *more), args), recall=recall)
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
-    plan.check_archive(archive)
+    check_archivable(archive, plan.spec)
     _check_names(plan, archive, sink)
     job = job_of(plan, archive, None if checkpoint is None or is_default(folder, checkpoint) else str(checkpoint))
     check_before(before, job, folder)
@@ -156,19 +155,8 @@ def _started(
 TRIGGERS = ("processingTime", "availableNow", "once", "continuous", "realTime")
 
 
-def _check_arguments(join: dict[str, Any], trigger: object) -> None:
-    """What Python or Spark would say in words of their own."""
-    known = [one.name for one in signature(shed_join).parameters.values() if one.kind is one.KEYWORD_ONLY]
-    for name in join:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            perhaps = f" (perhaps {near[0]}?)" if near else ""
-            raise SpecError(
-                f"start has no argument {name!r}{perhaps}: it takes its own and those of shed_join, {', '.join(known)}"
-            )
-    for name in ("time", "window"):
-        if name not in join:
-            raise SpecError(f"{name} is missing: start takes the arguments of shed_join, which has no default for it")
+def _check_trigger(trigger: object) -> None:
+    """Spark itself raises errors of many kinds."""
     if trigger is not None and not (isinstance(trigger, dict) and len(trigger) == 1 and {*trigger} <= {*TRIGGERS}):
         raise SpecError(
             'trigger must be a dict with one setting of Spark, such as {"processingTime": "10 seconds"} or '

@@ -17,10 +17,11 @@ import pyarrow as pa
 from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.engine.engine import Engine
 from shedjoin.errors import SnapshotError
+from shedjoin.plain import make_policy
 from shedjoin.recall.follow import Recall, followed
 from shedjoin.spark.exchange import from_blob, to_blob
 from shedjoin.spark.payload import Payload, Segment
-from shedjoin.spec import JoinSpec, make_policy
+from shedjoin.spec import JoinSpec
 
 #: Higher whenever a state is kept in another way, or the same rows, pushed again, could give another state.
 FORMAT = 8

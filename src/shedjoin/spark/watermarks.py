@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.errors import SpecError
-from shedjoin.spark.arguments import DELAY, is_connect
+from shedjoin.spark.inputs import DELAY, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -30,27 +30,41 @@ Instead of `[left]` and `[right]`, a table `[workload]` makes streams with Zipf 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shedjoin.cli.tables import SPEC, Table, join_spec, read_toml
+from shedjoin.cli.tables import Column, errors_in, located, read_table, read_toml, settings
 from shedjoin.errors import InputError, SpecError
+from shedjoin.spark.keys import by_stream
 from shedjoin.spec import JoinSpec
+from shedjoin.words import parse_budget
 from shedjoin.workloads import zipf
 
 TABLES = ("join", "left", "right", "workload", "run")
 RUN = ("warmup", "seed", "late")
-COLUMNS = ("key", "ts", "importance", "bytes")
-WORKLOAD = ("rows", "seed", "domain", "skew", "ranks", "importance")
+#: Settings of [join]: those of `JoinSpec`, and the allocation of the budget beside it.
+JOIN = (*(one.name for one in fields(JoinSpec)), "allocation")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class FileStream:
+    """The tables [left] and [right]: a file, and which of its columns are what."""
+
+    path: str
+    key: Column
+    ts: Column | None = None
+    importance: Column | None = None
+    bytes: Column | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileJob:
     """All that `shedjoin.simulate` takes."""
 
     spec: JoinSpec
@@ -59,32 +73,41 @@ class Job:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def read_job(path: Path) -> Job:
+def read_file_job(path: Path) -> FileJob:
     """The job in a file, its inputs read."""
-    found = read_toml(path)
-    if "output" in found or "streams" in found:
+    data = read_toml(path)
+    if "output" in data or "streams" in data:
         raise SpecError(
             f"{path} is a job for `shedjoin run`, of streams on Spark; this command takes files of rows: [join], [left] and "
             "[right] with a path each, or [workload] (see docs/guide.md)"
         )
-    job = Table(found, "", TABLES)
-    if "join" not in job:
+    settings(data, "", TABLES)
+    if "join" not in data:
         raise SpecError(f"{path} needs a table [join], with at least a window such as window = {{time = 400}}")
-    join = Table(job.get("join"), "join", (*SPEC, "importance"))
-    spec = join_spec(join, join.get("importance") or "min")
-    options = dict(Table(job.data.get("run", {}), "run", RUN).data)
-    left, right = _workload(job) if "workload" in job else read_streams(path.parent, job.data)
-    return Job(spec, left, right, options)
+    spec = _spec(settings(data["join"], "join", JOIN))
+    options = dict(settings(data.get("run", {}), "run", RUN))
+    left, right = _workload(data) if "workload" in data else read_streams(path.parent, data)
+    return FileJob(spec, left, right, options)
 
 
-def _workload(job: Table) -> tuple[Any, Any]:
-    if "left" in job or "right" in job:
+def _spec(join: Mapping[str, Any]) -> JoinSpec:
+    """The spec in a table [join], in words or as `JoinSpec.to_dict` gives it."""
+    given = {name: value for name, value in join.items() if name != "allocation"}
+    with errors_in("join", JOIN):
+        if "window" in given:
+            given["window"] = by_stream("window", given["window"])
+        given["budget"] = parse_budget(given.get("budget"), allocation=join.get("allocation"))
+        return JoinSpec.from_dict(given)
+
+
+def _workload(data: Mapping[str, Any]) -> tuple[Any, Any]:
+    if "left" in data or "right" in data:
         raise SpecError("a job has either [left] and [right], or [workload], not both")
-    settings = dict(Table(job.get("workload"), "workload", WORKLOAD).data)
-    if isinstance(settings.get("skew"), list):
-        settings["skew"] = tuple(settings["skew"])
+    given = dict(settings(data["workload"], "workload", signature(zipf).parameters))
+    if isinstance(given.get("skew"), list):
+        given["skew"] = tuple(given["skew"])
     try:
-        made = zipf(**{"rows": 100_000, "seed": 0, **settings})
+        made = zipf(**{"rows": 100_000, "seed": 0, **given})
     except (TypeError, ValueError) as reason:
         raise SpecError(f"workload does not make sense: {reason}") from None
     return made.left, made.right
@@ -101,24 +124,13 @@ def read_streams(folder: Path, job: Mapping[str, Any]) -> tuple[pa.Table, pa.Tab
 def _read(folder: Path, name: str, data: Any) -> pa.Table:
     if data is None:
         raise SpecError(f"the job needs a table [{name}] with a path, or [workload]")
-    settings = Table(data, name, ("path", *COLUMNS)).data
-    for needed in ("path", "key"):
-        if needed not in settings:
-            raise SpecError(
-                f"{name}.{needed} is missing: {name} needs a path and the name of the key column, such as path = 'clicks.csv', "
-                "key = 'ad_id'"
-            )
-    if not isinstance(settings["path"], str | Path):
-        raise SpecError(f"{name}.path must be a text, not {settings['path']!r}")
-    for column in COLUMNS:
-        if column in settings and not (isinstance(settings[column], str) and settings[column]):
-            raise SpecError(f"{name}.{column} must be the name of a column, not {settings[column]!r}")
-    table = load_file(name, folder / settings["path"], key=settings["key"])
-    wanted = {column: settings[column] for column in COLUMNS if column in settings}
+    stream = read_table(FileStream, located(data, folder), name)
+    table = load_file(name, Path(stream.path), key=stream.key)
+    wanted = {column: source for column, source in asdict(stream).items() if column != "path" and source is not None}
     for column, source in wanted.items():
         if source not in table.schema.names:
             raise InputError(
-                f"{name}.{column} is {source!r}, but {settings['path']} has the columns {', '.join(table.schema.names)}"
+                f"{name}.{column} is {source!r}, but {data['path']} has the columns {', '.join(table.schema.names)}"
             )
     return pa.table({column: table.column(source) for column, source in wanted.items()})
 

@@ -1,0 +1,92 @@
+"""Policies, estimators and budgets as plain data, for TOML and JSON; and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
+
+from shedjoin.errors import SpecError
+from shedjoin.estimators import ESTIMATORS, Estimator
+from shedjoin.policies import POLICIES, Policy
+
+Made = TypeVar("Made")
+
+
+def only(what: str, data: Any, known: list[str]) -> None:
+    """Reject a table with settings that are not known."""
+    if not isinstance(data, Mapping):
+        raise SpecError(f"{what} must be a table of settings, not {data!r}")
+    unknown = [str(name) for name in data if name not in known]
+    if unknown:
+        raise SpecError(f"{what} has no setting {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+
+
+def make_policy(data: Any) -> Policy:
+    """The policy of a name, or of a table with a name and settings."""
+    kind, settings = _named("policy", data, POLICIES)
+    if settings.get("estimator") is not None:
+        settings["estimator"] = _estimator(settings["estimator"])
+    policy: Policy = _make(kind, settings)
+    return policy
+
+
+def _estimator(data: Any) -> Estimator:
+    kind, settings = _named("estimator", data, ESTIMATORS)
+    if kind.name == "table":  # JSON and TOML know only text as keys
+        settings = {
+            side: [_with_whole_keys(one) for one in table] if side == "more" else _with_whole_keys(table)
+            for side, table in settings.items()
+        }
+    estimator: Estimator = _make(kind, settings)
+    return estimator
+
+
+def _with_whole_keys(table: Mapping[str, float]) -> dict[int, float]:
+    try:
+        return {int(key): value for key, value in table.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise SpecError(f"estimator: a table must give whole-number keys their weights, not {table!r}") from None
+
+
+def _named(what: str, data: Any, registry: Mapping[str, type[Any]]) -> tuple[type[Any], dict[str, Any]]:
+    if not isinstance(data, str | Mapping):
+        raise SpecError(f"{what} must be a name or a table of settings with a name, not {data!r}")
+    settings = {"name": data} if isinstance(data, str) else dict(data)
+    name = settings.pop("name", None)
+    if not isinstance(name, str) or name not in registry:
+        raise SpecError(f"{what} must be one of {', '.join(registry)}, not {name!r}")
+    return registry[name], settings
+
+
+def _make(kind: type[Made], settings: dict[str, Any]) -> Made:
+    if is_dataclass(kind):
+        only(kind.__name__, settings, [field.name for field in fields(kind)])
+    try:
+        return kind(**settings)
+    except TypeError as reason:
+        raise SpecError(f"{kind.__name__} does not take these settings: {reason}") from None
+
+
+def plain(part: Any) -> dict[str, Any]:
+    """A policy, an estimator or a budget as plain data."""
+    names = [field.name for field in fields(part)] if is_dataclass(part) else ["left", "right", "more"]
+    data: dict[str, Any] = {"name": part.name} if hasattr(part, "name") else {}
+    for name in names:
+        value = getattr(part, name)
+        if value is None:
+            continue
+        if isinstance(value, Estimator):
+            value = plain(value)
+        elif isinstance(value, dict):
+            value = _with_text_keys(value)
+        elif name == "more":
+            if not value:
+                continue
+            value = [_with_text_keys(one) if isinstance(one, dict) else one for one in value]
+        data[name] = list(value) if isinstance(value, tuple) else value
+    return data
+
+
+def _with_text_keys(table: dict[int, float]) -> dict[str, float]:
+    return {str(key): number for key, number in table.items()}

@@ -1,0 +1,160 @@
+"""The arguments of a join, written once: `shed_join`, `start` and the table [join] of job files take them from here.
+
+To add an argument, add it to `JoinArgs` and use it where the join is planned. Signatures, docstrings, checks of names and job
+files follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, cleandoc, signature
+from textwrap import fill
+from typing import Annotated, Any, Required, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from shedjoin.errors import SpecError
+from shedjoin.policies import Policy
+from shedjoin.predicates import Predicate
+from shedjoin.words import nearest
+
+#: The default of `lateness`: the delay of the inputs' watermarks.
+WATERMARK = "watermark"
+INDENT = "    "
+#: A column of each stream: one name for all, one each, or a dict by the streams' names.
+Columns = str | Sequence[str] | Mapping[str, str]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class JoinArgs(TypedDict, total=False):
+    """The arguments of a join, as they are given: their type, what they mean, and their default, None if it is left out.
+
+    A TypedDict, because type checkers read the arguments of `**args` from one (PEP 692).
+    """
+
+    on: Annotated[
+        Columns | list[Columns] | None,
+        "The key: a column name, a pair (left name, right name), a dict by the streams' names, or a list of these. Null keys "
+        "match nothing.",
+    ]
+    predicate: Annotated[
+        Predicate | dict[str, Any] | None,
+        'Instead of a key: `Overlap("tags", at_least=2)` and other predicates. Each row is stored in one shard and '
+        "compared in all.",
+    ]
+    time: Annotated[
+        Required[Columns],
+        "The event time: a column name, a pair (left, right), or a dict by the streams' names. Timestamps, or whole numbers "
+        "in a unit of your own.",
+    ]
+    window: Annotated[
+        Required[Any],
+        'Rows join if their times differ by less than this: "10 minutes", a timedelta, a `TimeWindow` (of microseconds), a '
+        "number in the unit of times that are whole numbers, or a pair of these (how long a left row and a right row are "
+        "kept). Three and more rows join if none is older than the newest by its window.",
+    ]
+    budget: Annotated[
+        Any,
+        'How much all shards together may store: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: there is no '
+        "limit, and the join is exact.",
+    ]
+    policy: Annotated[
+        str | dict[str, Any] | Policy | None,
+        'Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '
+        'three and more streams; "simp_prob" with a predicate or a deadline.',
+    ]
+    importance: Annotated[
+        str | Sequence[str | None] | Mapping[str, str] | None,
+        "A column of positive numbers that says how much a row matters: a name, or a pair (left, right). None: all rows "
+        "matter alike.",
+    ]
+    allocation: Annotated[
+        str | None,
+        '"variable" (default): streams compete for one memory. "fixed": each stream has its share (see `Budget`).',
+    ]
+    lateness: Annotated[
+        Any,
+        "How far a row may lag behind the newest row of its stream, from one micro-batch to the next, and still be joined: "
+        '"5 minutes"; 0 if rows arrive in the order of their times; None if rows never expire. Default: the delay of the '
+        "inputs' watermarks. Streams without a watermark must give it. Later rows are counted, logged and warned of.",
+        WATERMARK,
+    ]
+    max_skew: Annotated[
+        Any,
+        "A stream that lags behind the other by more than this is treated as idle; expiry does not wait for it.",
+    ]
+    shards: Annotated[
+        int | None,
+        "The number of parts that keys are split into. Default: Spark's parallelism, at most its shuffle partitions. A "
+        "checkpoint keeps its number.",
+    ]
+    select: Annotated[
+        list[str] | dict[str, str] | None,
+        'The columns of the result: names ("left.x" or "right.x" where both sides have x), or a dict from new names to such '
+        "names. Default: all, as in Spark's own joins (keys of one name once and first, then left's, then right's).",
+    ]
+    suffixes: Annotated[
+        Sequence[str] | None,
+        'Endings for columns that both sides have, such as ("_left", "_right"). Without them such columns are an error.',
+    ]
+    combine: Annotated[
+        str, "How the importance of a result follows from that of its rows: min, max, sum, product, mean.", "min"
+    ]
+    seed: Annotated[int, "The seed of policies that draw random numbers.", 0]
+    shares: Annotated[
+        str | None,
+        'How shards share the budget: "adaptive" (default) gives each what the whole join would keep there, by what arrives; '
+        '"equal" gives all the same, as joins with a predicate or a deadline do. May change while a checkpoint lives.',
+    ]
+    cache: Annotated[
+        str | bool | None,
+        "Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the "
+        "default.",
+    ]
+    deadline: Annotated[
+        Any,
+        'How long a micro-batch may take: "2 seconds", a timedelta, or a number of seconds. If there are too many rows for '
+        "that, each is compared with the most profitable part of the window only. May change while a checkpoint lives.",
+    ]
+    names: Annotated[
+        Sequence[str] | None,
+        "What three and more streams are called in `select`, the shed log, metrics and the archive. Default: s0, s1, s2, "
+        "... Two are left and right.",
+    ]
+
+
+def _parameter(name: str, hint: Any) -> Parameter:
+    """An argument as signatures have it."""
+    kind, _, default = (*get_args(hint), None)[:3]
+    if get_origin(kind) is Required:
+        (kind,), default = get_args(kind), Parameter.empty
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+_HINTS = get_type_hints(JoinArgs, include_extras=True)
+PARAMETERS = {name: _parameter(name, hint) for name, hint in _HINTS.items()}
+DOCS: dict[str, str] = {name: get_args(hint)[1] for name, hint in _HINTS.items()}
+
+
+def takes_join_args(function: Function) -> Function:
+    """Show the arguments of a join in the signature and the docstring of a function that has them as `**args`.
+
+    Its docstring must end with its own parameters.
+    """
+    whole = signature(function)
+    own = [one for one in whole.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+    function.__signature__ = whole.replace(parameters=[*own, *PARAMETERS.values()])  # type: ignore[attr-defined]
+    docs = [f"{name}\n{fill(doc, 120, initial_indent=INDENT, subsequent_indent=INDENT)}" for name, doc in DOCS.items()]
+    function.__doc__ = "\n".join([cleandoc(function.__doc__ or ""), *docs])
+    return function
+
+
+def complete(args: JoinArgs, function: Callable[..., Any]) -> JoinArgs:
+    """All arguments of a join that a function was called with; defaults where they are not given."""
+    known = [one.name for one in signature(function).parameters.values() if one.kind is Parameter.KEYWORD_ONLY]
+    for name in args:
+        if name not in PARAMETERS:
+            perhaps = f" (perhaps {near}?)" if (near := nearest(name, known)) else ""
+            raise SpecError(f"{function.__name__} has no argument {name!r}{perhaps}: it takes {', '.join(known)}")
+    missing = [name for name, one in PARAMETERS.items() if one.default is Parameter.empty and name not in args]
+    if missing:
+        raise SpecError(f"{missing[0]} is missing. {DOCS[missing[0]]}")
+    return cast(JoinArgs, {**{name: one.default for name, one in PARAMETERS.items()}, **args})
