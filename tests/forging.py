@@ -2,7 +2,7 @@
 
 Run as a program (`test_audit` does), so that a forgery that brings the process down fails a test and not the tests. Each must
 be refused, or do no harm: what follows must neither read nor write outside the arrays, nor take for ever. Arrays lie between
-pages that nobody may touch; with the JIT off, places that count from the end are refused as well.
+pages that must not be touched; with the JIT off, places that count from the end are refused as well.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import mmap
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -19,15 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import shedjoin as sj
-from naive import Row
-from shedjoin.engine import memory, snapshot
+from shedjoin.engine import snapshot
 from shedjoin.engine.handle import Handle
-from strategies import INTERPRETED, REPRESENTATIVES, Case, Chooser, batch, go_on, long_case
+from strategies import INTERPRETED, REPRESENTATIVES, Chooser, long_case
 
-#: Every policy, every estimator; the exact join too.
-FORGED = [*REPRESENTATIVES, Chooser("keep_all")]
+#: What follows a forgery may not take for ever.
 SECONDS = 20
-
 NUMBERS = (
     -(2**63),
     -(2**62),
@@ -49,112 +47,121 @@ NUMBERS = (
     2**63 - 1,
 )
 FLOATS = (float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1.0, -1.0, 5e-324, 1e308, 2.0**62)
+THREE = {"a": sj.TimeWindow(12), "b": sj.RowWindow(9), "c": sj.TimeWindow(15)}
+GRAPH = ("a.x = b.x", "b.y = c.y")
+#: Joins of three streams: on a key, and along a join graph.
+MANY: dict[str, dict[str, Any]] = {
+    "key": {"policy": sj.Prob(sj.InWindow())},
+    "key, dgl": {"policy": sj.Dgl()},
+    "exact": {"on": GRAPH},
+    "lazy": {"on": GRAPH, "evaluate_every": 4},
+    "rand": {"on": GRAPH, "policy": sj.Rand()},
+    "simp_prob": {"on": GRAPH, "policy": sj.SimpProb(sj.InMemory())},
+    "prob": {"on": GRAPH, "policy": sj.Prob(sj.InWindow())},
+    "dimp_prob": {"on": GRAPH, "policy": sj.DimpProb(sj.History())},
+    "life": {"on": GRAPH, "policy": sj.Life(sj.CountMin(4, 2))},
+    "dgl": {"on": GRAPH, "policy": sj.Dgl(estimator=sj.Decayed(5.0))},
+}
 
 
-#: More than there is room for, in two instants: everything has to grow.
-MANY_ROWS = batch([Row(i % 2, i // 4, 10**6 + i // 1500, 1.0, 100) for i in range(3000)])
+@dataclass(frozen=True)
+class Forged:
+    """A join in the midst of its work, and what comes next."""
+
+    name: str
+    spec: sj.JoinSpec
+    pushes: list[list[dict[str, Any]]]
+    seed: int = 0
+
+    def batch(self, engine: sj.Engine, number: int) -> sj.Batch:
+        return engine.rows({name: [row[name] for row in self.pushes[number]] for name in self.pushes[number][0]})
+
+    def stopped(self) -> sj.Engine:
+        """The engine after half of its pushes."""
+        engine = self.spec.build(seed=self.seed)
+        for number in range(len(self.pushes) // 2):
+            engine.push(self.batch(engine, number))
+        return engine
 
 
-def case_of(chooser: Chooser, number: int = 3) -> Case:
-    """A join in the midst of its work."""
-    case = long_case(chooser if chooser.policy != "keep_all" else Chooser("rand"), number)
+def _pair(chooser: Chooser) -> Forged:
+    case = long_case(chooser if chooser.policy != "keep_all" else Chooser("rand"), 3)
+    spec = case.spec
     if chooser.policy == "keep_all":
-        return Case(sj.JoinSpec(case.spec.window, lateness=case.spec.lateness), case.rows, case.cuts)
-    return case
+        spec = sj.JoinSpec(spec.window, lateness=spec.lateness)
+    pushes = [[row._asdict() for row in rows] for rows in case.pushes if rows]
+    return Forged(str(chooser), spec, pushes, case.seed)
 
 
-def stopped(case: Case) -> tuple[sj.Engine, int]:
-    """An engine after half of its pushes, and the number of the next."""
-    engine = case.spec.build(seed=case.seed)
-    half = len(case.pushes) // 2
-    go_on(engine, case, 0, half)
-    return engine, half
+def _many(name: str) -> Forged:
+    settings, random = MANY[name], Random(name)
+    budget = sj.Budget(tuples=18) if "policy" in settings else None
+    spec = sj.JoinSpec(THREE, lateness=2, budget=budget, order=tuple("abc"), **settings)
+    values = ("stream", "ts", "x", "y", "key", "importance")
+    pushes = []
+    for start in range(0, 60, 10):
+        lines = [
+            (random.randrange(3), start + line // 3 - random.choice((0, 0, 1)), *(random.randrange(4) for _ in "xyk"),
+             random.choice((1.0, 2.0)))
+            for line in range(30)
+        ]  # fmt: skip
+        pushes.append([dict(zip(values, line, strict=True)) for line in lines])
+    return Forged(f"three streams, {name}", spec, pushes)
 
 
-def encoded(engine: sj.Engine) -> bytes:
-    """A snapshot of whatever is there, with the checksum of what is there."""
-    return snapshot.encode(engine._state, engine._plan.signature(), {"pending": []})
+#: Every policy, every estimator, every layout; exact joins too.
+JOINS = [_pair(chooser) for chooser in (*REPRESENTATIVES, Chooser("keep_all"))] + [_many(name) for name in MANY]
 
 
-def fields(state: Handle) -> list[tuple[str, str | None]]:
-    """Everything that can be changed: numbers of the record, arrays, and the fields of arrays of records."""
-    named = [(name, None) for name in state.record.dtype.names or () if not name.endswith("_at")]
-    for array in state.arrays:
-        parts = state.arrays[array].dtype.names
-        named += [(array, part) for part in parts if part != "unused"] if parts else [(array, "")]
-    return named
+def forgeries(engine: sj.Engine, random: Random, times: float) -> Iterator[tuple[str, bytes]]:
+    """Forged snapshots: each column this many times, or, below 1, with this chance."""
+    saved = snapshot.unpack(engine.snapshot())
+    for name, column in saved.columns.items():
+        parts = column.dtype.names or (None,)
+        for part in parts:
+            for _ in range(int(times) + (random.random() < times % 1)):
+                forged = column.copy()
+                numbers = (forged if part is None else forged[part]).reshape(-1)
+                if not numbers.size:
+                    continue
+                said = _forge(numbers, random)
+                if part is None:
+                    forged = numbers.reshape(column.shape)
+                else:
+                    forged[part] = numbers.reshape(forged[part].shape)
+                columns = {**saved.columns, name: forged}
+                yield f"{name} {part or ''}{said}", snapshot.pack(columns, saved.signature, saved.extra)
 
 
-def column(state: Handle, name: str, part: str | None) -> NDArray[Any]:
-    if part is None:
-        return state.record[name][0:1]
-    return state.arrays[name][part] if part else state.arrays[name]
-
-
-def places(state: Handle, fresh: Handle, name: str, part: str | None) -> NDArray[np.int64]:
-    """Which of a field's numbers to change: those that were used, where there are such."""
-    mine = column(state, name, part)
-    if part is None:
-        return np.arange(mine.size)
-    new = fresh.arrays[name]
-    changed = state.arrays[name] != new if state.arrays[name].shape == new.shape else np.ones(mine.shape, np.bool_)
-    changed = np.broadcast_to(changed.reshape(changed.shape + (1,) * (mine.ndim - changed.ndim)), mine.shape)
-    used = np.flatnonzero(changed)
-    return used if used.size else np.arange(mine.size)
-
-
-def forge(state: Handle, fresh: Handle, random: Random, name: str, part: str | None) -> tuple[str, Any]:
-    """Change one number of a field (or swap two); returns what was done and how to undo it."""
-    numbers = column(state, name, part)
-    before = numbers.copy()
-    some = places(state, fresh, name, part)
-    at, other = (np.unravel_index(int(random.choice(some)), numbers.shape) for _ in range(2))
+def _forge(numbers: NDArray[Any], random: Random) -> str:
+    """Change one number (or swap two)."""
+    at, other = random.randrange(numbers.size), random.randrange(numbers.size)
     old = numbers[at]
-    kind = numbers.dtype.kind
     new: Any
-    if kind == "f":
+    if numbers.dtype.kind == "f":
         new = random.choice((*FLOATS, float(old) * 2, np.nextafter(old, np.inf), numbers[other]))
     else:
         near = (int(old) + 1, int(old) - 1, int(old) ^ 1, int(old) * 2, random.randrange(1024), int(numbers[other]))
-        new = random.choice(NUMBERS + near + near)
         limits = np.iinfo(numbers.dtype)
-        new = min(max(new, int(limits.min)), int(limits.max))
+        new = min(max(random.choice(NUMBERS + near + near), int(limits.min)), int(limits.max))
     swapped = random.random() < 0.2
     numbers[at] = numbers[other] if swapped else new
     if swapped:
         numbers[other] = old
-
-    def undo() -> None:
-        numbers[...] = before
-
-    where = f"{name}.{part}" if part else name
-    return f"{where}[{', '.join(map(str, at))}]: {old} -> {numbers[at]}", undo
+    return f"[{at}]: {old} -> {numbers[at]}"
 
 
-def forgeries(engine: sj.Engine, random: Random, times: float) -> Iterator[tuple[str, bytes]]:
-    """Forged snapshots: each field so many times, or, below 1, with this chance."""
-    state = engine._state
-    fresh = memory.allocate(engine._plan, engine._how, 0)
-    for name, part in fields(state):
-        for _ in range(int(times) + (random.random() < times % 1)):
-            said, undo = forge(state, fresh, random, name, part)
-            forged = encoded(engine)
-            undo()
-            yield said, forged
-
-
-def run(case: Case, forged: bytes, first: int, *, grow: bool) -> bool:
+def run(join: Forged, forged: bytes) -> bool:
     """Go on from a forged snapshot; says whether that was refused."""
     try:
-        engine = case.spec.resume(forged)
+        engine = join.spec.resume(forged)
     except sj.SnapshotError:
         return True
-    for rows in case.pushes[first : first + 2]:
-        engine.push(batch(rows))
-    if grow and not isinstance(case.spec.policy, sj.Replay):
-        engine.push(MANY_ROWS)
-    if case.spec.budget is not None:
+    for number in range(len(join.pushes) // 2, len(join.pushes) // 2 + 2):
+        engine.push(join.batch(engine, number))
+    if join.spec.budget is not None:
         engine.set_budget(sj.Budget(tuples=4))
+    engine.snapshot()
     return False
 
 
@@ -183,26 +190,35 @@ def guarded(array: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def strict(array: NDArray[Any]) -> NDArray[Any]:
-    return array.copy().view(Strict)
+def guard_arrays() -> None:
+    """From now on, whatever a handle holds is guarded before kernels see it."""
+    wrap = (lambda array: array.copy().view(Strict)) if INTERPRETED else guarded
+    kernels = Handle.for_kernel
+
+    def for_kernel(self: Handle) -> Any:
+        if not getattr(self, "is_guarded", False):
+            self.is_guarded = True  # type: ignore[attr-defined]
+            self.hold(**{name: wrap(array) for name, array in self.arrays.items() if array.nbytes < 1 << 20})
+        return kernels(self)
+
+    Handle.for_kernel = for_kernel  # type: ignore[method-assign]
 
 
 def main(times: float) -> None:
     """Say what is tried before it is tried, and in the end how much was refused."""
     # The system's own way to end a process: it needs no word from Python, which is not asked while a kernel runs.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    memory.aligned = strict if INTERPRETED else guarded
     tried = refused = 0
-    for chooser in FORGED:
-        case = case_of(chooser)
-        engine, first = stopped(case)
-        print(f"{chooser}: as it is", flush=True)
-        if run(case, encoded(engine), first, grow=not INTERPRETED):
+    stopped = [(join, join.stopped()) for join in JOINS]
+    guard_arrays()
+    for join, engine in stopped:
+        print(f"{join.name}: as it is", flush=True)
+        if run(join, engine.snapshot()):
             raise SystemExit("an honest snapshot was refused")
-        for said, forged in forgeries(engine, Random(str(chooser)), times):
-            print(f"{chooser}: {said}", flush=True)
+        for said, forged in forgeries(engine, Random(join.name), times):
+            print(f"{join.name}: {said}", flush=True)
             signal.alarm(SECONDS)
-            refused += run(case, forged, first, grow=not INTERPRETED and tried % 8 == 0)
+            refused += run(join, forged)
             signal.alarm(0)
             tried += 1
     print(f"{refused} of {tried} refused")

@@ -254,5 +254,5 @@ def test_a_silence_of_any_length_is_over_at_once() -> None:
     engine = spec.build()
     engine.push(left={"key": [1, 2], "ts": [-(2**53), 1 - 2**53]}, right={"key": [1, 2], "ts": [-(2**53), 1 - 2**53]})
     engine.push(left={"key": [3, 3], "ts": [2**53 - 1, 2**53]}, right={"key": [3], "ts": [2**53]})
-    weights = spec.resume(engine.snapshot())._state.arrays["sides"]["weight"]
+    weights = spec.resume(engine.snapshot())._state.arrays["buckets"]["weight"]
     assert np.count_nonzero(weights) == 2  # of the key 3, on both streams

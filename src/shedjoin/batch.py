@@ -128,7 +128,7 @@ class Batch:
             of_stream = stream == number
             for place, column in enumerate(mine):
                 values, missed = integers(f"rows.{column}", column_of(table, column))
-                check_size(f"rows.{column}", values.size, stream.size)
+                check_size(f"rows.{column}", values.size, stream.size, "stream")
                 key[of_stream, place] = values[of_stream]
                 null |= missed & of_stream
         rest = _rest("rows", table, names, stream.size, 0)
@@ -328,7 +328,7 @@ def floats(name: str, values: Any, size: int) -> NDArray[np.float64]:
     return np.array(numbers, dtype=np.float64)
 
 
-def check_size(name: str, came: int, size: int) -> None:
+def check_size(name: str, came: int, size: int, other: str = "key") -> None:
     """A clear word when columns are not equally long."""
     if came != size:
-        raise InputError(f"{name} has {came} rows where key has {size}: all columns must be equally long")
+        raise InputError(f"{name} has {came} rows where {other} has {size}: all columns must be equally long")

@@ -120,7 +120,7 @@ class JoinSpec:
                 if not isinstance(name, str) or not name.isidentifier():
                     raise SpecError(f"JoinSpec.window must name streams by simple words, not {name!r}")
         windows = self.windows
-        if len(windows) < 2 or not all(isinstance(one, TimeWindow | RowWindow) for one in windows):
+        if len(windows) != len(self.names) or not all(isinstance(one, TimeWindow | RowWindow) for one in windows):
             raise SpecError(
                 f"JoinSpec.window must be a TimeWindow or RowWindow, a pair of them, or a mapping from names of streams to them, "
                 f"not {self.window!r}"

@@ -7,7 +7,7 @@ import pytest
 
 import shedjoin as sj
 from naive import Row, Twin
-from shedjoin.engine import learn, neighbours
+from shedjoin.engine.stages import learn, neighbours
 from shedjoin.policies import prospect
 from shedjoin.workloads import Workload, zipf
 from shedjoin_lab.workloads import flashing, rotating
@@ -146,7 +146,7 @@ def test_keys_that_are_long_gone_are_forgotten() -> None:
 @pytest.mark.small
 def test_joins_of_more_streams_refuse_it() -> None:
     with pytest.raises(sj.SpecError, match="must not be Prospect"):
-        sj.MultiJoinSpec(windows={"a": WINDOW, "b": WINDOW}, on="key", budget=sj.Budget(tuples=4), policy=sj.Prospect())
+        sj.JoinSpec(dict.fromkeys("abc", WINDOW), sj.Budget(tuples=4), sj.Prospect())
 
 
 def test_a_snapshot_of_an_earlier_revision_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

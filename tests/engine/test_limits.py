@@ -33,7 +33,7 @@ def test_dgl_orders_the_extremes(loss: float) -> None:
         live = engine.live(0).tolist()
         assert live[-1] == 3 * step + 2  # of one instant the most important stays
         engine = spec.resume(engine.snapshot())
-    assert np.isfinite(engine._state.arrays["cumulated"]).all()
+    assert np.isfinite(engine._state.arrays["prio"]).all()
 
 
 def test_a_gain_that_floats_cannot_hold_is_a_number() -> None:

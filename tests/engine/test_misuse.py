@@ -47,24 +47,26 @@ def test_other_engines_refuse_what_is_no_batch_and_go_on(name: str) -> None:
 
 def test_what_is_no_batch_is_refused_and_the_engine_goes_on() -> None:
     engine, other = SPEC.build(), SPEC.build()
-    with pytest.raises(sj.InputError, match="left= and right=, not dict"):
-        engine.push({"key": [1]})  # type: ignore[arg-type]
-    with pytest.raises(sj.InputError, match="clocks must be one time"):
+    with pytest.raises(sj.InputError, match="there is no stream 'key'; the streams are left, right"):
+        engine.push({"key": [1]})
+    with pytest.raises(sj.InputError, match="clocks must be times"):
         engine.push(left=ROWS, clocks=3)  # type: ignore[arg-type]
     assert engine.push(left=ROWS, right=ROWS).left.tolist() == other.push(left=ROWS, right=ROWS).left.tolist()
     assert engine.snapshot() == other.snapshot()
 
 
 def test_columns_of_a_batch_are_checked() -> None:
-    with pytest.raises(sj.InputError, match=r"rows.stream has 1 rows where key has 3"):
+    with pytest.raises(sj.InputError, match=r"rows.key has 3 rows where stream has 1"):
         sj.Batch.rows({"stream": [1], "key": [1, 2, 3]})
     whole, flags = np.zeros(2, np.int64), np.zeros(2, np.bool_)
     with pytest.raises(sj.InputError, match=r"Batch.importance must be a flat array of float64"):
         sj.Batch(whole, whole, flags, whole, whole, whole)  # type: ignore[arg-type]
     with pytest.raises(sj.InputError, match=r"Batch.ts has 1 rows where stream has 2"):
         sj.Batch(whole, whole, flags, whole[:1], np.ones(2), whole)
-    with pytest.raises(sj.InputError, match=r"Batch.stream must be 0"):
-        sj.Batch(whole + 5, whole, flags, whole, np.ones(2), whole)
+    with pytest.raises(sj.InputError, match=r"Batch.stream must be the number of a stream"):
+        sj.Batch(whole + 16, whole, flags, whole, np.ones(2), whole)
+    with pytest.raises(sj.InputError, match=r"Batch.stream must be from 0 to 1: left, right"):
+        SPEC.build().push(sj.Batch(whole + 5, whole, flags, whole, np.ones(2), whole + 1))
 
 
 @pytest.mark.parametrize(
@@ -140,16 +142,23 @@ def test_an_exact_join_can_be_given_a_budget() -> None:
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("stream", [2, -1, "left", None])
+@pytest.mark.parametrize("stream", [2, -1, "middle", None, True])
 def test_there_are_two_streams_to_look_into(stream: object) -> None:
-    with pytest.raises(sj.InputError, match=r"stream must be 0 \(left\) or 1 \(right\), not "):
+    with pytest.raises(sj.InputError, match=r"stream must be one of 0 \(left\), 1 \(right\), not "):
         sj.JoinSpec(sj.TimeWindow(5)).build().live(stream)  # type: ignore[arg-type]
 
 
 @pytest.mark.small
-def test_a_snapshot_of_another_policy_is_refused_without_codes() -> None:
-    spec = sj.JoinSpec(sj.TimeWindow(5), sj.Budget(tuples=4))
-    with pytest.raises(
-        sj.SnapshotError, match=r"with another policy \(a join without a budget keeps all\)\. Only the budget"
-    ):
-        sj.JoinSpec(sj.TimeWindow(5)).resume(spec.build().snapshot())
+def test_a_snapshot_of_another_estimator_is_refused_without_codes() -> None:
+    exact, capped = sj.JoinSpec(sj.TimeWindow(5)), sj.JoinSpec(sj.TimeWindow(5), sj.Budget(tuples=4))
+    with pytest.raises(sj.SnapshotError, match="it has another estimator, which has not seen what came before"):
+        capped.resume(exact.build().snapshot())
+
+
+@pytest.mark.small
+def test_a_budget_can_be_taken_away_and_given() -> None:
+    capped = sj.JoinSpec(sj.TimeWindow(5), sj.Budget(tuples=4), sj.Simp())
+    exact = sj.JoinSpec(sj.TimeWindow(5)).resume(capped.build().snapshot())
+    exact.push(left={"key": [1] * 9, "ts": [0] * 9})
+    assert exact.residents == (9, 0)
+    assert capped.resume(exact.snapshot()).residents == (4, 0)

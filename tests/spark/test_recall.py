@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from shards import Shards, job, table
-from shedjoin.spark.engines import one_log
 
 import shedjoin as sj
 from shedjoin.cli.stream_job import read_stream_job
+from shedjoin.recall.follow import one_log
 
 SPEC = sj.JoinSpec(window=sj.TimeWindow(100), budget=sj.Budget(tuples=4))
 
@@ -39,9 +39,9 @@ def test_the_log_of_a_push_is_read_where_it_is() -> None:
     rows = {"key": list(range(9)), "ts": list(range(9))}
     logs = [SPEC.build().push(left=rows, right=rows).shed for _ in range(2)]
     assert len(logs[0])
-    assert one_log(SPEC, logs[:1]) is logs[0]
-    assert one_log(SPEC, logs).seq.tolist() == logs[0].seq.tolist() * 2
-    assert len(one_log(SPEC, [])) == 0
+    assert one_log(logs[:1], SPEC.names) is logs[0]
+    assert one_log(logs, SPEC.names).seq.tolist() == logs[0].seq.tolist() * 2
+    assert len(one_log([], SPEC.names)) == 0
 
 
 def test_a_job_file_can_leave_it_out(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from shedjoin.engine.codes import (
     Order,
     Weigher,
 )
-from shedjoin.engine.contents import FLOATS, NUMBERS, Columns
+from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
 from shedjoin.engine.plan import FAR, Plan, check_order
 from shedjoin.errors import SnapshotError
 
@@ -71,13 +71,29 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
         weigher != now.weigher or _as_they_stand(order) != _as_they_stand(now.order)
     ):
         _decay_from_now(columns, weigher, now, _as_they_stand(order) or _as_they_stand(now.order))
-    if now.weigher.code != weigher.code:
-        columns["value weight"][:] = 0.0
-        columns["value held"][:] = 0
+    if now.weigher != weigher and now.weigher.code != DECAYED:
+        _forget_estimates(columns, now)
     return columns
 
 
 _ESTIMATE = ("estimator", "estimator table", "schedule")
+
+
+def _forget_estimates(columns: Columns, now: Plan) -> None:
+    """Of an estimator that is asked no more, nothing is kept."""
+    streams = now.streams
+    columns["value weight"][:] = 0.0
+    columns["value held"][:] = 0
+    columns["sketch"] = np.zeros(max(len(now.parts), 1) * streams, np.int64)
+    columns["model"] = np.zeros((streams, 1))
+    for name in ("value mass", "value trail"):
+        columns.pop(name, None)
+    for stream in range(streams):
+        columns[f"seen stamp {stream}"] = columns[f"seen value {stream}"] = np.empty(0, np.int64)
+    for name in ("t0", "epoch", "started", "faded"):
+        columns["numbers"][_AT[name]] = 0
+    for name in ("observed", "looked_soon", "looked_later"):
+        columns["by stream"][BY_STREAM.index(name)] = 0
 
 
 def _without_lift(columns: Columns) -> None:

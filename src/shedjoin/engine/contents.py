@@ -317,7 +317,7 @@ def _build_expiry(how: NDArray[Any], st: Handle, stream: Integers) -> None:
         ring["item"], ring["stamp"], ring["group"] = mine[order], stamp[order], pool["group"][mine[order]]
         pool["queued"][mine[order]] = np.arange(mine.size)
         st["ring_to"][number] = mine.size
-        st["ring_newest"][number] = int(stamp.max(initial=0)) if mine.size else 0
+        st["ring_newest"][number] = int(stamp.max()) if mine.size else 0
     st.hold(expiry=expiry)
     measure(st)
 

@@ -1,4 +1,4 @@
-"""The queue of tuples against a list that is searched from end to end."""
+"""The lazily sorted heap against a list that is searched from end to end."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import numba
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from shedjoin.engine.consistent import check_queue, check_raised
 
 import shedjoin as sj
-from shedjoin.engine import front, heap
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import OPTIONS
+from shedjoin.engine.structures import heap, lazy_heap
 from strategies import for_all
 
 ROOM = 700
@@ -25,22 +24,22 @@ ROOM = 700
 
 @numba.njit(**OPTIONS)
 def push(state, stream, prio, rank, arrival, x):  # type: ignore[no-untyped-def]
-    front.push(state[0], stream, prio, rank, arrival, x)
+    lazy_heap.push(state[0], stream, prio, rank, arrival, x)
 
 
 @numba.njit(**OPTIONS)
 def remove(state, stream, x):  # type: ignore[no-untyped-def]
-    front.remove(state[0], stream, x)
+    lazy_heap.remove(state[0], stream, x)
 
 
 @numba.njit(**OPTIONS)
 def move(state, stream, prio, x):  # type: ignore[no-untyped-def]
-    front.move(state[0], stream, prio, x)
+    lazy_heap.move(state[0], stream, prio, x)
 
 
 @numba.njit(**OPTIONS)
 def lead(state, stream, cumulative):  # type: ignore[no-untyped-def]
-    front.lead(state[0], stream, cumulative)
+    lazy_heap.lead(state[0], stream, cumulative)
 
 
 class Queue:
@@ -64,7 +63,7 @@ class Queue:
     def set(self, x: int, prio: float) -> None:
         self.waiting[x] = (prio, *self.waiting[x][1:])
         if self.cumulative:
-            self.handle.arrays["cumulated"][x] = prio
+            self.handle.arrays["prio"][x] = prio
 
     def push(self, prio: float | None = None) -> None:
         x = self.random.choice([x for x in range(ROOM) if x not in self.waiting])
@@ -104,13 +103,17 @@ class Queue:
         return float(self.handle["bound"][self.stream])
 
     def check(self) -> None:
-        size, ahead = int(self.handle["heap_size"][self.stream]), int(self.handle["front"][self.stream])
-        place = self.handle.arrays["place"][self.stream]
-        items = check_queue(self.handle.arrays["heap"][self.stream], place, size, ahead, self.bound, "the queue")
-        assert sorted(items) == sorted(self.waiting)
+        size, ordered = int(self.handle["heap_size"][self.stream]), int(self.handle["sorted"][self.stream])
+        place = self.handle.arrays["place"]
+        there = self.handle.arrays["heap"][self.stream, heap.TOP : heap.TOP + size]
+        assert sorted(there["item"]) == sorted(self.waiting)
+        assert np.array_equal(place[there["item"]], np.arange(heap.TOP, heap.TOP + size))
         assert np.count_nonzero(place != -1) == size
-        if self.cumulative:
-            check_raised(self.handle, self.stream)
+        assert np.array_equal(there["prio"] <= self.bound, np.arange(size) < ordered)
+        entries = [tuple(entry)[:3] for entry in there[:ordered].tolist()]
+        assert all(entries[(child - 1) >> 2] <= entries[child] for child in range(1, ordered))
+        if self.cumulative:  # priorities rise without the heap being told
+            assert (there["prio"] <= self.handle.arrays["prio"][there["item"]]).all()
 
 
 @pytest.mark.small
@@ -125,7 +128,7 @@ def test_the_lowest_leads_whatever_happens_to_the_others(cumulative: bool) -> No
                     step()
             queue.check()
 
-    for_all(st.integers(0, 2**32), check, label=f"front {cumulative}", examples=12)
+    for_all(st.integers(0, 2**32), check, label=f"lazy heap {cumulative}", examples=12)
 
 
 @pytest.mark.small
@@ -140,7 +143,7 @@ def test_the_lowest_leads_whatever_happens_to_the_others(cumulative: bool) -> No
     ],
     ids=["rising", "random", "random and rising", "in turn", "equal"],
 )
-def test_who_comes_to_the_front_does_not_come_alone(priority: Callable[[int, Random], float]) -> None:
+def test_a_sweep_sorts_many_at_once(priority: Callable[[int, Random], float]) -> None:
     """A sweep of the queue is shared by many: on average few entries are read for each that leaves."""
     queue = Queue(Random(5), False)
     swept, steps = 0, 600
