@@ -85,10 +85,21 @@ def numbers(results: Iterable[Sequence[Stored]]) -> list[tuple[int, ...]]:
     return [tuple(x.seq for x in result) for result in results]
 
 
-def exact_needs(spec: Spec, pushes: Iterable[Sequence[Row]]) -> Border:
-    """The most that the exact join stores of each stream when an instant closes (the time says nothing)."""
+def unlimited(spec: Spec | Join) -> Twin:
+    """The same join with all the memory and CPU it needs."""
     join = Join.of(spec)
-    twin = Twin(Join(join.windows, join.condition, lateness=join.lateness, max_skew=join.max_skew))
+    return Twin(Join(join.windows, join.condition, lateness=join.lateness, max_skew=join.max_skew))
+
+
+def on_time(spec: Spec | Join, pushes: Iterable[Sequence[Row]]) -> list[tuple[int, ...]]:
+    """The exact join of the rows that are not late, as row numbers."""
+    twin = unlimited(spec)
+    return [pair for rows in pushes for pair in twin.push(rows).pairs]
+
+
+def exact_needs(spec: Spec | Join, pushes: Iterable[Sequence[Row]]) -> Border:
+    """The most that the exact join stores of each stream when an instant closes (the time says nothing)."""
+    join, twin = Join.of(spec), unlimited(spec)
     nothing = (0,) * len(join.windows)
     borders = [Border(0, nothing, nothing), *(border for rows in pushes for border in twin.push(rows).borders)]
     tuples, sizes = (tuple(map(max, zip(*column, strict=True))) for column in list(zip(*borders, strict=True))[1:])

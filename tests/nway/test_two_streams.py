@@ -46,8 +46,8 @@ def as_multi(spec: sj.JoinSpec) -> sj.MultiJoinSpec:
 
 
 def batch(engine: sj.MultiEngine, rows: list[Row]) -> sj.MultiBatch:
-    names = ("stream", "key", "ts", "importance", "bytes")
-    return engine.rows(dict(zip(names, zip(*rows, strict=True) if rows else ((),) * 5, strict=True)))
+    names = ("stream", "key", "ts", "importance", "bytes", "kind")
+    return engine.rows(dict(zip(names, zip(*rows, strict=True) if rows else ((),) * 6, strict=True)))
 
 
 def told(engine: sj.MultiEngine, out: sj.MultiOutput) -> Told:

@@ -15,10 +15,10 @@ from strategies.joins import Case
 class Told(NamedTuple):
     """What a push (or a change of the budget) told, and what was stored after it."""
 
-    results: list[tuple[int, int, float]]
+    results: list[tuple[float, ...]]
     shed: list[Record]
-    residents: tuple[int, int]
-    used: tuple[int, int]
+    residents: tuple[int, ...]
+    used: tuple[int, ...]
 
 
 def side_table(case: Case, stream: int) -> dict[str, Any]:
@@ -46,7 +46,19 @@ def batch(rows: list[Row]) -> sj.Batch:
     ).in_canonical_order()
 
 
-def records(log: sj.ShedLog) -> list[Record]:
+def columns_of(rows: list[Row]) -> dict[str, list[Any]]:
+    """Rows of any number of streams, whose values are attributes by column, as the n-way engine takes them."""
+    names = sorted({column for row in rows for column in row.value})
+    return {
+        "stream": [row.stream for row in rows],
+        "ts": [row.ts for row in rows],
+        "importance": [row.importance for row in rows],
+        "bytes": [row.bytes for row in rows],
+        **{column: [row.value.get(column) for row in rows] for column in names},
+    }
+
+
+def records(log: sj.ShedLog | sj.MultiShedLog) -> list[Record]:
     columns = (log.stream, log.seq, log.ts, log.when, log.tick, log.why, log.seen)
     return [
         Record(stream, seq, ts, when, tick, sj.WHY[why], tuple(seen))
