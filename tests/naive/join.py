@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import shedjoin as sj
-from naive.conditions import Condition, Key, Graph, common_column, on
+from naive.conditions import Condition, Graph, Key, common_column, on
 from naive.learned import LearnedWeights
 from naive.rows import Windows
 from naive.weights import (

@@ -209,9 +209,7 @@ class Selection:
         brought, usual = added(gain), added(t * s for t, s in zip(typical, seen, strict=True))
         trusted = TRUSTED_SAMPLES * self.mean_window[window]
         factor = brought / usual if usual > 0.0 else 1.0
-        return [
-            (g + trusted * (t * factor)) / (s + trusted) for g, t, s in zip(gain, typical, seen, strict=True)
-        ]
+        return [(g + trusted * (t * factor)) / (s + trusted) for g, t, s in zip(gain, typical, seen, strict=True)]
 
     def typical(self, window: int, kind: int) -> float:
         """The usual worth of an output of such a row with a tuple of the window, by how often types occur there."""

@@ -68,7 +68,9 @@ class Twin:
         self.admission = Admission(self)
         self.generator = Generator(seed)
         self.counters = dict.fromkeys(COUNTERS, 0)
-        self.more_counters = dict.fromkeys((DROPPED, "probed", PARTIAL, "sampled", UNPROBED, "compared", "looked_up"), 0)
+        self.more_counters = dict.fromkeys(
+            (DROPPED, "probed", PARTIAL, "sampled", UNPROBED, "compared", "looked_up"), 0
+        )
         self.out = Output()
 
     def push(
