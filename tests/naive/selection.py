@@ -54,6 +54,9 @@ class Selection:
     def sizes(self) -> list[float]:
         return [float(window.size) for window in self.twin.windows]
 
+    def kind(self, x: Stored) -> int:
+        return x.row.kind if self.settings.types else 0
+
     # ------------------------------------------------------------------------------------------- the part of a window
 
     def parts(self, x: Stored, windows: Sequence[Sequence[Stored]]) -> list[list[Stored]]:
@@ -66,7 +69,7 @@ class Selection:
 
     def part(self, x: Stored, other: int, there: Sequence[Stored]) -> list[Stored]:
         """Algorithm 3: the best ages first; of the last one the newest. A part of a tuple is a chance."""
-        fraction = self.kind_fractions[other][x.row.kind] if self.settings.types else self.fractions[other]
+        fraction = self.kind_fractions[other][self.kind(x)] if self.settings.types else self.fractions[other]
         if fraction >= 1.0:
             return list(there)
         allowed = fraction * len(there)
@@ -101,8 +104,8 @@ class Selection:
                     self.met[other][self.age(x, result[other])] += 1.0
                 for y in windows[other]:
                     self.seen[other][self.age(x, y)] += 1.0
-                self.gain[other][x.row.kind] += worth
-                self.kind_seen[other][x.row.kind] += len(windows[other])
+                self.gain[other][self.kind(x)] += worth
+                self.kind_seen[other][self.kind(x)] += len(windows[other])
 
     # ------------------------------------------------------------------------------------------------------- adapting
 
