@@ -31,10 +31,10 @@ class Admission:
         self.aux = AuxWindow(twin) if twin.join.dual is not None else None
         #: Clocks that were told, each with the number of the first row that came after.
         self.told: list[tuple[int, Sequence[int | None]]] = []
-        self.script: Iterator[float] = iter(())
+        self.script: Iterator[float] | None = None
         self.part = self.spent = 0
 
-    def push(self, rows: list[Row], clocks: Sequence[int | None] | None, script: Iterator[float]) -> None:
+    def push(self, rows: list[Row], clocks: Sequence[int | None] | None, script: Iterator[float] | None) -> None:
         self.script, self.part, self.spent = script, max(1, -(-len(rows) // PARTS)), 0
         for instant in instants(rows):
             numbered = self.number(instant)
@@ -130,8 +130,6 @@ class Admission:
 
     def partners_of(self, x: Stored) -> float:
         """What the queue knows: the tuples in memory, or the histograms of dual windows."""
-        if self.twin.join.condition.is_null(x.row):
-            return 0.0
         weights = InMemoryWeights(self.twin) if self.aux is None else self.aux.weights
         weights.histogram = self.twin.weights.histogram
         return weights.chance(x)
@@ -173,7 +171,5 @@ class Admission:
             self.look()
 
     def look(self) -> None:
-        if self.twin.selection is not None:
-            fraction = next(self.script, None)
-            if fraction is not None:
-                self.twin.selection.set_fraction(fraction)
+        if self.twin.selection is not None and self.script is not None:
+            self.twin.selection.set_fraction(next(self.script, self.twin.selection.fraction))

@@ -42,8 +42,7 @@ class AuxWindow:
             x.place = self.let_in[x.stream]
         self.let_in[x.stream] += 1
         self.weights.histogram = self.twin.weights.histogram
-        if not self.twin.join.condition.is_null(x.row):
-            x.expected = self.weights.chance(x)
+        x.expected = self.weights.chance(x)
         self.line.append(x)
         self.windows[x.stream].append(x)
         for stream, window in enumerate(self.twin.windows):
@@ -77,7 +76,8 @@ class AuxWindow:
 
     def sheds(self, x: Stored) -> bool:
         """Of the stream's rows in the aux-window the share k_r does not probe: those with fewest partners, lots at the border."""
-        there = [y.expected for y in self.line if y.stream == x.stream and y.value is not None]
+        is_null = self.twin.join.condition.is_null
+        there = [y.expected for y in self.line if y.stream == x.stream and not is_null(y.row)]
         border = self.rear * len(there)
         fewer = sum(expected < x.expected for expected in there)
         equal = there.count(x.expected)

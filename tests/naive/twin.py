@@ -74,11 +74,16 @@ class Twin:
         self.out = Output()
 
     def push(
-        self, rows: Iterable[Row], clocks: Clocks | None = None, *, flush: bool = False, script: Iterable[float] = ()
+        self,
+        rows: Iterable[Row],
+        clocks: Clocks | None = None,
+        *,
+        flush: bool = False,
+        script: Iterable[float] | None = None,
     ) -> Output:
-        """Rows, then clocks. `script`: what r becomes after each part of the push, and after its end."""
+        """Rows, then clocks. `script`: a deadline says what r becomes after each part of the push, and after its end."""
         self.out = Output()
-        self.admission.push(list(rows), clocks, iter(script))
+        self.admission.push(list(rows), clocks, None if script is None else iter(script))
         if flush:
             self.finish()
         return self.out

@@ -58,10 +58,11 @@ class Weights:
         """The estimator gets other numbers."""
 
     def chance(self, x: Stored) -> float:
-        return self.condition.chance(x.row, self.weight, self.histogram)
+        """The partners that a tuple can expect, or a number in proportion to them; a null expects none."""
+        return 0.0 if self.condition.is_null(x.row) else self.condition.chance(x.row, self.weight, self.histogram)
 
     def read_chance(self, x: Stored) -> float:
-        return self.condition.chance(x.row, self.size, self.histogram)
+        return 0.0 if self.condition.is_null(x.row) else self.condition.chance(x.row, self.size, self.histogram)
 
     def current(self, x: Stored) -> float:
         """The number of partners that a tuple can expect now."""
