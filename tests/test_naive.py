@@ -15,7 +15,6 @@ from naive import Join, LeftOut, Met, Output, Row, Twin, cause, exact, instants,
 from naive.arithmetic import at_least
 from naive.conditions import Histogram
 
-pytestmark = pytest.mark.small
 EVERYTHING = (*CONDITIONS, *MORE_CONDITIONS)
 #: So many combinations of each condition.
 SAMPLES = 60

@@ -116,7 +116,8 @@ class InWindowWeights(CountedWeights):
 
     def observe(self, rows: list[Stored]) -> None:
         super().observe(rows)
-        self.stamped += [(self.twin.clock_of(x.stream), x) for x in rows]
+        new = [(self.twin.clock_of(x.stream), x) for x in rows]
+        self.stamped = [one for one in (*self.stamped, *new) if self.counts(*one)]
 
     def counted(self, stream: int) -> Sequence[Stored]:
         return [x for stamp, x in self.stamped if x.stream == stream and self.counts(stamp, x)]

@@ -231,6 +231,29 @@ def test_lazy_engine_does_what_the_twin_does(chooser: Chooser) -> None:
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("chooser", N_WAY_REPRESENTATIVES, ids=str)
+def test_engine_does_what_the_twin_does_when_clocks_are_told_and_budgets_change(chooser: Chooser) -> None:
+    def check(case: tuple[tuple[sj.MultiJoinSpec, list[list[Row]]], int, list[tuple[int, sj.Budget]]]) -> None:
+        (spec, pushes), every, changes = case
+        if chooser.policy not in ("cumulative", "dgl"):
+            spec = replace(spec, evaluate_every=every)
+        engine, twin = spec.build(seed=5), Twin(spec, seed=5)
+        for push, (ahead, budget) in zip(pushes, itertools.cycle(changes)):
+            time = max((row.ts for row in push), default=0) + ahead
+            rows = engine.rows(columns_of(push)) if push else None
+            outs = [engine.push(rows, clocks={"b": time}), engine.set_budget(budget)]
+            theirs = [twin.push(push, (None, time, None)), twin.set_budget(budget)]
+            for out, other in zip(outs, theirs, strict=True):
+                assert results(out) == Counter(other.pairs)
+                assert records(out.shed) == other.shed
+            assert tuple(engine.used.values()) == twin.used
+
+    changes = st.lists(st.tuples(st.sampled_from((-3, 0, 2, 9)), BUDGETS), min_size=1, max_size=4)
+    drawn = st.tuples(cases(chooser), st.sampled_from((0, 0, 3)), changes)
+    for_all(drawn, check, label=f"n-way changes {chooser}", examples=8)
+
+
+@pytest.mark.small
 def test_lazy_results_wait_as_long_as_memory_lasts() -> None:
     spec = sj.MultiJoinSpec(
         windows=dict.fromkeys(NAMES, sj.TimeWindow(100)),

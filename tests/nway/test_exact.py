@@ -127,6 +127,20 @@ def test_every_variant_gives_the_whole_join() -> None:
     for_all(cases(), check, label="n-way exact", examples=EXAMPLES)
 
 
+def test_sixteen_streams() -> None:
+    names = tuple("abcdefghijklmnop")
+    rng = np.random.default_rng(6)
+    windows = {name: sj.TimeWindow(6) if place % 3 else sj.RowWindow(2) for place, name in enumerate(names)}
+    chain = tuple(f"{a}.x = {b}.x" for a, b in itertools.pairwise(names))
+    twice = [Row(int(stream), {"x": 0}, 2 + place) for place, stream in enumerate(rng.permutation(16)[:7])]
+    rows = [*(Row(stream, {"x": 0}, stream // 6) for stream in range(16)), *twice]
+    for on in ("x", (*chain, "a.x <= p.x")):
+        spec = sj.MultiJoinSpec(windows=windows, on=on)
+        out, _ = run(spec, [rows[:20], rows[20:]])
+        assert results(out) == Counter(on_time(spec, [rows[:20], rows[20:]]))
+        assert len(out) > 10
+
+
 def test_expired_tuples_are_not_kept_for_ever() -> None:
     spec = sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(5)), on="x", evaluate_every=3, expire_every=6)
     engine = spec.build()
