@@ -51,7 +51,7 @@ def assert_borders_within_cap(case: Case, outs: list[Output]) -> None:
 
 def told(outs: list[Output]) -> tuple[list[object], list[object], list[object]]:
     return (
-        sorted(result for out in outs for result in out.results),
+        [*sorted(result for out in outs for result in out.results)],
         [record for out in outs for record in out.shed],
         [one for out in outs for one in out.left_out],
     )
@@ -188,6 +188,17 @@ def test_causes_are_told_in_order() -> None:
     assert cause(join, result, [], [stretch]) == "left out"
     assert cause(join, result, [], [stretch._replace(lo_seq=1, hi_seq=2)]) is None
     assert [x.through for x in place([[Row(0, 1, 0), Row(1, 1, 0)], [Row(0, 1, 0)]])] == [(1, 1), (1, 1), (2, 1)]
+
+
+def test_a_change_in_the_middle_of_an_instant_parts_none_of_its_rows() -> None:
+    """Two rows came where the window has one; both meet the third, which waits while the policy is changed."""
+    windows = (sj.RowWindow(1), sj.RowWindow(1))
+    twin = Twin(Join(windows, policy=sj.Dgl(), budget=sj.Budget(tuples=9), cpu=sj.VirtualCpu(1.0, probe=10.0)))
+    twin.push([Row(0, 1, 0), Row(0, 1, 0), Row(1, 1, 0)])
+    assert twin.residents == (1, 0)
+    twin.set_policy(sj.Dgl(loss=0.5))
+    assert twin.flush().pairs == [(0, 0), (1, 0)]
+    assert twin.residents == (1, 1)
 
 
 def test_told_clocks_wait_for_rows_that_wait() -> None:

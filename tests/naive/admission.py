@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from naive.aux_window import AuxWindow
-from naive.rows import DROPPED, Row, Stored, instants
+from naive.rows import DROPPED, EVICTED, Row, Stored, instants, remove
 from naive.weights import InMemoryWeights
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ class Admission:
         self.line: list[Stored] = []
         self.waiting: list[list[Stored]] = [[] for _ in twin.streams]
         self.cpu_free = -math.inf
+        #: The time of the row that arrived last.
+        self.now = 0
         self.aux = AuxWindow(twin) if twin.join.dual is not None else None
         #: Clocks that were told, each with the number of the first row that came after.
         self.told: list[tuple[int, Sequence[int | None]]] = []
@@ -67,6 +69,12 @@ class Admission:
         for x in made:
             x.through = tuple(self.arrivals)
         return made
+
+    @property
+    def next_instant(self) -> int | None:
+        """The instant of the row whose turn is next, if one waits."""
+        waiting = [*(self.aux.line if self.aux is not None else ()), *self.line]
+        return waiting[0].instant if waiting else None
 
     def come(self, x: Stored) -> None:
         if self.twin.selection is not None:
@@ -121,7 +129,7 @@ class Admission:
             x.priority = self.twin.order.at_arrival(x)
             for group, cap in self.twin.groups():
                 while self.twin.is_over(group, cap):
-                    self.twin.shed(self.twin.order.lowest(group), "evicted")
+                    self.twin.shed(self.twin.order.lowest(group), EVICTED)
             return
         if queue.drop == "semantic":
             x.priority = x.importance * self.partners_of(x)
@@ -156,8 +164,6 @@ class Admission:
         self.twin.log(x, DROPPED, when=self.now)
 
     def leave_queue(self, x: Stored) -> None:
-        from naive.twin import remove
-
         self.line.remove(x)
         remove(self.waiting[x.stream], x)
 

@@ -75,7 +75,7 @@ class Key(Condition):
     streams: int = 2
 
     def holds(self, x: Row, y: Row) -> bool:
-        return x.value == y.value
+        return bool(x.value == y.value)
 
     def values(self, row: Row) -> list[Value]:
         return [row.value]

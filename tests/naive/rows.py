@@ -124,6 +124,13 @@ class Output:
         return [result.rows for result in self.results]
 
 
+def remove(members: list[Stored], x: Stored) -> None:
+    """The last takes the place of the one removed; only lots see the difference."""
+    last = members.pop()
+    if last is not x:
+        members[members.index(x)] = last
+
+
 def instants(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Maximal runs of equal `ts`, streams in their order inside each."""
     for _, run in itertools.groupby(rows, key=lambda row: row.ts):

@@ -29,6 +29,7 @@ from naive.rows import (
     Stored,
     in_time,
     place_in_window,
+    remove,
 )
 from naive.selection import Selection, left_out
 from shedjoin.budget import Budget
@@ -140,9 +141,6 @@ class Twin:
         waiting = self.admission.waiting[stream] if queue is not None and queue.integrated else []
         return [*self.stored[stream], *waiting]
 
-    def remove(self, x: Stored) -> None:
-        remove(self.stored[x.stream], x)
-
     # --------------------------------------------------------------------------------------------------------- clocks
 
     @property
@@ -239,13 +237,13 @@ class Twin:
         for stream in self.streams:
             gone = [x for x in self.stored[stream] if self.is_expired(x)]
             for x in sorted(gone, key=lambda x: place_in_window(self.windows, x)):
-                self.remove(x)
+                remove(self.stored[stream], x)
                 self.counters["expired"] += 1
 
     def is_expired(self, x: Stored) -> bool:
         window = self.windows[x.stream]
-        if isinstance(window, RowWindow):
-            return not self.in_rows(x)
+        if isinstance(window, RowWindow):  # rows of its instant may still wait: those always meet it
+            return not self.in_rows(x) and x.instant != self.admission.next_instant
         horizon = self.horizon(x.stream)
         return horizon is not None and x.ts + window.length <= horizon
 
@@ -385,7 +383,7 @@ class Twin:
     def shed(self, x: Stored, why: str) -> None:
         """A tuple leaves memory, or, with an integrated queue, the queue."""
         if x in self.stored[x.stream]:
-            self.remove(x)
+            remove(self.stored[x.stream], x)
             self.log(x, why)
         else:
             self.admission.drop(x)
@@ -395,10 +393,3 @@ class Twin:
         self.out.shed.append(record)
         counters = self.more_counters if why in self.more_counters else self.counters
         counters["scheduled" if why == SCHEDULE else why] += 1
-
-
-def remove(members: list[Stored], x: Stored) -> None:
-    """The last takes the place of the one removed; only lots see the difference."""
-    last = members.pop()
-    if last is not x:
-        members[members.index(x)] = last

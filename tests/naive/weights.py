@@ -72,7 +72,7 @@ class Weights:
 def merged(counts: Counts, new: Callable[[Any], Any]) -> Counts:
     """Counts by new values, from the lowest on."""
     made: Counts = {}
-    for (stream, value), count in sorted(counts.items(), key=lambda one: (one[0][0], one[0][1])):  # type: ignore[arg-type, return-value]
+    for (stream, value), count in sorted(counts.items(), key=lambda one: (one[0][0], one[0][1])):
         made[stream, new(value)] = made.get((stream, new(value)), 0.0) + count
     return made
 
