@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import shedjoin as sj
+from naive import Join, Row, exact, interleave, numbers, on
 
 NUMBERS = st.one_of(
     st.integers(-6, 6).map(float), st.sampled_from([0.5, -0.5, 0.1, 0.3, 1e15, 1e15 + 2, -1e300]), st.none()
@@ -61,3 +62,16 @@ def table(stream: list[tuple[int, Any]], **more: Any) -> dict[str, Any]:
 
 def pairs(*outputs: sj.Output) -> list[tuple[int, int]]:
     return sorted(pair for out in outputs for pair in zip(out.left.tolist(), out.right.tolist(), strict=True))
+
+
+def rows_of(left: list[tuple[int, Any]], right: list[tuple[int, Any]]) -> list[Row]:
+    """Two streams of (ts, value) as they arrive."""
+    return interleave(*([Row(stream, value, ts) for ts, value in side] for stream, side in enumerate((left, right))))
+
+
+def exact_pairs(
+    predicate: sj.Predicate, windows: tuple[int, int], left: list[tuple[int, Any]], right: list[tuple[int, Any]]
+) -> list[tuple[int, ...]]:
+    """All pairs of row numbers that the windows and the predicate allow."""
+    join = Join((sj.TimeWindow(windows[0]), sj.TimeWindow(windows[1])), on(predicate))
+    return sorted(numbers(exact(join, [rows_of(left, right)])))

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import shedjoin as sj
-from naive import Generator, Row, Twin, exact_pairs, interleave
+from naive import Generator, Row, Twin, exact, interleave
 
 DATA = Path(os.environ.get("SHEDJOIN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -238,7 +238,7 @@ def by_brute_force(window: sj.TimeWindow | sj.RowWindow) -> int:
         [Row(stream, key, ts) for key, ts in zip(side["key"], side["ts"], strict=True)]
         for stream, side in enumerate(generated())
     ]
-    return len(exact_pairs([interleave(*sides)], (window, window)))
+    return len(exact(sj.JoinSpec(window), [interleave(*sides)]))
 
 
 SECOND, MINUTE, HOUR, DAY = 10**6, 60 * 10**6, 3600 * 10**6, 86_400 * 10**6

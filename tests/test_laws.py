@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import shedjoin as sj
-from naive import Row, exact_needs, exact_pairs, instant_borders, missing_pairs
+from naive import Row, exact, exact_needs, instant_borders, missing, numbers, place
 from strategies import (
     ALLOCATIONS,
     CHOOSERS,
@@ -28,6 +28,7 @@ from strategies import (
     Chooser,
     Combination,
     Told,
+    batch,
     cases,
     for_all,
     go_on,
@@ -62,7 +63,7 @@ class Example:
 
     @cached_property
     def exact(self) -> Counter[tuple[int, int]]:
-        return Counter(exact_pairs(self.case.pushes, self.case.spec.windows))
+        return Counter(numbers(exact(self.case.spec, self.case.pushes)))
 
     @cached_property
     def by_instants(self) -> list[Told]:
@@ -88,8 +89,17 @@ def the_output_is_part_of_the_exact_join(example: Example) -> None:
 
 def shed_log_and_inputs_give_the_missing_pairs(example: Example) -> None:
     case = example.case
-    missing = missing_pairs(shed_by(example.history), case.pushes, case.spec.windows)
-    assert Counter(missing) + Counter(pairs_of(example.history)) == example.exact
+    lost = numbers(missing(case.spec, case.pushes, shed_by(example.history)))
+    assert Counter(lost) + Counter(pairs_of(example.history)) == example.exact
+
+
+def the_shed_log_has_the_keys_of_its_rows(example: Example) -> None:
+    case = example.case
+    keys = {(x.stream, x.seq): x.value or 0 for x in place(case.pushes)}  # null is written as 0
+    engine = case.spec.build(seed=case.seed)
+    for rows in case.pushes:
+        log = engine.push(batch(rows)).shed
+        assert log.key.tolist() == [keys[number] for number in zip(log.stream.tolist(), log.seq.tolist(), strict=True)]
 
 
 def the_same_seed_gives_the_same_output(example: Example) -> None:
@@ -129,6 +139,7 @@ LAWS: tuple[Callable[[Example], None], ...] = (
     the_cap_holds_at_every_instant_border,
     the_output_is_part_of_the_exact_join,
     shed_log_and_inputs_give_the_missing_pairs,
+    the_shed_log_has_the_keys_of_its_rows,
     the_same_seed_gives_the_same_output,
     cutting_at_instant_borders_changes_nothing,
     a_snapshot_between_pushes_changes_nothing,
@@ -223,7 +234,7 @@ def test_without_a_budget_arrival_order_does_not_matter(window: str) -> None:
     def check(case: Case) -> None:
         history = run_engine(case)
         assert shed_by(history) == []
-        assert pairs_of(history) == sorted(exact_pairs(case.pushes, case.spec.windows))
+        assert pairs_of(history) == sorted(numbers(exact(case.spec, case.pushes)))
 
     for_all(punctual_cases(window), check, label=f"order {window}", examples=100)
 
@@ -244,7 +255,7 @@ def test_without_a_budget_the_output_is_the_batch_join() -> None:
 
 
 def can_meet(r: Row, s: Row, length: int) -> bool:
-    return r.key is not None and r.key == s.key and abs(r.ts - s.ts) < length
+    return r.value is not None and r.value == s.value and abs(r.ts - s.ts) < length
 
 
 @pytest.mark.small

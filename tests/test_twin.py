@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 import shedjoin as sj
-from naive import Output, Record, Row, Twin, exact_pairs, missing_pairs
+from naive import Output, Row, Twin, exact, missing, numbers
 from strategies import (
     CHOOSERS,
     COMBINATIONS,
@@ -45,14 +45,9 @@ def choosers(small: Iterable[Chooser] = REPRESENTATIVES) -> list[Any]:
     return [small_if(chooser in small, chooser) for chooser in CHOOSERS]
 
 
-def without_nulls(log: list[Record]) -> list[Record]:
-    """The engine's log has a number in every row; a null key is written as 0."""
-    return [record if record.key is not None else record._replace(key=0) for record in log]
-
-
 def told_by(twin: Twin, out: Output) -> Told:
-    results = [(left, right, value) for (left, right), value in zip(out.pairs, out.importance, strict=True)]
-    return Told(sorted(results), without_nulls(out.shed), twin.residents, twin.used)
+    results = sorted((*result.rows, result.importance) for result in out.results)
+    return Told(results, out.shed, twin.residents, twin.used)
 
 
 def run_twin(twin: Twin, case: Case) -> list[Told]:
@@ -192,12 +187,12 @@ def assert_simulated(case: Case, warm: int, every: int) -> None:
     run = sj.simulate(
         case.spec, side_table(case, 0), side_table(case, 1), warmup=warmup, seed=case.seed, late="log", trace=every
     )
-    counted = [number for number, produced in enumerate(out.produced) if produced >= warmup]
+    counted = [result for result in out.results if result.produced >= warmup]
     left, right = run.pairs()
-    assert sorted(zip(left.tolist(), right.tolist(), strict=True)) == sorted(out.pairs[number] for number in counted)
-    assert (run.matches, run.results) == (len(counted), len(out.pairs))
-    assert math.isclose(run.importance, math.fsum(out.importance[number] for number in counted), rel_tol=1e-9)
-    assert records(run.shed) == without_nulls(out.shed)
+    assert sorted(zip(left.tolist(), right.tolist(), strict=True)) == sorted(result.rows for result in counted)
+    assert (run.matches, run.results) == (len(counted), len(out.results))
+    assert math.isclose(run.importance, math.fsum(result.importance for result in counted), rel_tol=1e-9)
+    assert records(run.shed) == out.shed
     assert run.peak_tuples == max((sum(border.tuples) for border in out.borders), default=0)
     traced = [[border.ts, *border.tuples] for border in out.borders[::every]] if every else []
     assert np.asarray(run.trace).reshape(-1, 3).tolist() == traced
@@ -212,9 +207,9 @@ def test_twin_loses_only_what_it_logs(chooser: Chooser) -> None:
         twin = Twin(case.spec, case.seed)
         outs = [twin.push(rows) for rows in case.pushes]
         log = [record for out in outs for record in out.shed]
-        missing = missing_pairs(log, case.pushes, case.spec.windows)
-        assert sorted([*missing, *(pair for out in outs for pair in out.pairs)]) == sorted(
-            exact_pairs(case.pushes, case.spec.windows)
+        lost = numbers(missing(case.spec, case.pushes, log))
+        assert sorted([*lost, *(pair for out in outs for pair in out.pairs)]) == sorted(
+            numbers(exact(case.spec, case.pushes))
         )
 
     for_all(cases_of(chooser), check, label=f"{chooser} logged", examples=6)

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shedjoin as sj
-from naive_predicates import exact
-from predicate_strategies import pairs, streams, table
+from predicate_strategies import exact_pairs, pairs, streams, table
 
 QUEUES = st.sampled_from(
     [
@@ -68,7 +67,7 @@ def test_queue_memory_and_cpu_together(data: st.DataObject) -> None:
         engine = join.resume(engine.snapshot())
     outs.append(engine.flush())
     assert engine.queued == (0, 0)
-    found, whole = pairs(*outs), exact(join.predicate, (6, 6), left, right)
+    found, whole = pairs(*outs), exact_pairs(join.predicate, (6, 6), left, right)
     assert len(set(found)) == len(found)
     assert set(found) <= set(whole)
     counters = engine.counters

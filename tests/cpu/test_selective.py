@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import shedjoin as sj
-from naive_predicates import exact
-from predicate_strategies import PREDICATES, pairs, streams, table
+from predicate_strategies import PREDICATES, exact_pairs, pairs, streams, table
 from shedjoin.cpu import adapt
 from shedjoin.cpu.heap import Heap
 
@@ -45,7 +44,7 @@ def test_a_part_of_the_exact_join_and_all_of_it_at_1(
     )
     kinds = [[row % 2 for row in range(len(stream))] for stream in (left, right)]
     out = join.build(seed=3).push(left=table(left, kind=kinds[0]), right=table(right, kind=kinds[1]))
-    found, whole = pairs(out), exact(predicate, windows, left, right)
+    found, whole = pairs(out), exact_pairs(predicate, windows, left, right)
     assert len(set(found)) == len(found), "a pair twice"
     assert set(found) <= set(whole)
     if fraction == 1.0:

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shedjoin as sj
-from naive_predicates import exact
-from predicate_strategies import pairs, streams, table
+from predicate_strategies import exact_pairs, pairs, streams, table
 
 JOINS = [
     sj.PredicateJoin(sj.TimeWindow(6), sj.Overlap("x", 1)),
@@ -39,11 +38,11 @@ def test_every_join_gets_the_same_rows(data: st.DataObject) -> None:
     for k, join in enumerate(JOINS):
         found = pairs(*(out[k] for out in outs))
         assert found == pairs(expected[k])
-        assert set(found) <= set(exact(join.predicate, (join.window.size, join.window.size), left, right))  # type: ignore[union-attr]
+        assert set(found) <= set(exact_pairs(join.predicate, (join.window.size, join.window.size), left, right))  # type: ignore[union-attr]
     dropped = [engine.counters["dropped"] for engine in shared.engines]
     assert len(set(dropped)) == 1
     if queue is None:
-        assert pairs(*(out[0] for out in outs)) == exact(JOINS[0].predicate, (6, 6), left, right)
+        assert pairs(*(out[0] for out in outs)) == exact_pairs(JOINS[0].predicate, (6, 6), left, right)
 
 
 def test_one_join_alone_is_the_same_as_with_a_queue_of_its_own() -> None:

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shedjoin as sj
-from naive_predicates import exact
-from predicate_strategies import PREDICATES, pairs, streams, table
+from predicate_strategies import PREDICATES, exact_pairs, pairs, streams, table
 
 pytestmark = pytest.mark.small
 
@@ -30,7 +29,7 @@ def test_parts_together_give_every_pair_once(data: st.DataObject) -> None:
         }
         outs += [engine.push(**some) for engine in engines]
         engines = [join.resume(engine.snapshot(), part=(k, parts)) for k, engine in enumerate(engines)]
-    assert pairs(*outs) == exact(predicate, (5, 5), left, right)
+    assert pairs(*outs) == exact_pairs(predicate, (5, 5), left, right)
     assert sum(engine.counters["rows"] for engine in engines) == len(left) + len(right)
     nulls = sum(value is None for _, value in left + right)
     assert sum(engine.counters["null"] for engine in engines) == nulls

@@ -1,84 +1,106 @@
-"""The exact join, by brute force."""
+"""The exact join by brute force, and what the logs say is missing from it."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
-from naive.rows import LATE, STREAMS, Border, Record, Row, Windows, in_time, instants
+from naive.conditions import one_of_each
+from naive.join import Join, Spec
+from naive.rows import DROPPED, EVICTED, LATE, SCHEDULE, Border, LeftOut, Record, Row, Stored, in_time, instants
 from naive.twin import Twin
-from shedjoin.policies import KeepAll
-from shedjoin.spec import JoinSpec
 from shedjoin.window import RowWindow
 
-
-class Placed(NamedTuple):
-    """A row with its numbers, its instant, and how many rows of each stream had arrived by the end of that."""
-
-    row: Row
-    seq: int
-    arrival: int
-    instant: int
-    arrived: tuple[int, int]
+Number = tuple[int, int]
 
 
-def place(pushes: Iterable[Sequence[Row]]) -> list[Placed]:
-    placed: list[Placed] = []
-    count = [0, 0]
+def place(pushes: Iterable[Sequence[Row]], streams: int = 2, absent: Collection[Number] = ()) -> list[Stored]:
+    """All rows with their numbers, less those that are called absent: these take no place in a row window."""
+    placed: list[Stored] = []
+    count, let_in = [0] * streams, [0] * streams
     for tick, instant in enumerate(one for rows in pushes for one in instants(rows)):
-        numbered = []
+        there = []
         for row in instant:
-            numbered.append((row, count[row.stream], sum(count)))
+            number = (row.stream, count[row.stream])
+            if number not in absent:
+                there.append(Stored(row, number[1], sum(count), tick, (), let_in[row.stream]))
+                let_in[row.stream] += 1
             count[row.stream] += 1
-        placed += [Placed(row, seq, arrival, tick, (count[0], count[1])) for row, seq, arrival in numbered]
+        for x in there:
+            x.through = tuple(let_in)
+        placed += there
     return placed
 
 
-def in_rows(windows: Windows, x: Placed, y: Placed) -> bool:
+def goes(join: Join, x: Stored, y: Stored) -> bool:
+    """Whether two rows go together in the exact join; x is of the stream with the lower number."""
+    return join.condition.holds(x.row, y.row) and in_time(join.windows, x.row, y.row) and in_rows(join, x, y)
+
+
+def in_rows(join: Join, x: Stored, y: Stored) -> bool:
     """Whether the older one by arrival was still in its row window; time windows set no condition here."""
     older, newer = (x, y) if x.arrival < y.arrival else (y, x)
-    window = windows[older.row.stream]
+    window = join.windows[older.stream]
     if not isinstance(window, RowWindow) or older.instant == newer.instant:
         return True
-    return older.seq >= newer.arrived[older.row.stream] - window.rows
+    return older.place >= newer.through[older.stream] - window.rows
 
 
-def exact_records(pushes: Iterable[Sequence[Row]], windows: Windows) -> list[tuple[Placed, Placed]]:
-    placed = place(pushes)
-    sides = [[x for x in placed if x.row.stream == stream and x.row.key is not None] for stream in STREAMS]
-    return [
-        (r, s)
-        for r, s in itertools.product(*sides)
-        if r.row.key == s.row.key and in_time(windows, r.row, s.row) and in_rows(windows, r, s)
-    ]
+def exact(spec: Spec | Join, pushes: Iterable[Sequence[Row]], log: Iterable[Record] = ()) -> list[tuple[Stored, ...]]:
+    """The exact join, late rows included. The log matters only to row windows that count the rows let in."""
+    join = Join.of(spec)
+    dropped = [(record.stream, record.seq) for record in log if record.why == DROPPED] if join.counts_let_in else ()
+    placed = [x for x in place(pushes, len(join.windows), dropped) if not join.condition.is_null(x.row)]
+    sides = [[x for x in placed if x.stream == stream] for stream in join.streams]
+    return list(one_of_each(sides, partial(goes, join)))
 
 
-def exact_pairs(pushes: Iterable[Sequence[Row]], windows: Windows) -> list[tuple[int, int]]:
-    """The exact join, late rows included, as (left seq, right seq)."""
-    return [(r.seq, s.seq) for r, s in exact_records(pushes, windows)]
+def missing(
+    spec: Spec | Join, pushes: Iterable[Sequence[Row]], log: Iterable[Record], left: Iterable[LeftOut] = ()
+) -> list[tuple[Stored, ...]]:
+    """What the logs say is not in the output."""
+    join, log, left = Join.of(spec), list(log), list(left)
+    return [result for result in exact(join, pushes, log) if cause(join, result, log, left) is not None]
 
 
-def missing_pairs(log: Iterable[Record], pushes: Iterable[Sequence[Row]], windows: Windows) -> list[tuple[int, int]]:
-    """What the shed log says is not in the output: those of the exact join that lost a row in time."""
-    records = {(record.stream, record.seq): record for record in log}
-    return [(r.seq, s.seq) for r, s in exact_records(pushes, windows) if _is_missing(records, r, s)]
+def cause(join: Join, result: tuple[Stored, ...], log: Sequence[Record], left: Sequence[LeftOut]) -> str | None:
+    """Why a result of the exact join is missing: the first reason that holds."""
+    members = {(x.stream, x.seq): x for x in result}
+    records = [record for record in log if (record.stream, record.seq) in members]
+    for record in records:
+        if record.why in (LATE, DROPPED):
+            return record.why
+    for record in records:
+        if record.why in (EVICTED, SCHEDULE) and any(x.seq >= record.seen[x.stream] for x in result):
+            return record.why
+    newest = max(result, key=lambda x: x.arrival)
+    for one in left:
+        if (one.stream, one.seq) == (newest.stream, newest.seq) and one.holds(join.windows, result[one.other]):
+            return "left out"
+    return None
 
 
-def _is_missing(records: dict[tuple[int, int], Record], r: Placed, s: Placed) -> bool:
-    mine = [records.get((x.row.stream, x.seq)) for x in (r, s)]
-    if any(record is not None and record.why == LATE for record in mine):
-        return True
-    older, newer = sorted((r, s), key=lambda x: x.arrival)
-    record = records.get((older.row.stream, older.seq))
-    return record is not None and newer.seq >= record.seen[newer.row.stream]
+def numbers(results: Iterable[Sequence[Stored]]) -> list[tuple[int, ...]]:
+    """Results as row numbers."""
+    return [tuple(x.seq for x in result) for result in results]
 
 
-def exact_needs(spec: JoinSpec, pushes: Iterable[Sequence[Row]]) -> Border:
-    """The most that the exact join stores of each stream at an instant border (the time says nothing)."""
-    exact = Twin(JoinSpec(spec.window, policy=KeepAll(), lateness=spec.lateness, max_skew=spec.max_skew))
-    borders = [Border(0, (0, 0), (0, 0)), *(border for rows in pushes for border in exact.push(rows).borders)]
-    tuples, sizes = (
-        [max(side) for side in zip(*column, strict=True)] for column in list(zip(*borders, strict=True))[1:]
-    )
-    return Border(0, (tuples[0], tuples[1]), (sizes[0], sizes[1]))
+def unlimited(spec: Spec | Join) -> Twin:
+    """The same join with all the memory and CPU it needs."""
+    join = Join.of(spec)
+    return Twin(Join(join.windows, join.condition, lateness=join.lateness, max_skew=join.max_skew))
+
+
+def on_time(spec: Spec | Join, pushes: Iterable[Sequence[Row]]) -> list[tuple[int, ...]]:
+    """The exact join of the rows that are not late, as row numbers."""
+    twin = unlimited(spec)
+    return [pair for rows in pushes for pair in twin.push(rows).pairs]
+
+
+def exact_needs(spec: Spec | Join, pushes: Iterable[Sequence[Row]]) -> Border:
+    """The most that the exact join stores of each stream when an instant closes (the time says nothing)."""
+    join, twin = Join.of(spec), unlimited(spec)
+    nothing = (0,) * len(join.windows)
+    borders = [Border(0, nothing, nothing), *(border for rows in pushes for border in twin.push(rows).borders)]
+    tuples, sizes = (tuple(map(max, zip(*column, strict=True))) for column in list(zip(*borders, strict=True))[1:])
+    return Border(0, tuples, sizes)

@@ -7,12 +7,15 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from naive.rows import STREAMS, Stored
+from naive.rows import Stored
 from naive.weights import Weights
 from shedjoin.window import TimeWindow
 
 if TYPE_CHECKING:
     from naive.twin import Twin
+
+
+STREAMS = (0, 1)
 
 
 class LearnedWeights(Weights):
@@ -92,18 +95,18 @@ class LearnedWeights(Weights):
         for x in rows:
             self.go_on()
             if self.counted[x.stream] < 8192 or self.counted[x.stream] % 32 == 0:
-                self.learn(1 - x.stream, x.key)
-            self.count(x.stream, x.key)
+                self.learn(1 - x.stream, x.value)
+            self.count(x.stream, x.value)
             if self.neighbours.speed:
                 self.look_around()
         for x in rows:
-            self.look(x.key)
+            self.look(x.value)
 
     def look_around(self) -> None:
         for late in self.late:
             if late:
                 key = late[sum(self.counted) * 7919 % len(late)][0]
-                if any(x.key == key for stream in STREAMS for x in self.twin.stored[stream]) and self.is_stale(key):
+                if any(x.value == key for stream in STREAMS for x in self.twin.stored[stream]) and self.is_stale(key):
                     self.look(key)
 
     def go_on(self) -> None:
@@ -183,7 +186,7 @@ class LearnedWeights(Weights):
         left, right = (totals[2] + 0.5 for totals in self.totals)
         return math.floor(8 * math.log(right / left) + 0.5)
 
-    def weight(self, stream: int, key: int) -> float:
+    def weight(self, stream: int, key: Any) -> float:
         return self.read.get((stream, key), 0.0)
 
 

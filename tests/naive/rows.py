@@ -1,4 +1,4 @@
-"""What goes through the join: rows, what is stored of them, records of the shed log, and what comes out."""
+"""What goes through the join: rows, what is stored of them, records of the logs, and what comes out."""
 
 from __future__ import annotations
 
@@ -6,42 +6,57 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.window import TimeWindow, Window
 
-STREAMS = (0, 1)
-EVICTED, LATE, SCHEDULE = "evicted", "late", "schedule"
-Windows = tuple[Window, Window]
+EVICTED, LATE, SCHEDULE, DROPPED, PARTIAL, UNPROBED = "evicted", "late", "schedule", "dropped", "partial", "unprobed"
+#: Before and after all times.
+FIRST, LAST = -(2**62), 2**62
+Windows = Sequence[Window]
 
 
 class Row(NamedTuple):
-    """What arrives."""
+    """What arrives. `value` is what the condition looks at: a key, a number, a set, weights by item, or attributes by
+    column; None is null."""
 
     stream: int
-    key: int | None
+    value: Any
     ts: int
     importance: float = 1.0
     bytes: int = ROW_BYTES
+    kind: int = 0
 
 
 @dataclass(eq=False, slots=True)
 class Stored:
-    """A row that has its numbers, and what step 6 gave it. Compared by identity: duplicates are different tuples."""
+    """A row that has its numbers, and what the join keeps of it. Compared by identity: duplicates are different tuples."""
 
     row: Row
     seq: int
     arrival: int
+    #: The number of the instant in which it arrived, and how many rows of each stream had arrived by the end of that.
+    instant: int
+    through: tuple[int, ...]
+    #: What a row window counts: the row number, with dual windows the number among the rows let in.
+    place: int
     priority: float = math.nan
+    #: The chance as it was weighed last, where each tuple is a group of its own.
+    chance: float = 0.0
+    #: Results that its own probe found.
+    met: int = 0
+    #: Dual windows: the partners it can expect, and whether it may probe.
+    expected: float = 0.0
+    probes: bool = True
 
     @property
     def stream(self) -> int:
         return self.row.stream
 
     @property
-    def key(self) -> int | None:
-        return self.row.key
+    def value(self) -> Any:
+        return self.row.value
 
     @property
     def ts(self) -> int:
@@ -58,43 +73,75 @@ class Record(NamedTuple):
     stream: int
     seq: int
     ts: int
-    key: int | None
     when: int
     tick: int
     why: str
-    seen: tuple[int, int]
+    seen: tuple[int, ...]
+
+
+class LeftOut(NamedTuple):
+    """A stretch of another window that a row was not compared with: from `lo` up to, but not including, `hi`."""
+
+    stream: int
+    seq: int
+    other: int
+    lo_ts: int
+    lo_seq: int
+    hi_ts: int
+    hi_seq: int
+
+    def holds(self, windows: Windows, y: Stored) -> bool:
+        return (self.lo_ts, self.lo_seq) <= place_in_window(windows, y) < (self.hi_ts, self.hi_seq)
+
+
+class Result(NamedTuple):
+    """The row number of its tuple on each stream, its importance, and when it was produced."""
+
+    rows: tuple[int, ...]
+    importance: float
+    produced: int
 
 
 class Border(NamedTuple):
-    """What was stored at the end of an instant, per stream."""
+    """What was stored when an instant closed, per stream."""
 
     ts: int
-    tuples: tuple[int, int]
-    bytes: tuple[int, int]
+    tuples: tuple[int, ...]
+    bytes: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class Output:
-    """What one push gave. `pairs`, `importance` and `produced` run in parallel."""
+    """What one push gave."""
 
-    pairs: list[tuple[int, int]] = field(default_factory=list)
-    importance: list[float] = field(default_factory=list)
-    produced: list[int] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
     shed: list[Record] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     borders: list[Border] = field(default_factory=list)
+
+    @property
+    def pairs(self) -> list[tuple[int, ...]]:
+        return [result.rows for result in self.results]
+
+
+def remove(members: list[Stored], x: Stored) -> None:
+    """The last takes the place of the one removed; only lots see the difference."""
+    last = members.pop()
+    if last is not x:
+        members[members.index(x)] = last
 
 
 def instants(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Maximal runs of equal `ts`, stream 0 before stream 1 inside each."""
+    """Maximal runs of equal `ts`, streams in their order inside each."""
     for _, run in itertools.groupby(rows, key=lambda row: row.ts):
         yield sorted(run, key=lambda row: row.stream)
 
 
-def interleave(left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
-    """Two tables as one sequence: by each stream's running maximum of `ts`, stream 0 first on equal values."""
+def interleave(*sides: Sequence[Row]) -> list[Row]:
+    """Tables as one sequence: by each stream's running maximum of `ts`, streams in their order on equal values."""
     placed = [
         (clock, row)
-        for side in (left, right)
+        for side in sides
         for clock, row in zip(itertools.accumulate((row.ts for row in side), max), side, strict=True)
     ]
     return [row for _, row in sorted(placed, key=lambda one: one[0])]
@@ -119,3 +166,8 @@ def in_time(windows: Windows, x: Row, y: Row) -> bool:
     older, newer = (x, y) if x.ts <= y.ts else (y, x)
     window = windows[older.stream]
     return not isinstance(window, TimeWindow) or newer.ts - older.ts < window.length
+
+
+def place_in_window(windows: Windows, x: Stored) -> tuple[int, int]:
+    """The order in which the tuples of a window leave it: by time, or by row number alone."""
+    return (x.ts if isinstance(windows[x.stream], TimeWindow) else 0, x.seq)

@@ -1,4 +1,4 @@
-"""The join itself, step by step as docs/semantics.md has it."""
+"""The join itself, step by step as docs/semantics.md and decision 017 have it."""
 
 from __future__ import annotations
 
@@ -6,115 +6,140 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from naive.arithmetic import Generator, exp, log, power
-from naive.estimators import weights_of
-from naive.learned import LearnedWeights
-from naive.rows import EVICTED, LATE, SCHEDULE, STREAMS, Border, Output, Record, Row, Stored, Windows, in_time, instants
-from shedjoin.budget import Budget
-from shedjoin.policies import (
-    Additive,
-    Cumulative,
-    Dgl,
-    DimpProb,
-    Life,
-    Multiplicative,
-    Policy,
-    Prob,
-    Prospect,
-    Rand,
-    Replay,
-    Simp,
-    SimpProb,
+from naive.admission import Admission
+from naive.arithmetic import Generator, combine
+from naive.conditions import one_of_each
+from naive.join import Join, Spec, weights_of
+from naive.order import Order
+from naive.rows import (
+    DROPPED,
+    EVICTED,
+    FIRST,
+    LAST,
+    LATE,
+    PARTIAL,
+    SCHEDULE,
+    UNPROBED,
+    Border,
+    LeftOut,
+    Output,
+    Record,
+    Result,
+    Row,
+    Stored,
+    in_time,
+    place_in_window,
+    remove,
 )
-from shedjoin.spec import JoinSpec
+from naive.selection import Selection, left_out
+from shedjoin.budget import Budget
+from shedjoin.policies import Policy, Replay
 from shedjoin.window import RowWindow, TimeWindow
+
+COUNTERS = ("rows", "null", "late", "results", "expired", "evicted", "scheduled")
+Clocks = Sequence[int | None]
 
 
 class Twin:
     """One join that goes on from push to push."""
 
-    def __init__(self, spec: JoinSpec, seed: int = 0) -> None:
-        assert spec.policy is not None
-        self.policy: Policy = spec.policy
-        self.windows: Windows = spec.windows
-        self.budget: Budget | None = spec.budget
-        self.output_importance = spec.importance
-        self.lateness, self.max_skew = spec.lateness, spec.max_skew
-        self.clocks: list[int | None] = [None, None]
-        self.arrived = [0, 0]
+    def __init__(self, spec: Spec | Join, seed: int = 0) -> None:
+        self.join = join = Join.of(spec)
+        self.streams, self.windows = join.streams, join.windows
+        self.policy: Policy = join.policy
+        self.budget: Budget | None = join.budget
+        self.clocks: list[int | None] = [None for _ in self.streams]
+        #: How many rows of each stream had arrived by the end of the instant at hand: what row windows count from.
+        self.arrived = [0 for _ in self.streams]
+        #: The row number after the last row of each stream that had its turn.
+        self.taken = [0 for _ in self.streams]
         self.tick = -1
-        self.lift, self.lift_tick = 0.0, 0
-        self.stored: tuple[list[Stored], list[Stored]] = ([], [])
+        #: The time of the instant that is open, and which rows came together with the row at hand.
+        self.time: int | None = None
+        self.instant: int | None = None
+        self.fresh: list[Stored] = []
+        self.productive: list[Stored] = []
+        self.stored: tuple[list[Stored], ...] = tuple([] for _ in self.streams)
+        self.waiting_results: list[Result] = []
+        self.last_evaluation = self.last_expiry = FIRST
+        self.worked = 0.0
+        self.order = Order(self)
         self.weights = weights_of(self, self.policy.estimator)
+        self.selection = Selection(self) if join.selective is not None else None
+        self.admission = Admission(self)
         self.generator = Generator(seed)
-        self.counters = dict.fromkeys(("rows", "null", "late", "results", "expired", "evicted", "scheduled"), 0)
+        self.counters = dict.fromkeys(COUNTERS, 0)
+        self.more_counters = dict.fromkeys(
+            (DROPPED, "probed", PARTIAL, "sampled", UNPROBED, "compared", "looked_up"), 0
+        )
         self.out = Output()
 
-    def push(self, rows: Iterable[Row], clocks: Sequence[int | None] | None = None) -> Output:
+    def push(
+        self,
+        rows: Iterable[Row],
+        clocks: Clocks | None = None,
+        *,
+        flush: bool = False,
+        script: Iterable[float] | None = None,
+    ) -> Output:
+        """Rows, then clocks. `script`: a deadline says what r becomes after each part of the push, and after its end."""
         self.out = Output()
-        for instant in instants(rows):
-            self.process(instant)
-        if clocks is not None:
-            self.hear(clocks)
+        self.admission.push(list(rows), clocks, None if script is None else iter(script))
+        if flush:
+            self.finish()
         return self.out
 
-    def hear(self, told: Sequence[int | None]) -> None:
-        """Clocks from elsewhere, after the rows of a push."""
-        for stream, clock in enumerate(told):
-            if clock is not None:
-                mine = self.clocks[stream]
-                self.clocks[stream] = clock if mine is None else max(mine, clock)
-        if self.clocks != [None, None]:
-            self.expire()
-
-    def set_budget(self, budget: Budget) -> Output:
+    def flush(self) -> Output:
+        """Let all that waits have its turn, and give all results."""
         self.out = Output()
+        self.finish()
+        return self.out
+
+    def finish(self) -> None:
+        self.admission.flush()
+        self.close()
+        self.evaluate()
+
+    def set_budget(self, budget: Budget | None) -> Output:
+        self.out = Output()
+        self.close()
+        self.evaluate()
         self.budget = budget
+        if self.join.expire_every and self.is_crammed():
+            self.expire()
         self.compete()
         return self.out
 
-    def set_policy(self, policy: Policy) -> None:
+    def set_policy(self, policy: Policy) -> Output:
+        self.out = Output()
+        self.close()
         changed, self.policy = policy != self.policy, policy
-        if not changed:
-            return
-        if policy.estimator is not None:
-            self.weights.change(policy.estimator)
-        if isinstance(policy, Cumulative | Dgl):
-            if self.tick >= 0:
-                for x in (*self.stored[0], *self.stored[1]):
-                    x.priority -= self.lift
-                self.lift, self.lift_tick = 0.0, self.tick
-            return
-        if isinstance(policy, Simp | SimpProb) or getattr(policy, "update", None) == "arrival":
-            self.weights.read_all()
-        for x in (*self.stored[0], *self.stored[1]):
-            x.priority = self.at_arrival(x)
+        if changed:
+            if policy.estimator is not None:
+                self.weights.change(policy.estimator)
+            self.order.change(policy)
+        return self.out
 
     # ------------------------------------------------------------------------------------------------ what is stored
 
     @property
-    def residents(self) -> tuple[int, int]:
-        return len(self.stored[0]), len(self.stored[1])
+    def residents(self) -> tuple[int, ...]:
+        return tuple(len(side) for side in self.stored)
 
     @property
-    def bytes(self) -> tuple[int, int]:
-        left, right = (sum(x.row.bytes for x in side) for side in self.stored)
-        return left, right
+    def bytes(self) -> tuple[int, ...]:
+        return tuple(sum(x.row.bytes for x in side) for side in self.stored)
 
     @property
-    def used(self) -> tuple[int, int]:
+    def used(self) -> tuple[int, ...]:
         """What counts against the budget, per stream."""
         return self.bytes if self.budget is not None and self.budget.unit == "bytes" else self.residents
 
-    def store(self, x: Stored) -> None:
-        self.stored[x.stream].append(x)
-
-    def remove(self, x: Stored) -> None:
-        """The last takes the place of the one removed; only `Rand` sees the difference."""
-        side = self.stored[x.stream]
-        last = side.pop()
-        if last is not x:
-            side[side.index(x)] = last
+    def competing(self, stream: int) -> list[Stored]:
+        """What may have to go when memory is short: an integrated queue shares it."""
+        queue = self.join.queue
+        waiting = self.admission.waiting[stream] if queue is not None and queue.integrated else []
+        return [*self.stored[stream], *waiting]
 
     # --------------------------------------------------------------------------------------------------------- clocks
 
@@ -129,252 +154,242 @@ class Twin:
 
     def effective_clock(self, stream: int) -> int | None:
         clock = self.clocks[stream]
-        if self.max_skew is None or self.clocks == [None, None]:
+        if self.join.max_skew is None or not any(clock is not None for clock in self.clocks):
             return clock
-        floor = self.now - self.max_skew
+        floor = self.now - self.join.max_skew
         return floor if clock is None else max(clock, floor)
 
     def horizon(self, stream: int) -> int | None:
-        clock = self.effective_clock(1 - stream)
-        return None if clock is None else clock - self.lateness
+        """How far the other streams have come."""
+        others = [self.effective_clock(other) for other in self.streams if other != stream]
+        known = [clock for clock in others if clock is not None]
+        return min(known) - self.join.lateness if len(known) == len(others) else None
+
+    def hear(self, told: Clocks) -> None:
+        """Clocks from elsewhere."""
+        times = [time for time in (*self.clocks, *told) if time is not None]
+        if not times:
+            return
+        self.do_rounds(max(times))
+        for stream, clock in enumerate(told):
+            if clock is not None:
+                self.move_clock(stream, clock)
+        if not self.join.expire_every:
+            self.expire()
+
+    def move_clock(self, stream: int, time: int) -> None:
+        clock = self.clocks[stream]
+        self.clocks[stream] = time if clock is None else max(clock, time)
 
     # ---------------------------------------------------------------------------------------- one instant, step by step
 
-    def process(self, rows: list[Row]) -> None:
+    def turn(self, rows: list[Stored]) -> None:
+        """Rows have their turn: all of an instant, or, where rows wait for the CPU, a single one."""
         time = rows[0].ts
-        self.tick += 1
-        if isinstance(self.policy, Cumulative | Dgl):
-            self.set_lift()
-        effective = [self.effective_clock(stream) for stream in STREAMS]
-        numbered = [self.number(row) for row in rows]
-        late = [x for x in numbered if self.is_late(x, effective[x.stream])]  # 1
-        on_time = [x for x in numbered if x not in late]
-        for stream in {x.stream for x in on_time}:  # 2
-            clock = self.clocks[stream]
-            self.clocks[stream] = time if clock is None else max(clock, time)
+        if self.time != time:
+            self.close()
+        if self.time is None:
+            self.open(time)
+        effective = [self.effective_clock(stream) for stream in self.streams]
+        late = [x for x in rows if self.is_late(x, effective[x.stream])]  # 1
+        for x in rows:
+            self.taken[x.stream] = x.seq + 1
+            self.arrived = [max(before, now) for before, now in zip(self.arrived, x.through, strict=True)]
+            if x not in late:
+                self.move_clock(x.stream, time)  # 2
+        self.instant = rows[0].instant
+        if not self.join.expire_every:
+            self.expire()  # 3
         for x in late:
             self.log(x, LATE)
-        self.expire()  # 3
-        new = [x for x in on_time if x.key is not None]
-        productive = [x for row in new for x in self.probe_and_store(row)]  # 4
-        self.weights.observe(new)  # 5
-        self.set_priorities(new, productive)  # 6
-        self.expire()  # 7
+        for x in rows:  # 4
+            if x not in late:
+                self.meet(x)
+            self.admission.spend()
+
+    def open(self, time: int) -> None:
+        self.do_rounds(max(time, *(clock for clock in self.clocks if clock is not None), FIRST))
+        self.time = time
+        self.tick += 1
+        self.order.begin_instant()
+
+    def close(self) -> None:
+        """All rows of an instant have had their turn."""
+        if self.time is None:
+            return
+        time, self.time, self.instant = self.time, None, None
+        self.weights.observe(self.fresh)  # 5
+        there = [x for x in self.fresh if x in self.stored[x.stream]]
+        self.order.settle(there, [x for x in self.productive if x in self.stored[x.stream]])  # 6
+        self.fresh, self.productive = [], []
+        if not self.join.expire_every:
+            self.expire()  # 7
+        elif self.is_crammed():
+            self.evaluate()
+            self.expire()
         self.compete()  # 8
-        self.counters["null"] += len(on_time) - len(new)
         self.out.borders.append(Border(time, self.residents, self.bytes))
 
-    def number(self, row: Row) -> Stored:
-        x = Stored(row, seq=self.arrived[row.stream], arrival=sum(self.arrived))
-        self.arrived[row.stream] += 1
-        self.counters["rows"] += 1
-        return x
-
     def is_late(self, x: Stored, effective_clock: int | None) -> bool:
-        return effective_clock is not None and x.ts < effective_clock - self.lateness
+        return effective_clock is not None and x.ts < effective_clock - self.join.lateness
 
     def expire(self) -> None:
-        for stream in STREAMS:
+        for stream in self.streams:
             gone = [x for x in self.stored[stream] if self.is_expired(x)]
-            by_time = isinstance(self.windows[stream], TimeWindow)
-            for x in sorted(gone, key=lambda x: (x.ts, x.arrival) if by_time else (x.seq, 0)):
-                self.remove(x)
+            for x in sorted(gone, key=lambda x: place_in_window(self.windows, x)):
+                remove(self.stored[stream], x)
                 self.counters["expired"] += 1
 
     def is_expired(self, x: Stored) -> bool:
         window = self.windows[x.stream]
-        if isinstance(window, RowWindow):
-            return x.seq < self.arrived[x.stream] - window.rows
+        if isinstance(window, RowWindow):  # rows of its instant may still wait: those always meet it
+            return not self.in_rows(x) and x.instant != self.admission.next_instant
         horizon = self.horizon(x.stream)
         return horizon is not None and x.ts + window.length <= horizon
 
-    def probe_and_store(self, x: Stored) -> list[Stored]:
-        """Who took part in an output: the row and all it met, or nobody."""
-        met = [y for y in self.stored[1 - x.stream] if y.key == x.key and in_time(self.windows, x.row, y.row)]
-        for y in met:
-            left, right = sorted((x, y), key=lambda one: one.stream)
-            self.out.pairs.append((left.seq, right.seq))
-            self.out.importance.append(combine(self.output_importance, left.importance, right.importance))
-            self.out.produced.append(max(left.ts, right.ts))
-            self.counters["results"] += 1
-        self.store(x)
-        return [x, *met] if met else []
+    def in_rows(self, x: Stored) -> bool:
+        """Whether it is in its row window; rows of the instant at hand are."""
+        window = self.windows[x.stream]
+        if isinstance(window, TimeWindow) or x.instant == self.instant:
+            return True
+        return x.place >= self.arrived[x.stream] - window.rows
 
-    def set_priorities(self, new: list[Stored], productive: list[Stored]) -> None:
-        if isinstance(self.policy, Cumulative | Dgl):
-            for x in {*new, *productive}:
-                x.priority = self.accumulate(x, is_new=x in new, gains=x in productive)
+    def meet(self, x: Stored) -> None:
+        """A row probes the other windows and is stored."""
+        cpu = self.join.cpu
+        self.worked += cpu.update if cpu is not None else 0.0
+        if self.join.condition.is_null(x.row):
+            self.counters["null"] += 1
+            return
+        if x.probes:
+            self.probe(x)
         else:
-            for x in new:
-                x.priority = self.at_arrival(x)
+            self.log(x, UNPROBED)
+            others = [other for other in self.streams if other != x.stream]
+            self.out.left_out += [LeftOut(x.stream, x.seq, other, FIRST, 0, LAST, 0) for other in others]
+        self.stored[x.stream].append(x)
+        self.fresh.append(x)
+
+    def probe(self, x: Stored) -> None:
+        windows = [self.window_of(x, stream) for stream in self.streams]
+        parts = windows if self.selection is None else self.selection.parts(x, windows)
+        found = self.results_with(x, parts)
+        x.met = len(found)
+        self.productive += [y for result in found for y in result]
+        self.give([self.result_of(result) for result in found])
+        self.count_work(x, parts)
+        if self.selection is not None and self.selection.is_sample:
+            self.selection.learn(x, windows, found)
+            self.more_counters["sampled"] += 1
+        left = [one for w, part in zip(windows, parts, strict=True) for one in left_out(self, x, w, part)]
+        if left:
+            self.log(x, PARTIAL)
+            self.out.left_out += left
+
+    def window_of(self, x: Stored, stream: int) -> list[Stored]:
+        """The tuples of another stream that a row may meet, oldest first."""
+        if stream == x.stream:
+            return [x]
+        there = [y for y in self.stored[stream] if self.in_rows(y) and in_time(self.windows, x.row, y.row)]
+        return sorted(there, key=lambda y: place_in_window(self.windows, y))
+
+    def results_with(self, x: Stored, parts: Sequence[Sequence[Stored]]) -> list[tuple[Stored, ...]]:
+        def goes(a: Stored, b: Stored) -> bool:
+            first, second = (a, b) if a.stream < b.stream else (b, a)
+            return self.join.condition.holds(first.row, second.row) and in_time(self.windows, a.row, b.row)
+
+        from_row_on = sorted(self.streams, key=lambda stream: (stream != x.stream, stream))
+        found = one_of_each([parts[stream] for stream in from_row_on], goes)
+        return [tuple(sorted(result, key=lambda y: y.stream)) for result in found]
+
+    def result_of(self, members: Sequence[Stored]) -> Result:
+        importance = combine(self.join.importance, [x.importance for x in members])
+        return Result(tuple(x.seq for x in members), importance, max(x.ts for x in members))
+
+    def count_work(self, x: Stored, parts: Sequence[Sequence[Stored]]) -> None:
+        compared = looked_up = 0
+        for stream, part in enumerate(parts):
+            if stream != x.stream:
+                rows = [y.row for y in part]
+                scan = self.join.index == "scan"
+                entries, lists = (len(rows), 0) if scan else self.join.condition.looked(x.row, rows)
+                compared, looked_up = compared + entries, looked_up + lists
+        self.more_counters["probed"] += 1
+        self.more_counters["compared"] += compared
+        self.more_counters["looked_up"] += looked_up
+        cpu = self.join.cpu
+        if cpu is not None:
+            self.worked += cpu.probe + cpu.comparison * compared + cpu.lookup * looked_up
+
+    # ----------------------------------------------------------------------------------------------- lazy evaluation
+
+    def give(self, results: list[Result]) -> None:
+        """Results are out at once, or with their round: what waits for it is joined as if at once."""
+        if self.join.evaluate_every:
+            self.waiting_results += results
+        else:
+            self.out.results += results
+            self.counters["results"] += len(results)
+
+    def evaluate(self) -> None:
+        self.out.results += self.waiting_results
+        self.counters["results"] += len(self.waiting_results)
+        self.waiting_results = []
+
+    def do_rounds(self, time: int) -> None:
+        """What is due when a time belongs to another round than the last."""
+        if self.join.evaluate_every:
+            if time // self.join.evaluate_every > self.last_evaluation:
+                self.evaluate()
+            self.last_evaluation = max(self.last_evaluation, time // self.join.evaluate_every)
+        if self.join.expire_every and time // self.join.expire_every > self.last_expiry:
+            self.expire()
+            self.last_expiry = time // self.join.expire_every
+
+    def is_crammed(self) -> bool:
+        """Whether something has to be given up."""
+        return bool(self.due()) or any(self.is_over(group, cap) for group, cap in self.groups())
+
+    # ---------------------------------------------------------------------------------------------------- competition
 
     def compete(self) -> None:
-        if isinstance(self.policy, Replay):
-            due = [x for side in self.stored for x in side if self.until(x) <= self.now]
-            for x in sorted(due, key=lambda x: (self.until(x), x.arrival)):
-                self.shed(x, SCHEDULE)
+        for x in self.due():
+            self.shed(x, SCHEDULE)
         for group, cap in self.groups():
-            while sum(self.used[stream] for stream in group) > cap:
-                self.shed(self.lowest(group), EVICTED)
+            while self.is_over(group, cap):
+                self.shed(self.order.lowest(group), EVICTED)
+
+    def due(self) -> list[Stored]:
+        """Replay: those whose time has come."""
+        if not isinstance(self.policy, Replay):
+            return []
+        due = [x for side in self.stored for x in side if self.order.until(x) <= self.now]
+        return sorted(due, key=lambda x: (self.order.until(x), x.arrival))
+
+    def is_over(self, group: tuple[int, ...], cap: int) -> bool:
+        rows = [x.row for stream in group for x in self.competing(stream)]
+        assert self.budget is not None
+        return (len(rows) if self.budget.unit == "tuples" else sum(row.bytes for row in rows)) > cap
 
     def groups(self) -> list[tuple[tuple[int, ...], int]]:
         """The streams of each memory group, and its cap."""
         if self.budget is None:
             return []
         if self.budget.allocation == "variable":
-            return [(STREAMS, self.budget.total)]
-        shares = [Fraction(str(share)) for share in self.budget.shares or (1, 1)]
-        return [((i,), math.floor(self.budget.total * shares[i] / sum(shares))) for i in STREAMS]
+            return [(tuple(self.streams), self.budget.total)]
+        shares = [Fraction(str(share)) for share in self.budget.shares or [1 for _ in self.streams]]
+        return [((i,), math.floor(self.budget.total * shares[i] / sum(shares))) for i in self.streams]
 
     def shed(self, x: Stored, why: str) -> None:
-        self.remove(x)
-        self.log(x, why)
+        """A tuple leaves memory, or, with an integrated queue, the queue."""
+        if x in self.stored[x.stream]:
+            remove(self.stored[x.stream], x)
+            self.log(x, why)
+        else:
+            self.admission.drop(x)
 
-    def log(self, x: Stored, why: str) -> None:
-        seen = (self.arrived[0], self.arrived[1])
-        self.out.shed.append(Record(x.stream, x.seq, x.ts, x.key, self.now, self.tick, why, seen))
-        self.counters["scheduled" if why == SCHEDULE else why] += 1
-
-    # ------------------------------------------------------------------------------------------------- who is lowest
-
-    def lowest(self, group: tuple[int, ...]) -> Stored:
-        if isinstance(self.policy, Rand):
-            everyone = [x for stream in group for x in self.stored[stream]]
-            return everyone[self.generator.below(len(everyone))]
-        if isinstance(self.weights, LearnedWeights):
-            for stream in group:
-                for _ in range(2):
-                    if self.stored[stream] and self.weights.is_stale(self.offer(stream).key):
-                        self.weights.look(self.offer(stream).key)
-        offers = [self.offer(stream) for stream in group if self.stored[stream]]
-        return min(offers, key=lambda x: (self.between_streams(x), x.arrival))
-
-    def offer(self, stream: int) -> Stored:
-        """What a stream would give up first."""
-        return min(self.stored[stream], key=lambda x: (self.within_stream(x), self.rank(x), x.arrival))
-
-    def between_streams(self, x: Stored) -> float:
-        if isinstance(self.weights, LearnedWeights):
-            return self.within_stream(x) + (self.weights.steps_between() if x.stream == 0 else 0.0)
-        return self.within_stream(x) - self.common(x.stream)
-
-    def within_stream(self, x: Stored) -> float:
-        """The priority, less the term that all tuples of the stream share."""
-        match self.policy:
-            case Prob() | Prospect():
-                return self.weight(x)
-            case Life():
-                return self.weight(x) * float(self.end(x) - self.base(x.stream))
-            case DimpProb():
-                return x.importance * self.weight(x)
-            case Additive(update="always", matches=b):
-                return self.rank(x) + b * self.size(x)
-            case Multiplicative(update="always", matches=b):
-                return self.rank(x) + times_log(b, self.size(x))
-            case Replay():
-                return float(self.until(x))
-        return x.priority
-
-    def common(self, stream: int) -> float:
-        match self.policy:
-            case Additive(update="always", life=c) | Multiplicative(update="always", life=c):
-                return c * (self.base(stream) / self.windows[stream].size)
-        return 0.0
-
-    def rank(self, x: Stored) -> float:
-        match self.policy:
-            case Prob() | Prospect() | Replay():
-                return 0.0
-            case Life():
-                return float(self.end(x))
-            case Additive(update="always", importance=a, life=c):
-                return a * x.importance + c * (self.end(x) / self.windows[x.stream].size)
-            case Multiplicative(update="always", importance=a, life=c):
-                return a * log(x.importance) + c * (self.end(x) / self.windows[x.stream].size)
-        return x.importance
-
-    def at_arrival(self, x: Stored) -> float:
-        """The priority that step 6 fixes; NaN for policies that look anew each time."""
-        match self.policy:
-            case Simp():
-                return x.importance
-            case SimpProb():
-                return x.importance * self.size(x)
-            case Additive(update="arrival", importance=a, matches=b, life=c):
-                return a * x.importance + b * self.size(x) + c * self.share(x)
-            case Multiplicative(update="arrival", importance=a, matches=b, life=c):
-                return a * log(x.importance) + times_log(b, self.size(x)) + c * self.share(x)
-        return math.nan
-
-    def accumulate(self, x: Stored, *, is_new: bool, gains: bool) -> float:
-        """The new v of a tuple that arrived or took part in an output in this instant."""
-        before = x.priority - (self.lift + math.log(self.loss))
-        value = x.importance if is_new else exp(before)
-        if gains:
-            value = value + self.gain_of(x)
-        return (log(value) if value > 0 else before) + self.lift
-
-    def set_lift(self) -> None:
-        self.lift = (self.lift_tick - self.tick) * math.log(self.loss)
-
-    @property
-    def loss(self) -> float:
-        assert isinstance(self.policy, Cumulative | Dgl)
-        return self.policy.loss
-
-    def gain_of(self, x: Stored) -> float:
-        share = self.share(x)
-        if share <= 0:
-            return 0.0  # it arrived outside its window and goes in step 7, whatever its priority
-        match self.policy:
-            case Cumulative(importance=a, matches=b, life=c, gain=gain):
-                product = gain * power(x.importance, a) * power(self.size(x), b) * power(share, c)
-                return 0.0 if math.isnan(product) else product
-            case Dgl(gain=gain):
-                return gain * x.importance * self.size(x) * share
-        raise TypeError(f"{self.policy!r} does not gain")
-
-    def until(self, x: Stored) -> int:
-        assert isinstance(self.policy, Replay)
-        return (self.policy.left, self.policy.right)[x.stream][x.seq]
-
-    # ---------------------------------------------------------------------------------- what priorities are made of
-
-    def weight(self, x: Stored) -> float:
-        assert x.key is not None
-        return self.weights.weight(1 - x.stream, x.key)
-
-    def size(self, x: Stored) -> float:
-        assert x.key is not None
-        return self.weights.size(1 - x.stream, x.key)
-
-    def end(self, x: Stored) -> int:
-        window = self.windows[x.stream]
-        return x.ts + window.length if isinstance(window, TimeWindow) else x.seq + window.rows + 1
-
-    def base(self, stream: int) -> int:
-        if isinstance(self.windows[stream], RowWindow):
-            return self.arrived[stream]
-        horizon = self.horizon(stream)
-        return self.clock_of(stream) if horizon is None else horizon
-
-    def share(self, x: Stored) -> float:
-        return float(self.end(x) - self.base(x.stream)) / self.windows[x.stream].size  # a float before it is divided
-
-
-def times_log(b: float, m: float) -> float:
-    """b * log(m) as `Multiplicative` means it."""
-    if b == 0:
-        return 0.0
-    return -math.inf if m == 0 else b * math.log(m)
-
-
-def combine(how: str, left: float, right: float) -> float:
-    """The importance of an output."""
-    return {
-        "min": min(left, right),
-        "max": max(left, right),
-        "sum": left + right,
-        "product": left * right,
-        "mean": (left + right) / 2,
-    }[how]
+    def log(self, x: Stored, why: str, when: int | None = None) -> None:
+        record = Record(x.stream, x.seq, x.ts, self.now if when is None else when, self.tick, why, tuple(self.taken))
+        self.out.shed.append(record)
+        counters = self.more_counters if why in self.more_counters else self.counters
+        counters["scheduled" if why == SCHEDULE else why] += 1

@@ -1,87 +1,150 @@
-"""The estimators: how likely the partners of a key are."""
+"""The estimators: how much a stream is expected to bring of a value."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from naive.arithmetic import GOLDEN, mix
-from naive.rows import STREAMS, Row, Stored
+from naive.arithmetic import GOLDEN, added, hash_of_set, mix
+from naive.conditions import ROWS, Condition, Histogram, OnTheta, Value
+from naive.rows import Stored
 from shedjoin.estimators import Decayed, Estimator, Table
 from shedjoin.window import TimeWindow
 
 if TYPE_CHECKING:
     from naive.twin import Twin
 
+#: Weights by (stream, value).
+Counts = dict[tuple[int, Value], float]
+
 
 class Weights:
-    """What an estimator says. `size` is read where the size of m matters, `weight` where only the order does."""
+    """What an estimator says. Policies that ask none expect nothing of any value."""
 
     def __init__(self, twin: Twin) -> None:
         self.twin = twin
+        self.condition: Condition = twin.join.condition
+        self.histogram = Histogram() if isinstance(self.condition, OnTheta) else None
+
+    def values(self, x: Stored) -> list[Value]:
+        """The values by which a tuple is counted."""
+        return self.condition.values(x.row) if self.histogram is None else [self.histogram.bucket(x.value)]
 
     def observe(self, rows: list[Stored]) -> None:
-        """Step 5: the rows of this instant that have a key and were not late."""
+        """Step 5: the rows of this instant that have a value and were not late."""
+        for x in rows:
+            if self.histogram is not None:
+                self.histogram.widen(x.value, self.rename)
 
-    def weight(self, stream: int, key: int) -> float:
-        """Policies that ask no estimator expect nothing of any key."""
+    def rename(self, new: Callable[[Any], Any]) -> None:
+        """Buckets of numbers have become wider."""
+
+    def weight(self, stream: int, value: Value) -> float:
+        """Where only the order matters: all weights may have a factor in common."""
         return 0.0
 
-    def size(self, stream: int, key: int) -> float:
-        return self.weight(stream, key)
+    def size(self, stream: int, value: Value) -> float:
+        """Where the size matters, but not at once: what was read when a row of the value came last."""
+        return self.weight(stream, value)
+
+    def scale(self, factors: int) -> float:
+        """What makes a product of so many weights a number of partners."""
+        return 1.0
 
     def change(self, estimator: Estimator) -> None:
         """The estimator gets other numbers."""
 
-    def read_all(self) -> None:
-        """Read the sizes of all keys as they are now."""
+    def chance(self, x: Stored) -> float:
+        """The partners that a tuple can expect, or a number in proportion to them; a null expects none."""
+        return 0.0 if self.condition.is_null(x.row) else self.condition.chance(x.row, self.weight, self.histogram)
+
+    def read_chance(self, x: Stored) -> float:
+        return 0.0 if self.condition.is_null(x.row) else self.condition.chance(x.row, self.size, self.histogram)
+
+    def current(self, x: Stored) -> float:
+        """The number of partners that a tuple can expect now."""
+        return self.chance(x) * self.scale(self.condition.factors(x.stream))
+
+
+def merged(counts: Counts, new: Callable[[Any], Any]) -> Counts:
+    """Counts by new values, from the lowest on."""
+    made: Counts = {}
+    for (stream, value), count in sorted(counts.items(), key=lambda one: (one[0][0], one[0][1])):
+        made[stream, new(value)] = made.get((stream, new(value)), 0.0) + count
+    return made
 
 
 class TableWeights(Weights):
     def __init__(self, twin: Twin, table: Table) -> None:
         super().__init__(twin)
-        self.given = (table.left, table.right)
+        self.given = (table.left, table.right, *table.more)
+        for key in itertools.chain(*self.given):
+            if self.histogram is not None:
+                self.histogram.widen(key, self.rename)
 
-    def weight(self, stream: int, key: int) -> float:
-        return self.given[stream].get(key, 0.0)
+    def weight(self, stream: int, value: Value) -> float:
+        if value == ROWS:
+            return 1.0
+        return added(share for key, share in self.given[stream].items() if self.is_about(key, value))
 
-
-class InMemoryWeights(Weights):
-    def weight(self, stream: int, key: int) -> float:
-        return float(sum(1 for x in self.twin.stored[stream] if x.key == key))
-
-
-class HistoryWeights(Weights):
-    def __init__(self, twin: Twin) -> None:
-        super().__init__(twin)
-        self.rows: list[Row] = []
-
-    def observe(self, rows: list[Stored]) -> None:
-        self.rows += [x.row for x in rows]
-
-    def weight(self, stream: int, key: int) -> float:
-        return float(sum(1 for row in self.rows if row.stream == stream and row.key == key))
+    def is_about(self, key: int, value: Value) -> bool:
+        return self.condition.speaks_of(key, value) if self.histogram is None else self.histogram.bucket(key) == value
 
 
-class InWindowWeights(Weights):
+class CountedWeights(Weights):
+    """The weight is the number of certain rows that have the value."""
+
+    def counted(self, stream: int) -> Sequence[Stored]:
+        raise NotImplementedError
+
+    def weight(self, stream: int, value: Value) -> float:
+        return float(sum(value in self.values(x) for x in self.counted(stream)))
+
+
+class InMemoryWeights(CountedWeights):
+    def counted(self, stream: int) -> Sequence[Stored]:
+        return self.twin.stored[stream]
+
+
+class InWindowWeights(CountedWeights):
     def __init__(self, twin: Twin) -> None:
         super().__init__(twin)
         self.stamped: list[tuple[int, Stored]] = []
 
     def observe(self, rows: list[Stored]) -> None:
-        self.stamped += [(self.twin.clock_of(x.stream), x) for x in rows]
+        super().observe(rows)
+        new = [(self.twin.clock_of(x.stream), x) for x in rows]
+        self.stamped = [one for one in (*self.stamped, *new) if self.counts(*one)]
+
+    def counted(self, stream: int) -> Sequence[Stored]:
+        return [x for stamp, x in self.stamped if x.stream == stream and self.counts(stamp, x)]
 
     def counts(self, stamp: int, x: Stored) -> bool:
         window = self.twin.windows[x.stream]
         if isinstance(window, TimeWindow):
             return self.twin.clock_of(x.stream) < stamp + window.length
-        return x.seq >= self.twin.arrived[x.stream] - window.rows
+        return x.place >= self.twin.arrived[x.stream] - window.rows
 
-    def weight(self, stream: int, key: int) -> float:
-        of_key = [(stamp, x) for stamp, x in self.stamped if x.stream == stream and x.key == key]
-        return float(sum(1 for stamp, x in of_key if self.counts(stamp, x)))
+
+class HistoryWeights(Weights):
+    def __init__(self, twin: Twin) -> None:
+        super().__init__(twin)
+        self.counts: Counts = {}
+
+    def observe(self, rows: list[Stored]) -> None:
+        super().observe(rows)
+        for x in rows:
+            for value in self.values(x):
+                self.counts[x.stream, value] = self.counts.get((x.stream, value), 0.0) + 1.0
+
+    def rename(self, new: Callable[[Any], Any]) -> None:
+        self.counts = merged(self.counts, new)
+
+    def weight(self, stream: int, value: Value) -> float:
+        return self.counts.get((stream, value), 0.0)
 
 
 class DecayedWeights(Weights):
@@ -90,74 +153,100 @@ class DecayedWeights(Weights):
         self.half_life = half_life
         self.first: int | None = None
         self.rescaled = 0
-        self.sums: dict[tuple[int, int | None], float] = {}
-        self.read: dict[tuple[int, int | None], float] = {}
+        self.rescale_at = 512 // max(1, *(self.condition.factors(stream) for stream in twin.streams))
+        self.sums: Counts = {}
+        self.read: Counts = {}
 
     def exponent(self, time: int) -> float:
         assert self.first is not None
-        return (time - self.first) / self.half_life - 512 * self.rescaled
+        return (time - self.first) / self.half_life - self.rescale_at * self.rescaled
 
     def observe(self, rows: list[Stored]) -> None:
-        while self.first is not None and self.exponent(self.twin.now) > 512:
+        super().observe(rows)
+        while self.first is not None and self.exponent(self.twin.now) > self.rescale_at:
             self.rescaled += 1
-            self.sums = {of: value * 2.0**-512 for of, value in self.sums.items()}
+            self.multiply(2.0**-self.rescale_at)
         for x in rows:
             self.add(x)
-        for x, stream in itertools.product(rows, STREAMS):
-            scale = math.exp2(-self.exponent(self.twin.now))
-            self.read[stream, x.key] = self.sums.get((stream, x.key), 0.0) * scale
+        for x, stream in itertools.product(rows, self.twin.streams):
+            for value in self.values(x):
+                self.read[stream, value] = self.sums.get((stream, value), 0.0) * self.scale(1)
+
+    def multiply(self, factor: float) -> None:
+        self.sums = {of: count * factor for of, count in self.sums.items()}
+        self.twin.order.multiply_chances(factor)
 
     def add(self, x: Stored) -> None:
         stamp = self.twin.clock_of(x.stream)
         if self.first is None:
             self.first = self.twin.now
-        for stream in STREAMS:
-            if (stream, x.key) in self.sums:
-                self.forget(stream, x.key)
-        self.sums[x.stream, x.key] = self.sums.get((x.stream, x.key), 0.0) + math.exp2(self.exponent(stamp))
+        for value in self.values(x):
+            for stream in self.twin.streams:
+                if (stream, value) in self.sums:
+                    self.forget(stream, value)
+            self.sums[x.stream, value] = self.sums.get((x.stream, value), 0.0) + math.exp2(self.exponent(stamp))
 
-    def forget(self, stream: int, key: int | None) -> None:
+    def forget(self, stream: int, value: Value) -> None:
         """A weight that is next to nothing beside one row of now becomes nothing."""
-        if self.sums[stream, key] < 2.0**-20 * math.exp2(self.exponent(self.twin.clock_of(stream))):
-            self.sums[stream, key] = 0.0
+        clock = self.twin.clocks[stream]
+        if clock is not None and self.sums[stream, value] < 2.0**-20 * math.exp2(self.exponent(clock)):
+            self.sums[stream, value] = 0.0
+
+    def rename(self, new: Callable[[Any], Any]) -> None:
+        self.sums, self.read = merged(self.sums, new), merged(self.read, new)
 
     def change(self, estimator: Estimator) -> None:
         assert isinstance(estimator, Decayed)
         if self.first is not None and estimator.half_life != self.half_life:
-            left = math.exp2(-self.exponent(self.twin.now))
-            self.sums = {of: value * left for of, value in self.sums.items()}
+            self.multiply(self.scale(1))
             self.first, self.rescaled = self.twin.now, 0
         self.half_life = estimator.half_life
 
-    def read_all(self) -> None:
-        if self.first is not None:
-            scale = math.exp2(-self.exponent(self.twin.now))
-            self.read = {of: value * scale for of, value in self.sums.items()}
+    def weight(self, stream: int, value: Value) -> float:
+        return self.sums.get((stream, value), 0.0)
 
-    def weight(self, stream: int, key: int) -> float:
-        return self.sums.get((stream, key), 0.0)
+    def size(self, stream: int, value: Value) -> float:
+        return self.read.get((stream, value), 0.0)
 
-    def size(self, stream: int, key: int) -> float:
-        return self.read.get((stream, key), 0.0)
+    def scale(self, factors: int) -> float:
+        return 1.0 if self.first is None else math.exp2(-factors * self.exponent(self.twin.now))
 
 
 class CountMinWeights(Weights):
     def __init__(self, twin: Twin, width: int, depth: int) -> None:
         super().__init__(twin)
         self.width, self.depth = width, depth
-        self.counters: dict[tuple[int, int, int], int] = defaultdict(int)
-        self.read: dict[tuple[int, int | None], float] = {}
+        self.counters: dict[tuple[int, int, int, int], int] = defaultdict(int)
+        self.rows: Counts = {}
+        self.read: Counts = {}
 
-    def cells(self, stream: int, key: int) -> list[tuple[int, int, int]]:
-        return [(stream, d, mix(key + (d + 1) * GOLDEN) % self.width) for d in range(self.depth)]
+    def cells(self, stream: int, value: Any) -> list[tuple[int, int, int, int]]:
+        part, number = value if isinstance(value, tuple) else (0, value)
+        if isinstance(number, frozenset):
+            number = hash_of_set(number)
+        return [(part, stream, d, mix(number + (d + 1) * GOLDEN) % self.width) for d in range(self.depth)]
 
     def observe(self, rows: list[Stored]) -> None:
-        keys = [x.key for x in rows if x.key is not None]
-        for x, key in zip(rows, keys, strict=True):
-            for cell in self.cells(x.stream, key):
+        super().observe(rows)
+        for x in rows:
+            self.rows[x.stream, ROWS] = self.rows.get((x.stream, ROWS), 0.0) + 1.0
+        counted = [(x.stream, value) for x in rows for value in self.values(x) if value != ROWS]
+        for stream, value in counted:
+            for cell in self.cells(stream, value):
                 self.counters[cell] += 1
-        for key, stream in itertools.product(keys, STREAMS):
-            self.read[stream, key] = float(min(self.counters[cell] for cell in self.cells(stream, key)))
+        for (_, value), stream in itertools.product(counted, self.twin.streams):
+            self.read[stream, value] = float(min(self.counters[cell] for cell in self.cells(stream, value)))
 
-    def weight(self, stream: int, key: int) -> float:
-        return self.read.get((stream, key), 0.0)
+    def weight(self, stream: int, value: Value) -> float:
+        return (self.rows if value == ROWS else self.read).get((stream, value), 0.0)
+
+
+class WindowWeights(CountedWeights):
+    """The histograms of dual windows: rows that were let in and that the windows will hold."""
+
+    def __init__(self, twin: Twin, let_in: Sequence[Sequence[Stored]]) -> None:
+        super().__init__(twin)
+        self.let_in = let_in
+
+    def counted(self, stream: int) -> Sequence[Stored]:
+        return [x for x in self.let_in[stream] if not self.condition.is_null(x.row)]

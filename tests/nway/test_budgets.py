@@ -10,21 +10,29 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from nway_twin import NRow, Shedder, exact, numbered, table_of
 
 import shedjoin as sj
-from strategies import INTERPRETED, N_WAY_CHOOSERS, N_WAY_REPRESENTATIVES, Chooser, for_all, policies
+from naive import Row, Twin, exact, missing, numbers, on_time
+from strategies import (
+    INTERPRETED,
+    N_WAY_CHOOSERS,
+    N_WAY_REPRESENTATIVES,
+    Chooser,
+    columns_of,
+    for_all,
+    policies,
+    records,
+)
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 LONGEST = 20 if INTERPRETED else 36
 NAMES = ("a", "b", "c")
-#: Join graphs and the sets of attributes that they equate.
-GRAPHS: dict[Any, list[dict[int, str]]] = {
-    "x": [{0: "x", 1: "x", 2: "x"}],
-    ("a.x = b.x", "b.y = c.y"): [{0: "x", 1: "x"}, {1: "y", 2: "y"}],
-    ("a.x = b.x", "b.x = c.x", "a.y = c.y"): [{0: "x", 1: "x", 2: "x"}, {0: "y", 2: "y"}],
-    ("a.x = b.x", "c.y > a.y"): [{0: "x", 1: "x"}],
-}
+GRAPHS: tuple[Any, ...] = (
+    "x",
+    ("a.x = b.x", "b.y = c.y"),
+    ("a.x = b.x", "b.x = c.x", "a.y = c.y"),
+    ("a.x = b.x", "c.y > a.y"),
+)
 WINDOWS = st.one_of(
     st.builds(sj.TimeWindow, st.sampled_from((2, 4, 8, 30))), st.builds(sj.RowWindow, st.sampled_from((2, 3, 6, 10)))
 )
@@ -38,7 +46,7 @@ SIDE = st.dictionaries(st.sampled_from((0, 1, 2, 3)), st.sampled_from((0.0, 0.1,
 
 
 @st.composite
-def inputs(draw: Draw) -> list[list[NRow]]:
+def inputs(draw: Draw) -> list[list[Row]]:
     size = draw(st.integers(0, LONGEST))
     dice = iter(draw(st.binary(min_size=7 * size, max_size=7 * size)))
     values = draw(st.sampled_from(((0, 1, 2), (0, 0, 1), (0, 1, None), tuple(range(6)))))
@@ -52,7 +60,7 @@ def inputs(draw: Draw) -> list[list[NRow]]:
             time[one] += step
         picked = {column: values[next(dice) % len(values)] for column in "xy"}
         worth, weight = worths[next(dice) % len(worths)], sizes[next(dice) % len(sizes)]
-        rows.append(NRow(stream, time[stream] - lags[next(dice) % len(lags)], picked, worth, weight))
+        rows.append(Row(stream, picked, time[stream] - lags[next(dice) % len(lags)], worth, weight))
     cuts = sorted(draw(st.lists(st.integers(0, max(size, 1)), max_size=3)))
     return [rows[start:end] for start, end in itertools.pairwise([0, *cuts, size])]
 
@@ -66,7 +74,7 @@ def for_three(policy: sj.Policy, side: dict[int, float]) -> sj.Policy:
 
 
 @st.composite
-def cases(draw: Draw, chooser: Chooser) -> tuple[sj.MultiJoinSpec, list[list[NRow]]]:
+def cases(draw: Draw, chooser: Chooser) -> tuple[sj.MultiJoinSpec, list[list[Row]]]:
     pushes = draw(inputs())
     if chooser.policy == "replay":
         stays = draw(st.lists(st.sampled_from((-1, 0, 1, 3, 8)), min_size=1, max_size=9))
@@ -90,69 +98,33 @@ def cases(draw: Draw, chooser: Chooser) -> tuple[sj.MultiJoinSpec, list[list[NRo
     return spec, pushes
 
 
-def run(spec: sj.MultiJoinSpec, pushes: list[list[NRow]], *, stop_at: int | None = None):
+def run(spec: sj.JoinSpec, pushes: list[list[Row]], *, stop_at: int | None = None):
     engine = spec.build(seed=5)
     parts = [engine.push({})]
     for number, push in enumerate(pushes):
         if number == stop_at:
             engine = spec.resume(engine.snapshot())
         if push:
-            parts.append(engine.push(engine.rows(table_of(push))))
-    return sj.MultiOutput.joined(parts), engine
+            parts.append(engine.push(engine.rows(columns_of(push))))
+    return sj.Output.joined(parts), engine
 
 
-def results(out: sj.MultiOutput) -> Counter:
+def results(out: sj.Output) -> Counter:
     return Counter(map(tuple, out.rows.tolist()))
 
 
-def shed_of(out: sj.MultiOutput) -> list[tuple[int, int]]:
+def shed_of(out: sj.Output) -> list[tuple[int, int]]:
     return list(zip(out.shed.stream.tolist(), out.shed.seq.tolist(), strict=True))
 
 
-TWINS = [
-    Chooser(policy, estimator)
-    for policy in ("prob", "life", "simp_prob", "dimp_prob")
-    for estimator in ("table", "in_memory", "history", "in_window")
-] + [Chooser("simp")]
-
-
-@pytest.mark.parametrize(
-    "chooser",
-    [
-        pytest.param(one, marks=pytest.mark.small if place % 3 == 0 else (), id=str(one))
-        for place, one in enumerate(TWINS)
-    ],
-)
-def test_engine_does_what_the_twin_does(chooser: Chooser) -> None:
-    def check(case: tuple[sj.MultiJoinSpec, list[list[NRow]]]) -> None:
-        spec, pushes = case
-        twin = Shedder(spec, GRAPHS[spec.on])
-        for push in pushes:
-            twin.push(push)
-        out, engine = run(spec, pushes)
-        assert shed_of(out) == twin.shed
-        assert results(out) == twin.results
-        stored = Counter((x.row.stream, x.seq) for x in twin.stored)
-        assert Counter((s, seq) for s, name in enumerate(NAMES) for seq in engine.live(name).tolist()) == stored
-
-    for_all(cases(chooser), check, label=f"n-way twin {chooser}", examples=8)
-
-
-def used(engine: sj.MultiEngine, budget: sj.Budget) -> list[int]:
+def used(engine: sj.Engine, budget: sj.Budget) -> list[int]:
     held = list(engine.used.values())
     return [sum(held)] if budget.allocation == "variable" else held
 
 
-def missing(spec: sj.MultiJoinSpec, pushes: list[list[NRow]], log: sj.MultiShedLog) -> Counter:
-    """What the shed log and the inputs say is missing: a member left before the last one came."""
-    left = {(s, q): seen for s, q, seen in zip(log.stream.tolist(), log.seq.tolist(), log.seen.tolist(), strict=True)}
-    gone: Counter = Counter()
-    for result, times in exact(spec, pushes).items():
-        for stream, seq in enumerate(result):
-            seen = left.get((stream, seq))
-            if seen is not None and any(other >= seen[s] for s, other in enumerate(result)):
-                gone[result] = times
-    return gone
+def kept(spec: sj.JoinSpec, pushes: list[list[Row]], log: sj.ShedLog) -> Counter:
+    """What the shed log and the inputs say is in the output."""
+    return Counter(numbers(exact(spec, pushes))) - Counter(numbers(missing(spec, pushes, records(log))))
 
 
 EVERY_CHOOSER = pytest.mark.parametrize(
@@ -164,16 +136,42 @@ EVERY_CHOOSER = pytest.mark.parametrize(
 )
 
 
+def told(spec: sj.JoinSpec, pushes: list[list[Row]]) -> tuple[Any, ...]:
+    """All that the engine says: results with their importance, the shed log, what is stored."""
+    out, engine = run(spec, pushes)
+    log = records(out.shed)
+    out = sj.Output.joined([out, engine.flush()])
+    worths = [(tuple(row), pytest.approx(worth)) for row, worth in zip(out.rows.tolist(), out.importance, strict=True)]
+    stored = [set(engine.live(name).tolist()) for name in NAMES]
+    return sorted(worths, key=lambda one: one[0]), log, stored, list(engine.used.values())
+
+
+def told_by_twin(spec: sj.JoinSpec, pushes: list[list[Row]]) -> tuple[Any, ...]:
+    twin = Twin(spec, seed=5)
+    outs = [*(twin.push(push) for push in pushes), twin.flush()]
+    found = sorted((result.rows, result.importance) for out in outs for result in out.results)
+    stored = [{x.seq for x in side} for side in twin.stored]
+    return found, [record for out in outs for record in out.shed], stored, list(twin.used)
+
+
+@EVERY_CHOOSER
+def test_engine_does_what_the_twin_does(chooser: Chooser) -> None:
+    def check(case: tuple[sj.MultiJoinSpec, list[list[Row]]]) -> None:
+        assert told(*case) == told_by_twin(*case)
+
+    for_all(cases(chooser), check, label=f"n-way twin {chooser}", examples=8)
+
+
 @EVERY_CHOOSER
 def test_laws(chooser: Chooser) -> None:
     """The cap holds; what is missing follows from the log; cutting and stopping change nothing."""
 
-    def check(case: tuple[sj.MultiJoinSpec, list[list[NRow]]]) -> None:
+    def check(case: tuple[sj.MultiJoinSpec, list[list[Row]]]) -> None:
         spec, pushes = case
         out, engine = run(spec, pushes)
         caps = spec.budget.caps(3, sj.ROW_BYTES)
         assert all(mine <= cap for mine, cap in zip(used(engine, spec.budget), caps, strict=True))
-        assert results(out) == exact(spec, pushes) - missing(spec, pushes, out.shed)
+        assert results(out) == kept(spec, pushes, out.shed)
         again, stopped = run(spec, pushes, stop_at=len(pushes) // 2)
         assert results(again) == results(out)
         assert shed_of(again) == shed_of(out)
@@ -198,15 +196,15 @@ def test_lazy_evaluation_within_a_budget_costs_nothing(chooser: Chooser) -> None
     # Lists that RAND draws from, and what is stored when a priority is fixed, depend on when expired tuples go.
     alike = chooser.policy != "rand" and chooser.estimator != "in_memory"
 
-    def check(case: tuple[tuple[sj.MultiJoinSpec, list[list[NRow]]], int, int]) -> None:
+    def check(case: tuple[tuple[sj.MultiJoinSpec, list[list[Row]]], int, int]) -> None:
         (spec, pushes), every, expire = case
         lazy = replace(spec, evaluate_every=every, expire_every=expire * max(every, 1))
         out, engine = run(lazy, pushes, stop_at=len(pushes) // 2)
         log = out.shed
-        out = sj.MultiOutput.joined([out, engine.flush()])
+        out = sj.Output.joined([out, engine.flush()])
         caps = spec.budget.caps(3, sj.ROW_BYTES)
         assert all(mine <= cap for mine, cap in zip(used(engine, spec.budget), caps, strict=True))
-        assert results(out) == exact(spec, pushes) - missing(spec, pushes, log)
+        assert results(out) == kept(spec, pushes, log)
         if alike:
             eager, _ = run(spec, pushes)
             assert shed_of(out) == shed_of(eager)
@@ -214,6 +212,45 @@ def test_lazy_evaluation_within_a_budget_costs_nothing(chooser: Chooser) -> None
 
     drawn = st.tuples(cases(chooser), st.sampled_from((0, 2, 5, 40)), st.sampled_from((1, 3)))
     for_all(drawn, check, label=f"n-way lazy {chooser}", examples=3)
+
+
+@pytest.mark.parametrize(
+    "chooser",
+    [pytest.param(one, marks=pytest.mark.small if one in N_WAY_REPRESENTATIVES else (), id=str(one)) for one in LAZY],
+)
+def test_lazy_engine_does_what_the_twin_does(chooser: Chooser) -> None:
+    """To the last record, whatever the policy: the twin leaves expired tuples in memory as the engine does."""
+
+    def check(case: tuple[tuple[sj.MultiJoinSpec, list[list[Row]]], int, int]) -> None:
+        (spec, pushes), every, expire = case
+        lazy = replace(spec, evaluate_every=every, expire_every=expire * max(every, 1))
+        assert told(lazy, pushes) == told_by_twin(lazy, pushes)
+
+    drawn = st.tuples(cases(chooser), st.sampled_from((0, 2, 5, 40)), st.sampled_from((1, 3)))
+    for_all(drawn, check, label=f"n-way lazy twin {chooser}", examples=6)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("chooser", N_WAY_REPRESENTATIVES, ids=str)
+def test_engine_does_what_the_twin_does_when_clocks_are_told_and_budgets_change(chooser: Chooser) -> None:
+    def check(case: tuple[tuple[sj.MultiJoinSpec, list[list[Row]]], int, list[tuple[int, sj.Budget]]]) -> None:
+        (spec, pushes), every, changes = case
+        if chooser.policy not in ("cumulative", "dgl"):
+            spec = replace(spec, evaluate_every=every)
+        engine, twin = spec.build(seed=5), Twin(spec, seed=5)
+        for push, (ahead, budget) in zip(pushes, itertools.cycle(changes)):
+            time = max((row.ts for row in push), default=0) + ahead
+            rows = engine.rows(columns_of(push)) if push else None
+            outs = [engine.push(rows, clocks={"b": time}), engine.set_budget(budget)]
+            theirs = [twin.push(push, (None, time, None)), twin.set_budget(budget)]
+            for out, other in zip(outs, theirs, strict=True):
+                assert results(out) == Counter(other.pairs)
+                assert records(out.shed) == other.shed
+            assert tuple(engine.used.values()) == twin.used
+
+    changes = st.lists(st.tuples(st.sampled_from((-3, 0, 2, 9)), BUDGETS), min_size=1, max_size=4)
+    drawn = st.tuples(cases(chooser), st.sampled_from((0, 0, 3)), changes)
+    for_all(drawn, check, label=f"n-way changes {chooser}", examples=8)
 
 
 @pytest.mark.small
@@ -243,27 +280,18 @@ def test_lazy_results_wait_as_long_as_memory_lasts() -> None:
 @pytest.mark.small
 @pytest.mark.parametrize("chooser", N_WAY_REPRESENTATIVES, ids=str)
 def test_exact_when_the_cap_allows_and_a_smaller_budget_takes_hold(chooser: Chooser) -> None:
-    def check(case: tuple[sj.MultiJoinSpec, list[list[NRow]]]) -> None:
+    def check(case: tuple[sj.MultiJoinSpec, list[list[Row]]]) -> None:
         spec, pushes = case
         wide = replace(spec, budget=sj.Budget(tuples=1000, allocation="fixed"))
         out, engine = run(wide, pushes)
         if chooser.policy != "replay":
-            assert results(out) == exact(spec, pushes)
+            assert results(out) == Counter(on_time(spec, pushes))
         engine.set_budget(sj.Budget(tuples=3, allocation="fixed"))
         assert max(engine.residents.values()) <= 1
         engine.set_budget(sj.Budget(tuples=3, allocation="variable"))
         assert sum(engine.residents.values()) <= 3
 
     for_all(cases(chooser), check, label=f"n-way wide {chooser}", examples=3)
-
-
-@pytest.mark.small
-def test_twins_number_rows_alike() -> None:
-    rows = [NRow(1, 0, {"x": 1, "y": 1}), NRow(0, 0, {"x": 1, "y": 1}), NRow(0, 5, {"x": 1, "y": 1})]
-    spec = sj.MultiJoinSpec(windows=dict.fromkeys(NAMES, sj.TimeWindow(3)), on="x")
-    came, after = numbered(spec, [rows])
-    assert [(one.row.stream, one.seq) for one in came] == [(0, 0), (1, 0), (0, 1)]
-    assert after == [[1, 1, 0], [2, 1, 0]]
 
 
 @pytest.mark.small

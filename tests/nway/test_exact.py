@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from nway_twin import NRow, exact, table_of
 
 import shedjoin as sj
+from naive import Row, on_time
 from shedjoin.errors import InputError, SnapshotError, SpecError
-from strategies import INTERPRETED, for_all
+from strategies import INTERPRETED, columns_of, for_all
 
 pytestmark = pytest.mark.small
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -39,7 +39,7 @@ WINDOWS = st.one_of(
 
 
 @st.composite
-def cases(draw: Draw) -> tuple[sj.MultiJoinSpec, list[list[NRow]]]:
+def cases(draw: Draw) -> tuple[sj.MultiJoinSpec, list[list[Row]]]:
     many = draw(st.sampled_from((2, 3, 3, 3, 4)))
     names = tuple("abcd"[:many])
     every = draw(st.sampled_from((0, 0, 1, 3, 7)))
@@ -75,13 +75,13 @@ def cases(draw: Draw) -> tuple[sj.MultiJoinSpec, list[list[NRow]]]:
             time[one] += step
         x, y = values[next(dice) % len(values)], values[next(dice) % len(values)]
         rows.append(
-            NRow(stream, time[stream] - lags[next(dice) % len(lags)], {"x": x, "y": y}, (1.0, 2.0, 0.5)[next(dice) % 3])
+            Row(stream, {"x": x, "y": y}, time[stream] - lags[next(dice) % len(lags)], (1.0, 2.0, 0.5)[next(dice) % 3])
         )
     cuts = sorted(draw(st.lists(st.integers(0, max(size, 1)), max_size=3)))
     return spec, [rows[start:end] for start, end in itertools.pairwise([0, *cuts, size])]
 
 
-def run(spec: sj.MultiJoinSpec, pushes: list[list[NRow]], *, limit: int = 1000, stop_at: int | None = None):
+def run(spec: sj.JoinSpec, pushes: list[list[Row]], *, limit: int = 1000, stop_at: int | None = None):
     """(results, importance of each, the engine at the end)."""
     engine = spec.build()
     parts = []
@@ -89,17 +89,17 @@ def run(spec: sj.MultiJoinSpec, pushes: list[list[NRow]], *, limit: int = 1000, 
         if number == stop_at:
             engine = spec.resume(engine.snapshot())
         if push:
-            parts += list(engine.chunks(engine.rows(table_of(push)), limit=limit))
+            parts += list(engine.chunks(engine.rows(columns_of(push)), limit=limit))
     parts.append(engine.flush())
-    out = sj.MultiOutput.joined(parts)
+    out = sj.Output.joined(parts)
     return out, engine
 
 
-def results(out: sj.MultiOutput) -> Counter:
+def results(out: sj.Output) -> Counter:
     return Counter(map(tuple, out.rows.tolist()))
 
 
-def combined(spec: sj.MultiJoinSpec, pushes: list[list[NRow]], row: tuple[int, ...]) -> float:
+def combined(spec: sj.JoinSpec, pushes: list[list[Row]], row: tuple[int, ...]) -> float:
     by_stream: list[list[float]] = [[] for _ in spec.names]
     for push in pushes:
         for _, run_ in itertools.groupby(push, key=lambda one: one.ts):
@@ -116,15 +116,29 @@ def combined(spec: sj.MultiJoinSpec, pushes: list[list[NRow]], row: tuple[int, .
 
 
 def test_every_variant_gives_the_whole_join() -> None:
-    def check(case: tuple[sj.MultiJoinSpec, list[list[NRow]]]) -> None:
+    def check(case: tuple[sj.MultiJoinSpec, list[list[Row]]]) -> None:
         spec, pushes = case
         out, engine = run(spec, pushes, limit=3, stop_at=1)
-        assert results(out) == exact(spec, pushes)
+        assert results(out) == Counter(on_time(spec, pushes))
         assert engine.counters["results"] == len(out)
         for row, worth in list(zip(out.rows.tolist(), out.importance, strict=True))[:5]:
             assert worth == pytest.approx(combined(spec, pushes, tuple(row)))
 
     for_all(cases(), check, label="n-way exact", examples=EXAMPLES)
+
+
+def test_sixteen_streams() -> None:
+    names = tuple("abcdefghijklmnop")
+    rng = np.random.default_rng(6)
+    windows = {name: sj.TimeWindow(6) if place % 3 else sj.RowWindow(2) for place, name in enumerate(names)}
+    chain = tuple(f"{a}.x = {b}.x" for a, b in itertools.pairwise(names))
+    twice = [Row(int(stream), {"x": 0}, 2 + place) for place, stream in enumerate(rng.permutation(16)[:7])]
+    rows = [*(Row(stream, {"x": 0}, stream // 6) for stream in range(16)), *twice]
+    for on in ("x", (*chain, "a.x <= p.x")):
+        spec = sj.MultiJoinSpec(windows=windows, on=on)
+        out, _ = run(spec, [rows[:20], rows[20:]])
+        assert results(out) == Counter(on_time(spec, [rows[:20], rows[20:]]))
+        assert len(out) > 10
 
 
 def test_expired_tuples_are_not_kept_for_ever() -> None:
@@ -166,13 +180,13 @@ def test_a_result_is_out_at_most_tau_after_its_last_tuple() -> None:
     spec = sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(20)), on="x", evaluate_every=tau)
     engine = spec.build()
     done: Counter = Counter()
-    rows: list[NRow] = []
+    rows: list[Row] = []
     for time in range(60):
-        new = [NRow(int(rng.integers(3)), time, {"x": int(rng.integers(3))}) for _ in range(rng.integers(0, 3))]
-        out = engine.push(engine.rows(table_of(new))) if new else engine.push(clocks={"a": time})
+        new = [Row(int(rng.integers(3)), {"x": int(rng.integers(3))}, time) for _ in range(rng.integers(0, 3))]
+        out = engine.push(engine.rows(columns_of(new))) if new else engine.push(clocks={"a": time})
         rows += sorted(new, key=lambda row: row.stream)
         done += results(out)
-        due = exact(spec, [[row for row in rows if row.ts <= time - tau]])
+        due = Counter(on_time(spec, [[row for row in rows if row.ts <= time - tau]]))
         assert due <= done
 
 

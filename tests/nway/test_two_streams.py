@@ -32,7 +32,7 @@ EVERY_CHOOSER = pytest.mark.parametrize(
 )
 
 
-def as_multi(spec: sj.JoinSpec) -> sj.MultiJoinSpec:
+def as_multi(spec: sj.JoinSpec) -> sj.JoinSpec:
     return sj.MultiJoinSpec(
         windows=dict(zip(("left", "right"), spec.windows, strict=True)),
         on="key",
@@ -45,12 +45,12 @@ def as_multi(spec: sj.JoinSpec) -> sj.MultiJoinSpec:
     )
 
 
-def batch(engine: sj.MultiEngine, rows: list[Row]) -> sj.MultiBatch:
-    names = ("stream", "key", "ts", "importance", "bytes")
-    return engine.rows(dict(zip(names, zip(*rows, strict=True) if rows else ((),) * 5, strict=True)))
+def batch(engine: sj.Engine, rows: list[Row]) -> sj.Batch:
+    names = ("stream", "key", "ts", "importance", "bytes", "kind")
+    return engine.rows(dict(zip(names, zip(*rows, strict=True) if rows else ((),) * 6, strict=True)))
 
 
-def told(engine: sj.MultiEngine, out: sj.MultiOutput) -> Told:
+def told(engine: sj.Engine, out: sj.Output) -> Told:
     results = sorted((*row, worth) for row, worth in zip(out.rows.tolist(), out.importance.tolist(), strict=True))
     residents, used = engine.residents, engine.used
     pair = ("left", "right")

@@ -70,7 +70,7 @@ def exhaustive(spec: sj.JoinSpec, rows: list[Row], objective: str, warmup: int) 
     worth = (lambda x, y: 1) if objective == "matches" else WORTH[spec.importance]
     gains: dict[int, dict[tuple[int, int], float]] = {}
     total = 0.0
-    for r, s in naive.exact_records([rows], spec.windows):
+    for r, s in naive.exact(spec, [rows]):
         older, newer = sorted((r, s), key=lambda x: x.arrival)
         if max(r.row.ts, s.row.ts) < warmup:
             continue
@@ -84,7 +84,7 @@ def exhaustive(spec: sj.JoinSpec, rows: list[Row], objective: str, warmup: int) 
     placed = naive.place([rows])
     states: dict[frozenset[tuple[int, int]], float] = {frozenset(): 0.0}
     for instant in range(max((x.instant for x in placed), default=-1) + 1):
-        new = [(x.row.stream, x.seq) for x in placed if x.instant == instant and x.row.key is not None]
+        new = [(x.row.stream, x.seq) for x in placed if x.instant == instant and x.value is not None]
         here = gains.get(instant, {})
         following: dict[frozenset[tuple[int, int]], float] = {}
         for state, value in states.items():

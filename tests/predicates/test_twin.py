@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shedjoin as sj
-from naive_predicates import exact
-from predicate_strategies import PREDICATES, pairs, streams, table
+from predicate_strategies import PREDICATES, exact_pairs, pairs, streams, table
 
 
 def indexes(predicate: sj.Predicate) -> list[str]:
@@ -26,7 +25,7 @@ def test_every_index_gives_the_pairs_of_the_twin(predicate: sj.Predicate, data: 
     left, right = data.draw(streams(predicate.kind, disorder=disorder))
     windows = (data.draw(st.integers(1, 8)), data.draw(st.integers(1, 8)))
     lateness = data.draw(st.sampled_from([disorder, sj.UNLIMITED]))
-    expected = exact(predicate, windows, left, right)
+    expected = exact_pairs(predicate, windows, left, right)
     for index in indexes(predicate):
         join = sj.PredicateJoin(
             (sj.TimeWindow(windows[0]), sj.TimeWindow(windows[1])), predicate, index=index, lateness=lateness
@@ -48,7 +47,7 @@ def test_one_stream_may_run_ahead(data: st.DataObject) -> None:
     first, second = (left, right) if data.draw(st.booleans()) else (right, left)
     names = ("left", "right") if first is left else ("right", "left")
     outs = [engine.push(**{name: table(rows)}) for name, rows in zip(names, (first, second), strict=True)]
-    assert pairs(*outs) == exact(predicate, (4, 4), left, right)
+    assert pairs(*outs) == exact_pairs(predicate, (4, 4), left, right)
 
 
 @pytest.mark.small

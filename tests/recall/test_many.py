@@ -6,30 +6,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nway_twin import NRow, exact, table_of
 
 import shedjoin as sj
+from naive import Row, on_time
 from shedjoin.recall import MultiRecall, combine, many
+from strategies import columns_of
 
 NAMES = ("a", "b", "c")
 LENGTHS = (9, 14, 6)
 
 
-def spec(**more: Any) -> sj.MultiJoinSpec:
+def spec(**more: Any) -> sj.JoinSpec:
     windows = {name: sj.TimeWindow(length) for name, length in zip(NAMES, LENGTHS, strict=True)}
     given = {"budget": sj.Budget(tuples=12), "policy": sj.Rand(), "lateness": 3}
     return sj.MultiJoinSpec(windows=windows, on="x", **{**given, **more})
 
 
-def pushes(seed: int, size: int, keys: int = 4) -> list[list[NRow]]:
+def pushes(seed: int, size: int, keys: int = 4) -> list[list[Row]]:
     """Rows of three streams, one of them ahead of the others, out of order beyond the lateness now and then."""
     random = np.random.default_rng(seed)
-    made: list[list[NRow]] = [[] for _ in range(5)]
+    made: list[list[Row]] = [[] for _ in range(5)]
     for number in range(size):
         stream = int(random.integers(3))
         ts = number // 2 + 12 * (stream == 2) - int(random.choice([0, 0, 0, 2, 8]))
         key = None if random.random() < 0.05 else int(random.integers(keys))
-        made[5 * number // size].append(NRow(stream, ts, {"x": key}, float(random.choice([1.0, 2.5, 0.5]))))
+        made[5 * number // size].append(Row(stream, {"x": key}, ts, float(random.choice([1.0, 2.5, 0.5]))))
     return made
 
 
@@ -41,7 +42,7 @@ def test_while_there_is_room_recall_is_exact(importance: str, max_skew: int | No
     engine, live = how.build(), MultiRecall(how)
     rows = pushes(1, 120)
     for push in rows:
-        batch = engine.rows(table_of(push))
+        batch = engine.rows(columns_of(push))
         live.follow(batch, engine.push(batch))
         again = MultiRecall(how)
         again._load(live.to_bytes())
@@ -49,16 +50,16 @@ def test_while_there_is_room_recall_is_exact(importance: str, max_skew: int | No
     everything = how.with_budget(None)
     whole = sj.MultiJoinSpec(**{**_fields(everything), "policy": None}).build()
     for push in rows:
-        whole.push(whole.rows(table_of(push)))
+        whole.push(whole.rows(columns_of(push)))
     now = live.estimate()
-    assert now.results + now.missing == whole.counters["results"] == len(exact(how, rows)) > now.results > 0
+    assert now.results + now.missing == whole.counters["results"] == len(on_time(how, rows)) > now.results > 0
     assert now.low == now.recall == now.high
     assert now.importance == pytest.approx(engine.matched_importance / whole.matched_importance)
     assert now.late == engine.counters["late"] > 0
     assert live.remembered < 60  # rows are removed when no later row can join them
 
 
-def _fields(one: sj.MultiJoinSpec) -> dict[str, Any]:
+def _fields(one: sj.JoinSpec) -> dict[str, Any]:
     return {name: getattr(one, name) for name in ("windows", "on", "importance", "lateness", "max_skew")}
 
 

@@ -18,7 +18,7 @@ from shedjoin.spark.operator import Shard
 TRAVELS = pa.schema([("row", pa.int64()), ("text", pa.string())])
 
 
-def job(spec: sj.JoinSpec | sj.MultiJoinSpec, shards: int = 1, **more: Any) -> Job:
+def job(spec: sj.JoinSpec | sj.JoinSpec, shards: int = 1, **more: Any) -> Job:
     names = ("left", "right") if isinstance(spec, sj.JoinSpec) else spec.names
     given: dict[str, Any] = {
         "seed": 0,

@@ -24,7 +24,7 @@ Sides = list[tuple[np.ndarray, np.ndarray]]
 Tables = list[tuple[list[pa.RecordBatch], ...]]
 
 
-def spec(streams: int = 3, **more: Any) -> sj.MultiJoinSpec:
+def spec(streams: int = 3, **more: Any) -> sj.JoinSpec:
     windows = {name: sj.TimeWindow(length) for name, length in zip(NAMES[:streams], LENGTHS, strict=False)}
     return sj.MultiJoinSpec(windows=windows, on="key", lateness=LATENESS, **more)
 
@@ -138,7 +138,7 @@ def test_what_may_change_does_and_the_rest_is_refused() -> None:
     shards = Shards(job(how))
     shards.batch(*first)
 
-    def go_on(change: sj.MultiJoinSpec, **more: Any) -> dict[str, list[dict[str, Any]]]:
+    def go_on(change: sj.JoinSpec, **more: Any) -> dict[str, list[dict[str, Any]]]:
         return Shards(job(change, **more), [shards.stores[0].copy()]).batch(*second)
 
     given = go_on(how.with_budget(sj.Budget(tuples=12)))

@@ -13,7 +13,7 @@ from pyspark.sql.functions import expr
 from streams import pairs, read, run, write
 
 import shedjoin as sj
-from naive_predicates import exact
+from predicate_strategies import exact_pairs
 from shedjoin.spark import shed_join, start
 
 WORDS = ["oil", "opec", "tin", "corn", "price", "gold", "wheat"]
@@ -58,7 +58,7 @@ def test_batches_of_every_kind(spark: Any) -> None:
     ):
         joined = shed_join(*frames, predicate=predicate, time="at", window=25, select=["a", "b"])
         column = predicate.columns[0]
-        assert found(joined) == exact(predicate, (25, 25), rows(left, column), rows(right, column)), predicate
+        assert found(joined) == exact_pairs(predicate, (25, 25), rows(left, column), rows(right, column)), predicate
 
 
 def test_a_stream_that_is_stopped_goes_on(spark: Any, tmp_path: Path, cache: str) -> None:
@@ -83,7 +83,7 @@ def test_a_stream_that_is_stopped_goes_on(spark: Any, tmp_path: Path, cache: str
         )
         run(joined, tmp_path / "checkpoint", tmp_path / "out")
     names = [table[column].to_pylist() for table, column in zip(tables, "ab", strict=True)]
-    expected = exact(sj.Overlap("x", 2), (30, 30), rows(tables[0], "words"), rows(tables[1], "tags"))
+    expected = exact_pairs(sj.Overlap("x", 2), (30, 30), rows(tables[0], "words"), rows(tables[1], "tags"))
     assert pairs(spark, tmp_path / "out") == sorted((names[0][i], names[1][j]) for i, j in expected)
 
 
@@ -109,7 +109,7 @@ def test_a_query_with_a_deadline(spark: Any, tmp_path: Path, cache: str) -> None
     )
     query.awaitTermination()
     names = [table[column].to_pylist() for table, column in zip(tables, "ab", strict=True)]
-    expected = exact(sj.Equal("x"), (40, 40), rows(tables[0], "size"), rows(tables[1], "size"))
+    expected = exact_pairs(sj.Equal("x"), (40, 40), rows(tables[0], "size"), rows(tables[1], "size"))
     assert pairs(spark, tmp_path / "out" / "results") == sorted((names[0][i], names[1][j]) for i, j in expected)
     told = spark.read.parquet(str(tmp_path / "out" / "metrics")).collect()
     assert {(row.fraction, row.fraction_left, row.fraction_right, row.partial) for row in told} == {(1.0, 1.0, 1.0, 0)}

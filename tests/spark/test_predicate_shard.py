@@ -13,7 +13,7 @@ import pytest
 from dict_store import DictStore
 
 import shedjoin as sj
-from naive_predicates import exact
+from predicate_strategies import exact_pairs
 from shedjoin.cpu.rows import Rows as RowsOfEngine
 from shedjoin.spark import predicate_shard
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, from_blob, pack_by, shard_labels
@@ -129,7 +129,7 @@ def test_shards_together_give_the_exact_join(kind: str) -> None:
             run = Run(made(sj.PredicateJoin(sj.TimeWindow(20), predicate), shards))
             for left, right in zip(*sides, strict=True):
                 run.push(left, right)
-            assert sorted(run.pairs) == exact(predicate, (20, 20), flat(sides[0]), flat(sides[1]))
+            assert sorted(run.pairs) == exact_pairs(predicate, (20, 20), flat(sides[0]), flat(sides[1]))
             told = run.rows[METRIC]
             assert sum(row["rows_left"] + row["rows_right"] for row in told) == 150
             assert sum(row["nulls"] for row in told) == sum(
@@ -236,7 +236,7 @@ def test_a_budget_holds_in_every_shard_and_may_change() -> None:
     for batch in range(4):
         cap = 12 if batch == 3 else 24
         assert sum(row["resident_left"] + row["resident_right"] for row in told if row["batch"] == batch) <= cap
-    everything = exact(join.predicate, (60, 60), *sides)
+    everything = exact_pairs(join.predicate, (60, 60), *sides)
     assert set(run.pairs) < set(everything)
     assert len(run.pairs) == len(set(run.pairs))
     assert {row["why"] for row in run.rows[SHED]} == {"evicted"}
@@ -278,7 +278,7 @@ def test_a_long_log_becomes_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
     sides = [[rows("set", 12, seed + 10 * batch, 10 * batch, 10) for batch in range(7)] for seed in (1, 2)]
     for left, right in zip(*sides, strict=True):
         run.push(left, right)
-    assert sorted(run.pairs) == exact(sj.Overlap("x", at_least=2), (20, 20), flat(sides[0]), flat(sides[1]))
+    assert sorted(run.pairs) == exact_pairs(sj.Overlap("x", at_least=2), (20, 20), flat(sides[0]), flat(sides[1]))
     assert len([name for name, _ in run.stores[0].values if name.startswith(("base", "redo"))]) <= 2
 
 

@@ -30,7 +30,19 @@ from strategies.joins import (
 )
 from strategies.rows import lay_out
 from strategies.runner import for_all
-from strategies.runs import Told, batch, go_on, pairs_of, records, results_of, run_engine, shed_by, side_table, told
+from strategies.runs import (
+    Told,
+    batch,
+    columns_of,
+    go_on,
+    pairs_of,
+    records,
+    results_of,
+    run_engine,
+    shed_by,
+    side_table,
+    told,
+)
 from strategies.specs import policies
 
 __all__ = [
@@ -52,6 +64,7 @@ __all__ = [
     "cases",
     "cases_of",
     "changing_cases",
+    "columns_of",
     "for_all",
     "go_on",
     "lay_out",

@@ -15,17 +15,17 @@ from strategies.joins import Case
 class Told(NamedTuple):
     """What a push (or a change of the budget) told, and what was stored after it."""
 
-    results: list[tuple[int, int, float]]
+    results: list[tuple[float, ...]]
     shed: list[Record]
-    residents: tuple[int, int]
-    used: tuple[int, int]
+    residents: tuple[int, ...]
+    used: tuple[int, ...]
 
 
 def side_table(case: Case, stream: int) -> dict[str, Any]:
     """The columns of one stream, with types that hold for no rows too."""
     rows = case.side(stream)
     return {
-        "key": pa.array([row.key for row in rows], type=pa.int64()),
+        "key": pa.array([row.value for row in rows], type=pa.int64()),
         "ts": np.array([row.ts for row in rows], dtype=np.int64),
         "importance": np.array([row.importance for row in rows], dtype=np.float64),
         "bytes": np.array([row.bytes for row in rows], dtype=np.int64),
@@ -34,8 +34,8 @@ def side_table(case: Case, stream: int) -> dict[str, Any]:
 
 def batch(rows: list[Row]) -> sj.Batch:
     """Rows as they are pushed. Made by hand: reading tables is not what is tested here, and takes longer than the join."""
-    columns = zip(*((*row, row.key is None) for row in rows), strict=True) if rows else ((),) * 6
-    stream, key, ts, importance, size, null = columns
+    columns = zip(*((*row, row.value is None) for row in rows), strict=True) if rows else ((),) * 7
+    stream, key, ts, importance, size, _, null = columns
     return sj.Batch(
         stream=np.array(stream, dtype=np.int64),
         key=np.array([one or 0 for one in key], dtype=np.int64),
@@ -46,11 +46,23 @@ def batch(rows: list[Row]) -> sj.Batch:
     ).in_canonical_order()
 
 
-def records(log: sj.ShedLog) -> list[Record]:
-    columns = (log.stream, log.seq, log.ts, log.key, log.when, log.tick, log.why, log.seen)
+def columns_of(rows: list[Row]) -> dict[str, list[Any]]:
+    """Rows of any number of streams, whose values are attributes by column, as the n-way engine takes them."""
+    names = sorted({column for row in rows for column in row.value})
+    return {
+        "stream": [row.stream for row in rows],
+        "ts": [row.ts for row in rows],
+        "importance": [row.importance for row in rows],
+        "bytes": [row.bytes for row in rows],
+        **{column: [row.value.get(column) for row in rows] for column in names},
+    }
+
+
+def records(log: sj.ShedLog | sj.ShedLog) -> list[Record]:
+    columns = (log.stream, log.seq, log.ts, log.when, log.tick, log.why, log.seen)
     return [
-        Record(stream, seq, ts, key, when, tick, sj.WHY[why], (seen[0], seen[1]))
-        for stream, seq, ts, key, when, tick, why, seen in zip(*(column.tolist() for column in columns), strict=True)
+        Record(stream, seq, ts, when, tick, sj.WHY[why], tuple(seen))
+        for stream, seq, ts, when, tick, why, seen in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 

@@ -1,0 +1,327 @@
+"""The matrix: every dial with every other, which combinations have no meaning, and a small random input for each.
+
+Nothing here calls an engine: a `Case` is a join as the twin has it, its input, and what changes on the way.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+import shedjoin as sj
+from naive import Condition, Dual, Graph, Join, Key, Met, Row, cut, on
+
+STREAMS = (2, 3)
+CONDITIONS = ("key", "residual", "graph", "overlap", "band")
+#: The other predicates, for those who have time.
+MORE_CONDITIONS = ("equal", "theta", "same_set", "subset", "superset", "inner_product")
+WINDOWS = ("time", "row", "mixed")
+BUDGETS = (None, "tuples", "bytes")
+ALLOCATIONS = ("fixed", "variable")
+ESTIMATORS = ("table", "in_memory", "in_window", "history", "decayed", "count_min", "met")
+WEIGHED = (
+    "prob", "life", "simp_prob", "dimp_prob", "dgl", "additive_arrival", "additive_always", "multiplicative_arrival",
+    "multiplicative_always", "cumulative",
+)  # fmt: skip
+UNWEIGHED = ("keep_all", "rand", "simp", "replay", "prospect")
+CPUS = (None, "deadline", "queue", "semantic queue", "integrated queue", "dual")
+ALSO = (None, "archive", "live recall", "snapshot", "budget change", "policy change", "lazy evaluation")
+
+PREDICATES: dict[str, sj.Predicate] = {
+    "equal": sj.Equal("x"),
+    "band": sj.Band("x", within=1.5),
+    "theta": sj.Theta("x", "<", offset=1.0),
+    "same_set": sj.SameSet("x"),
+    "subset": sj.Subset("x"),
+    "superset": sj.Superset("x"),
+    "overlap": sj.Overlap("x", at_least=2),
+    "inner_product": sj.InnerProduct("x", at_least=1.0),
+}
+GRAPHS = {
+    ("residual", 2): ("a.x = b.x", "a.y <= b.y"),
+    ("residual", 3): ("a.x = b.x", "b.x = c.x", "a.y <= c.y"),
+    ("graph", 2): ("a.x = b.y", "|a.y - b.x| <= 1"),
+    ("graph", 3): ("a.x = b.x", "b.y = c.y"),
+}
+NUMBERED = (
+    "dgl",
+    "cumulative",
+    "additive_arrival",
+    "additive_always",
+    "multiplicative_arrival",
+    "multiplicative_always",
+)
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One setting of every dial."""
+
+    streams: int = 2
+    condition: str = "key"
+    window: str = "time"
+    budget: str | None = None
+    allocation: str | None = None
+    policy: str = "keep_all"
+    estimator: str | None = None
+    cpu: str | None = None
+    also: str | None = None
+
+    def __str__(self) -> str:
+        dials = (
+            self.condition,
+            self.window,
+            self.budget,
+            self.allocation,
+            self.policy,
+            self.estimator,
+            self.cpu,
+            self.also,
+        )
+        return "-".join([str(self.streams), *(dial.replace(" ", "_") for dial in dials if dial is not None)])
+
+    @property
+    def why_not(self) -> str | None:
+        """The sentence that says why the combination has no meaning, if it has none."""
+        return next((sentence for holds, sentence in MEANINGLESS if holds(self)), None)
+
+
+#: What has no meaning. The sentence is the error message.
+MEANINGLESS: list[tuple[Callable[[Combination], bool], str]] = [
+    (
+        lambda c: c.condition in PREDICATES and c.streams != 2,
+        "A predicate compares two streams: join more of them along a join graph.",
+    ),
+    (
+        lambda c: c.policy == "keep_all" and (c.budget is not None or c.also == "budget change"),
+        "KeepAll() keeps everything and cannot hold a budget: leave one of the two out.",
+    ),
+    (
+        lambda c: c.policy == "prospect" and (c.streams != 2 or c.condition != "key"),
+        "Prospect() learns from the keys of two streams: take a policy such as Prob() here.",
+    ),
+    (
+        lambda c: c.also == "policy change" and c.policy not in NUMBERED and c.estimator != "decayed",
+        "This policy has no numbers, and its estimator no half-life: there is nothing to change.",
+    ),
+    (
+        lambda c: c.estimator == "table" and c.condition == "same_set",
+        "Table() gives weights to single values, and SameSet compares whole sets: take History() or InWindow().",
+    ),
+    (
+        lambda c: c.estimator == "count_min" and c.condition == "theta",
+        "CountMin() counts single values, and Theta needs sums over ranges of them: take History() or InWindow().",
+    ),
+    (
+        lambda c: c.also == "lazy evaluation" and c.cpu is not None,
+        "A CPU limit is spent probe by probe, and lazy evaluation probes in rounds: leave one of the two out.",
+    ),
+    (
+        lambda c: c.also == "lazy evaluation" and (c.policy in ("dgl", "cumulative") or c.estimator == "met"),
+        "Dgl(), Cumulative() and Met() follow the results of each instant, which lazy evaluation has only later.",
+    ),
+    (
+        lambda c: c.cpu == "integrated queue" and c.budget is None,
+        "An integrated queue shares the budget of the memory: give one, or bound the queue by tuples or span.",
+    ),
+    (
+        lambda c: c.cpu == "integrated queue" and c.estimator == "met",
+        "Met() knows nothing of a row before its probe, so an integrated queue would drop whatever waits.",
+    ),
+    (
+        lambda c: c.cpu == "dual" and c.window == "mixed",
+        "Dual windows need windows of one kind: the aux-window is as long as they are.",
+    ),
+]
+
+
+def combinations(conditions: Sequence[str] = CONDITIONS) -> Iterator[Combination]:
+    """The whole product, with what has no meaning."""
+    choosers = [(policy, None) for policy in UNWEIGHED] + list(itertools.product(WEIGHED, ESTIMATORS))
+    for streams, condition, window, budget in itertools.product(STREAMS, conditions, WINDOWS, BUDGETS):
+        for allocation in (None,) if budget is None else ALLOCATIONS:
+            # Without a budget nothing is given up, whatever the policy; a schedule and a budget that comes later apart.
+            some = choosers if budget is not None else [("keep_all", None), ("replay", None), ("prob", "history")]
+            for (policy, estimator), cpu, also in itertools.product(some, CPUS, ALSO):
+                yield Combination(streams, condition, window, budget, allocation, policy, estimator, cpu, also)
+
+
+def meaningful(conditions: Sequence[str] = CONDITIONS) -> Iterator[Combination]:
+    return (one for one in combinations(conditions) if one.why_not is None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A join, its input, and what changes before the push of a number. `script`: what a deadline says of r in each push."""
+
+    combination: Combination
+    join: Join
+    pushes: list[list[Row]]
+    seed: int
+    budgets: dict[int, sj.Budget] = field(default_factory=dict)
+    policies: dict[int, sj.Policy] = field(default_factory=dict)
+    script: list[float] | None = None
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for push in self.pushes for row in push]
+
+
+def draw(combination: Combination, seed: int, size: int = 40) -> Case:
+    """A small random input for a combination: the same for the same seed."""
+    random = Random(f"{combination} {seed}")
+    rows = _rows(combination, random, size)
+    streams = range(combination.streams)
+    schedule = [
+        [row.ts + random.choice((-1, 0, 2, 5, 20)) for row in rows if row.stream == stream] for stream in streams
+    ]
+    policy = _policy(combination, random, schedule)
+    budget = _budget(combination, random)
+    join = Join(
+        windows=[_window(combination.window, stream, random) for stream in streams],
+        condition=_condition(combination),
+        budget=budget,
+        policy=policy,
+        importance=random.choice(("min", "max", "sum", "product", "mean")),
+        lateness=random.choice((0, 0, 3, sj.UNLIMITED)),
+        max_skew=random.choice((None, None, 4)),
+        **_cpu(combination, random),
+    )
+    if combination.also == "lazy evaluation":
+        every = random.choice((2, 5))
+        join = replace(join, evaluate_every=every, expire_every=every * random.choice((1, 3)))
+    pushes = cut(rows, sorted(random.sample(range(size + 1), 3)))
+    budgets, policies = {}, {}
+    if combination.also == "budget change":
+        other = replace(combination, budget=random.choice(BUDGETS[1:]), allocation=random.choice(ALLOCATIONS))
+        budgets = {random.randrange(1, 4): made for made in [_budget(other, random)] if made is not None}
+    if combination.also == "policy change":
+        policies = {random.randrange(1, 4): _other_numbers(policy, random)}
+    script = [random.choice((1.0, 0.6, 0.3, 0.1)) for _ in range(20)] if combination.cpu == "deadline" else None
+    return Case(combination, join, pushes, seed, budgets, policies, script)
+
+
+def _rows(combination: Combination, random: Random, size: int) -> list[Row]:
+    times = [random.choice((0, 0, 7)) for _ in range(combination.streams)]
+    together, rows = random.random() < 0.7, []
+    for _ in range(size):
+        stream, step = random.randrange(combination.streams), random.choice((0, 0, 1, 1, 3))
+        for one in range(combination.streams) if together else (stream,):
+            times[one] += step
+        value = _value(combination, random)
+        worth, weight = random.choice((1.0, 1.0, 2.0, 0.5)), random.choice((100, 192, 250))
+        lag = random.choice((0, 0, 0, 0, 2, 6))
+        rows.append(Row(stream, value, times[stream] - lag, worth, weight, random.randrange(2)))
+    return rows
+
+
+def _value(combination: Combination, random: Random) -> Any:
+    if (combination.condition, combination.streams) in GRAPHS:
+        return {column: random.choice((0, 1, 2, 3, None) if column == "x" else (0, 1, 2)) for column in "xy"}
+    if random.random() < 0.08:
+        return None
+    match combination.condition:
+        case "key" | "equal":
+            return random.choice((0, 0, 1, 2, 3))
+        case "band" | "theta":
+            return random.choice((random.randrange(-4, 5) * 1.0, random.uniform(-6.0, 6.0)))
+        case "inner_product":
+            return {item: random.choice((0.5, 1.0, 2.0, -1.0)) for item in random.sample(range(5), random.randrange(4))}
+    return frozenset(random.sample(range(5), random.randrange(4 if combination.condition == "overlap" else 3)))
+
+
+def _condition(combination: Combination) -> Condition:
+    if combination.condition in PREDICATES:
+        return on(PREDICATES[combination.condition])
+    if combination.condition == "key":
+        return Key(combination.streams)
+    return Graph("abc"[: combination.streams], GRAPHS[combination.condition, combination.streams])
+
+
+def _window(kind: str, stream: int, random: Random) -> sj.TimeWindow | sj.RowWindow:
+    if kind == "row" or (kind == "mixed" and stream == 1):
+        return sj.RowWindow(random.choice((2, 4, 8)))
+    return sj.TimeWindow(random.choice((3, 6, 15)))
+
+
+def _budget(combination: Combination, random: Random) -> sj.Budget | None:
+    if combination.budget is None:
+        return None
+    amount = random.randrange(4, 12) * combination.streams // 2
+    shares = tuple(random.choice((1, 2)) for _ in range(combination.streams)) if random.random() < 0.3 else None
+    given: dict[str, Any] = {combination.budget: amount if combination.budget == "tuples" else 250 * amount}
+    return sj.Budget(
+        allocation=combination.allocation, shares=shares if combination.allocation == "fixed" else None, **given
+    )
+
+
+def _cpu(combination: Combination, random: Random) -> dict[str, Any]:
+    """Times go from 0 to about 40, so that a row a time unit comes."""
+    cpu = sj.VirtualCpu(random.choice((0.5, 1.5, 4.0)), probe=0.5, comparison=0.25, lookup=0.125, update=0.25)
+    selective = sj.Selective(
+        basic=random.choice((2, 3)), types=random.choice((0, 0, 2)), period=5, rank_period=7, sample=0.3,
+        fraction=random.choice((1.0, 0.5)),
+    )  # fmt: skip
+    bound = random.choice(({"tuples": 2}, {"span": 4}))
+    match combination.cpu:
+        case "deadline":
+            return {"selective": selective}
+        case "queue":
+            return {"cpu": cpu, "queue": sj.Queue(**bound), "selective": random.choice((None, selective))}
+        case "semantic queue":
+            return {"cpu": cpu, "queue": sj.Queue(**bound, drop="semantic")}
+        case "integrated queue":
+            return {"cpu": cpu, "queue": sj.Queue(integrated=True, drop="semantic")}
+        case "dual":
+            shares = (random.choice((0.0, 0.3, True)), random.choice((False, 0.3)))
+            return {"dual": Dual(*shares, period=5), "cpu": random.choice((None, cpu))}
+    return {}
+
+
+def _policy(combination: Combination, random: Random, schedule: list[list[int]]) -> sj.Policy:
+    def side() -> dict[int, float]:
+        return {value: random.choice((0.0, 0.1, 0.4)) for value in range(5)}
+
+    estimators: dict[str | None, sj.Estimator] = {
+        "table": sj.Table(side(), side(), [side() for _ in range(combination.streams - 2)]),
+        "in_memory": sj.InMemory(),
+        "in_window": sj.InWindow(),
+        "history": sj.History(),
+        "decayed": sj.Decayed(random.choice((0.5, 4.0, 30.0))),
+        "count_min": sj.CountMin(random.choice((2, 16)), 2),
+        "met": Met(),
+    }
+    estimator = estimators.get(combination.estimator, sj.History())
+    numbers = [random.choice((0.0, 0.5, 1.0, 2.0)) for _ in range(3)]
+    made: dict[str, sj.Policy] = {
+        "keep_all": sj.KeepAll(),
+        "rand": sj.Rand(),
+        "simp": sj.Simp(),
+        "prospect": sj.Prospect(),
+        "replay": sj.Replay(schedule[0], schedule[1], schedule[2:]),
+        "prob": sj.Prob(estimator),
+        "life": sj.Life(estimator),
+        "simp_prob": sj.SimpProb(estimator),
+        "dimp_prob": sj.DimpProb(estimator),
+        "dgl": sj.Dgl(random.choice((1.0, 3.0)), random.choice((0.9, 0.5)), estimator),
+        "cumulative": sj.Cumulative(*numbers, random.choice((1.0, 3.0)), random.choice((0.9, 0.5)), estimator),
+        "additive_arrival": sj.Additive(*numbers, "arrival", estimator),
+        "additive_always": sj.Additive(*numbers, "always", estimator),
+        "multiplicative_arrival": sj.Multiplicative(*numbers, "arrival", estimator),
+        "multiplicative_always": sj.Multiplicative(*numbers, "always", estimator),
+    }
+    return made[combination.policy]
+
+
+def _other_numbers(policy: sj.Policy, random: Random) -> sj.Policy:
+    changes: dict[str, Any] = {}
+    if isinstance(policy.estimator, sj.Decayed):
+        changes["estimator"] = sj.Decayed(random.choice((1.0, 10.0)))
+    if isinstance(policy, sj.Dgl | sj.Cumulative):
+        changes |= {"gain": random.choice((0.5, 2.0)), "loss": random.choice((0.8, 0.95))}
+    elif isinstance(policy, sj.Additive | sj.Multiplicative):
+        changes |= {"importance": random.choice((0.0, 1.5)), "life": random.choice((0.0, 0.7))}
+    return replace(policy, **changes)  # type: ignore[type-var]

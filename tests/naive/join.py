@@ -1,0 +1,124 @@
+"""The join that a twin runs, whatever the engine calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import shedjoin as sj
+from naive.conditions import Condition, Graph, Key, common_column, on
+from naive.learned import LearnedWeights
+from naive.rows import Windows
+from naive.weights import (
+    CountMinWeights,
+    DecayedWeights,
+    HistoryWeights,
+    InMemoryWeights,
+    InWindowWeights,
+    TableWeights,
+    Weights,
+)
+from shedjoin.window import RowWindow
+
+if TYPE_CHECKING:
+    from naive.twin import Twin
+
+Spec = sj.JoinSpec | sj.JoinSpec | sj.PredicateJoin | sj.DualJoin
+
+
+@dataclass(frozen=True, slots=True)
+class Met(sj.Estimator):
+    """Partners met on arrival: the results that the row's own probe found."""
+
+    name: ClassVar[str] = "met"
+
+
+@dataclass(frozen=True)
+class Dual:
+    """Dual windows (dual2006): rows stand in an aux-window before they probe.
+
+    `rear` is the share k_r of rows that enter without a probe, `front` the share k_f that is dropped by lot; True follows the
+    speeds, which are measured every `period`. `distribution` is how likely each value is in each stream.
+    """
+
+    rear: bool | float = True
+    front: bool | float = True
+    period: int = 100
+    distribution: tuple[Sequence[float], Sequence[float]] | None = None
+
+
+@dataclass(frozen=True)
+class Join:
+    """All dials."""
+
+    windows: Windows
+    condition: Condition = field(default_factory=Key)
+    budget: sj.Budget | None = None
+    policy: sj.Policy = field(default_factory=sj.KeepAll)
+    importance: str = "min"
+    lateness: int = 0
+    max_skew: int | None = None
+    evaluate_every: int = 0
+    expire_every: int = 0
+    selective: sj.Selective | None = None
+    cpu: sj.VirtualCpu | None = None
+    queue: sj.Queue | None = None
+    dual: Dual | None = None
+    #: "scan": a probe looks at the whole part of the window. Only the work depends on it.
+    index: str = "lists"
+
+    @property
+    def streams(self) -> range:
+        return range(len(self.windows))
+
+    @property
+    def counts_let_in(self) -> bool:
+        """Whether row windows count the rows that were let in, as dual2006 has it."""
+        return self.dual is not None and any(isinstance(window, RowWindow) for window in self.windows)
+
+    @classmethod
+    def of(cls, spec: Spec | Join) -> Join:
+        """The join that a spec of today describes."""
+        match spec:
+            case Join():
+                return spec
+            case sj.JoinSpec():
+                join = cls(spec.windows, Key(2), spec.budget, spec.policy or sj.KeepAll(), lateness=spec.lateness)
+            case sj.MultiJoinSpec():
+                expire = spec.evaluate_every if spec.expire_every is None else spec.expire_every
+                names, text = spec.names, spec.on
+                graph = common_column(names, text) if isinstance(text, str) else Graph(names, text)
+                join = cls(tuple(spec.windows.values()), graph, spec.budget, spec.policy or sj.KeepAll())
+                join = replace(join, evaluate_every=spec.evaluate_every, expire_every=expire, lateness=spec.lateness)
+            case sj.PredicateJoin():
+                policy = sj.SimpProb(Met()) if isinstance(spec.policy, sj.SimpProb) else spec.policy or sj.KeepAll()
+                join = cls(spec.windows, on(spec.predicate), spec.budget, policy, lateness=spec.lateness)
+                cpu = spec.cpu if isinstance(spec.cpu, sj.VirtualCpu) else None
+                join = replace(join, selective=spec.selective, cpu=cpu, queue=spec.queue, index=str(spec.index))
+            case sj.DualJoin():
+                dual = Dual(spec.rear, spec.front, spec.period, spec.distribution)
+                return cls(spec.windows, Key(2), importance=spec.importance, cpu=spec.cpu, dual=dual)
+        return replace(join, importance=spec.importance, max_skew=spec.max_skew)
+
+
+def weights_of(twin: Twin, estimator: sj.Estimator | None) -> Weights:
+    """The estimator of a policy."""
+    if isinstance(twin.policy, sj.Prospect):
+        return LearnedWeights(twin)
+    match estimator:
+        case None | Met():
+            return Weights(twin)
+        case sj.Table():
+            return TableWeights(twin, estimator)
+        case sj.InMemory():
+            return InMemoryWeights(twin)
+        case sj.History():
+            return HistoryWeights(twin)
+        case sj.InWindow():
+            return InWindowWeights(twin)
+        case sj.Decayed():
+            return DecayedWeights(twin, estimator.half_life)
+        case sj.CountMin():
+            return CountMinWeights(twin, estimator.width, estimator.depth)
+    raise TypeError(f"the twin does not know {estimator!r}")
