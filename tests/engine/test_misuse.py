@@ -23,7 +23,7 @@ ROWS = {"key": [1, 2, 1, 2, 1], "ts": [0, 1, 2, 3, 4]}
 CPU = sj.VirtualCpu(capacity=1.0, probe=1.0, update=1.0)
 JOINS = {
     "two": SPEC,
-    "three": sj.JoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(9)), on="key"),
+    "three": sj.JoinSpec(dict.fromkeys("abc", sj.TimeWindow(9))),
     "predicate": sj.PredicateJoin(sj.TimeWindow(9), sj.Equal("key")),
     "dual": sj.DualJoin(sj.RowWindow(2), cpu=CPU, queue=3, period=5),
 }

@@ -24,7 +24,7 @@ from shedjoin.window import RowWindow
 if TYPE_CHECKING:
     from naive.twin import Twin
 
-Spec = sj.JoinSpec | sj.JoinSpec | sj.PredicateJoin | sj.DualJoin
+Spec = sj.JoinSpec | sj.PredicateJoin | sj.DualJoin
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ class Join:
             case Join():
                 return spec
             case sj.JoinSpec():
-                join = cls(spec.windows, Key(2), spec.budget, spec.policy or sj.KeepAll(), lateness=spec.lateness)
-            case sj.MultiJoinSpec():
                 expire = spec.evaluate_every if spec.expire_every is None else spec.expire_every
                 names, text = spec.names, spec.on
-                graph = common_column(names, text) if isinstance(text, str) else Graph(names, text)
-                join = cls(tuple(spec.windows.values()), graph, spec.budget, spec.policy or sj.KeepAll())
+                condition: Condition = Graph(names, text) if not isinstance(text, str) else common_column(names, text)
+                if names == ("left", "right") and text == "key":  # rows have a key, and no other columns
+                    condition = Key(2)
+                join = cls(spec.windows, condition, spec.budget, spec.policy or sj.KeepAll())
                 join = replace(join, evaluate_every=spec.evaluate_every, expire_every=expire, lateness=spec.lateness)
             case sj.PredicateJoin():
                 policy = sj.SimpProb(Met()) if isinstance(spec.policy, sj.SimpProb) else spec.policy or sj.KeepAll()

@@ -37,6 +37,7 @@ def as_multi(spec: sj.JoinSpec) -> sj.JoinSpec:
         windows=dict(zip(("left", "right"), spec.windows, strict=True)),
         on="key",
         order=("left", "right"),
+        index=dict.fromkeys(("left", "right"), "auto"),  # of each window, and so not by the common key
         budget=spec.budget,
         policy=spec.policy,
         importance=spec.importance,
@@ -52,9 +53,7 @@ def batch(engine: sj.Engine, rows: list[Row]) -> sj.Batch:
 
 def told(engine: sj.Engine, out: sj.Output) -> Told:
     results = sorted((*row, worth) for row, worth in zip(out.rows.tolist(), out.importance.tolist(), strict=True))
-    residents, used = engine.residents, engine.used
-    pair = ("left", "right")
-    return Told(results, records(out.shed), tuple(residents[s] for s in pair), tuple(used[s] for s in pair))
+    return Told(results, records(out.shed), engine.residents, engine.used)
 
 
 def run_multi(case: Case, *, stop_at: int | None = None) -> list[Told]:

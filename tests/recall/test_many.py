@@ -48,7 +48,7 @@ def test_while_there_is_room_recall_is_exact(importance: str, max_skew: int | No
         again._load(live.to_bytes())
         live = again
     everything = how.with_budget(None)
-    whole = sj.MultiJoinSpec(**{**_fields(everything), "policy": None}).build()
+    whole = sj.JoinSpec(**_fields(everything)).build()
     for push in rows:
         whole.push(whole.rows(columns_of(push)))
     now = live.estimate()
@@ -60,7 +60,7 @@ def test_while_there_is_room_recall_is_exact(importance: str, max_skew: int | No
 
 
 def _fields(one: sj.JoinSpec) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in ("windows", "on", "importance", "lateness", "max_skew")}
+    return {name: getattr(one, name) for name in ("window", "on", "importance", "lateness", "max_skew")}
 
 
 def test_a_sample_of_keys_knows_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_a_key_with_very_many_rows_in_one_push_is_counted() -> None:
         importance = random.choice([1.0, 2.5, 0.5], 14_000)
         tables.append({"stream": stream, "x": np.zeros(14_000, np.int64), "ts": ts, "importance": importance})
     engine, live = how.build(), MultiRecall(how)
-    whole = sj.MultiJoinSpec(**_fields(how)).build()
+    whole = sj.JoinSpec(**_fields(how)).build()
     for table in tables:
         batch = engine.rows(table)
         live.follow(batch, engine.push(batch))

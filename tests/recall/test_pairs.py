@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -206,7 +207,7 @@ def test_results_in_pieces(busy: Pushed) -> None:
     batch, out = busy.pushes[0]
     live = LiveRecall(BUSY)
     for piece in np.array_split(out.importance, 7):
-        live.deliver(piece)
+        live.deliver(replace(out, importance=piece))
     live.watch(batch, out.shed, late=0)
     assert live.sums() == followed(busy, BUSY).sums()
 
@@ -278,7 +279,7 @@ def test_pushes_must_not_be_left_out(busy: Pushed) -> None:
 @small
 def test_all_results_must_be_emitted(busy: Pushed) -> None:
     batch, out = busy.pushes[0]
-    bare = sj.Output(out.left[:0], out.right[:0], out.importance[:0], out.shed, out.stats)
+    bare = replace(out, columns=(out.left[:0], out.right[:0]), importance=out.importance[:0])
     with pytest.raises(sj.InputError, match="emits all of them"):
         LiveRecall(BUSY).follow(batch, bare)
     with pytest.raises(sj.InputError, match="out must be the Output"):

@@ -140,7 +140,14 @@ class Engine(Running):
             batch = self.batch({**(batch or {}), **tables})
         return Output.joined(list(self.chunks(batch, limit=CHUNK, clocks=clocks)))
 
-    def chunks(self, batch: Batch, *, limit: int, clocks: Clocks | None = None, emit: bool = True) -> Iterator[Output]:
+    def chunks(
+        self,
+        batch: Batch | Mapping[str, Table],
+        *,
+        limit: int,
+        clocks: Clocks | None = None,
+        emit: bool = True,
+    ) -> Iterator[Output]:
         """Like `push`, but what comes of the rows is given piece by piece, so that much output needs no more memory.
 
         Run it to its end: only then are all rows in, and the engine can be used again.
@@ -148,7 +155,7 @@ class Engine(Running):
         Parameters
         ----------
         batch
-            Rows in order of arrival.
+            Rows in order of arrival, or tables by the names of their streams.
         limit
             The most results in a piece. (Of two streams, the results of one row are held at once; they are fewer than what is
             stored.)
@@ -158,6 +165,8 @@ class Engine(Running):
             False: count the results, but make no rows of them.
         """
         size = check_limit(limit)
+        if isinstance(batch, Mapping):
+            batch = self.batch(batch)
         if not isinstance(batch, Batch):
             raise InputError(
                 f"push takes a Batch (Batch.of, Batch.rows), or tables as left= and right=, not {type(batch).__name__}"
