@@ -89,7 +89,8 @@ def _pair(chooser: Chooser) -> Forged:
     spec = case.spec
     if chooser.policy == "keep_all":
         spec = sj.JoinSpec(spec.window, lateness=spec.lateness)
-    pushes = [[row._asdict() for row in rows] for rows in case.pushes if rows]
+    columns = ("stream", "key", "ts", "importance", "bytes")
+    pushes = [[dict(zip(columns, row, strict=False)) for row in rows] for rows in case.pushes if rows]
     return Forged(str(chooser), spec, pushes, case.seed)
 
 

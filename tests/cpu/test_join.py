@@ -177,7 +177,7 @@ def test_pushes_with_mistakes() -> None:
     engine = FULL.build()
     with pytest.raises(sj.InputError, match="kind must be from 0 to 1"):
         engine.push(left={"a": [[1]], "kind": [2]})
-    with pytest.raises(sj.InputError, match="clocks must be one time"):
+    with pytest.raises(sj.InputError, match="clocks must be times"):
         engine.push(clocks=(1,))
     with pytest.raises(sj.InputError, match="either rows or tables"):
         engine.push(sj.Rows.none(), left={"a": [[1]]})

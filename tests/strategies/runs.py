@@ -58,7 +58,7 @@ def columns_of(rows: list[Row]) -> dict[str, list[Any]]:
     }
 
 
-def records(log: sj.ShedLog | sj.ShedLog) -> list[Record]:
+def records(log: sj.ShedLog) -> list[Record]:
     columns = (log.stream, log.seq, log.ts, log.when, log.tick, log.why, log.seen)
     return [
         Record(stream, seq, ts, when, tick, sj.WHY[why], tuple(seen))
