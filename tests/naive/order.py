@@ -64,8 +64,9 @@ class Order:
 
     def look_again(self, stream: int, learned: LearnedWeights) -> None:
         for _ in range(2):
-            if self.twin.stored[stream] and learned.is_stale(self.offer(stream).value):
-                learned.look(self.offer(stream).value)
+            key = self.offer(stream).value if self.twin.competing(stream) else None
+            if key is not None and learned.is_stale(key):
+                learned.look(key)
 
     def lowest_as_weighed(self, group: tuple[int, ...]) -> Stored:
         offers = [self.offer(stream) for stream in group if self.twin.competing(stream)]
