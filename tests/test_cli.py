@@ -346,6 +346,6 @@ def test_an_interrupt_is_no_stack_trace(capsys: pytest.CaptureFixture[str], monk
     def interrupted(args: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["shedjoin.cli.demo"], "handle", interrupted)
+    monkeypatch.setattr(importlib.import_module("shedjoin.cli.demo"), "handle", interrupted)
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "shedjoin: interrupted\n"

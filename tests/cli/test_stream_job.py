@@ -425,7 +425,7 @@ def begun(folder: Path, **changes: object) -> None:
     """An output directory in which the job of `GOOD` has begun, with DGL and a budget of 9 tuples."""
     spec = sj.JoinSpec(sj.TimeWindow(600_000_000), sj.Budget(tuples=9), sj.Dgl())
     job = {
-        "format": 2, "spec": spec.to_dict(), "shards": 1, "seed": 0, "on": [["k", "k"]], "time": ["at", "at"],
+        "format": 3, "spec": spec.to_dict(), "shards": 1, "seed": 0, "on": [["k", "k"]], "time": ["at", "at"],
         "importance": [None, None], "streams": ["left", "right"], "columns": [], "archive": False, "checkpoint": None,
         "timestamps": True,
     }  # fmt: skip

@@ -53,7 +53,7 @@ ROWS = [metric(batch, shard) for batch in range(3) for shard in range(2)]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "job.json").write_text(json.dumps({"format": 2, "spec": {"budget": BUDGET}}))
+    (tmp_path / "job.json").write_text(json.dumps({"format": 3, "spec": {"budget": BUDGET}}))
     for batch in range(3):
         write(tmp_path, batch)
     return tmp_path
@@ -180,7 +180,7 @@ def test_a_join_with_a_deadline_shows_how_much_it_compares(
     assert seen.ranking == told.ranking == ((2, 0, 1), (-1, 1, 0))
     assert seen.partial == told.partial == 50
     assert 'shedjoin_compared_total{shard="0"} 900' in generate_latest(collector).decode()
-    (tmp_path / "job.json").write_text(json.dumps({"format": 2, "spec": {}}))
+    (tmp_path / "job.json").write_text(json.dumps({"format": 3, "spec": {}}))
     place = tmp_path / "metrics" / "batch=0"
     place.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows, PREDICATE_METRICS).drop_columns(["batch"]), place / "0.parquet")

@@ -63,11 +63,16 @@ def by(policy: sj.Policy | None, budget: sj.Budget | None = B, kind: str = "two"
 @pytest.mark.parametrize(
     ("kind", "was", "now", "why"),
     [
-        ("two", sj.Dgl(), sj.Prob(), "it is another policy.*the numbers of the policy"),
+        (
+            "two",
+            sj.Dgl(),
+            sj.Prob(),
+            "it has another estimator.*the policy, as long as it asks the same estimator or none",
+        ),
         ("two", sj.Prob(sj.History()), sj.Prob(sj.InWindow()), "it has another estimator"),
         ("two", sj.Prob(sj.CountMin(8, 2)), sj.Prob(sj.CountMin(8, 3)), "cannot be made wider"),
-        ("many", sj.Dgl(), sj.Prob(), "cannot change after the start"),
-        ("many", sj.Dgl(gain=1.0), sj.Dgl(gain=2.0), "cannot change after the start"),
+        ("many", sj.Dgl(), sj.Prob(), "it has another estimator"),
+        ("many", sj.Prob(sj.History()), sj.Prob(sj.InWindow()), "it has another estimator"),
         ("predicate", sj.Rand(), sj.SimpProb(), "predicate, window, time, policy"),
     ],
 )
@@ -75,6 +80,14 @@ def test_another_policy_is_refused_rows_or_none(kind: str, was: sj.Policy, now: 
     with pytest.raises(sj.SnapshotError, match=rf"a join with another policy: it has (?i:{type(was).__name__}).*{why}"):
         check_lasting(by(was, kind=kind), by(now, kind=kind), "out")
     check_lasting(by(was, kind=kind), by(was, sj.Budget(tuples=5), kind=kind), "out")
+
+
+@pytest.mark.parametrize("kind", ["two", "many"])
+@pytest.mark.parametrize(
+    ("was", "now"), [(sj.Dgl(gain=1.0), sj.Dgl(gain=2.0)), (sj.Prob(), sj.Life()), (sj.Prob(), sj.Rand())]
+)
+def test_a_policy_that_asks_the_same_estimator_or_none_goes_on(kind: str, was: sj.Policy, now: sj.Policy) -> None:
+    check_lasting(by(was, kind=kind), by(now, kind=kind), "out")
 
 
 @pytest.mark.parametrize(("kind", "policy"), [("two", sj.Prob()), ("many", sj.Prob()), ("predicate", sj.Rand())])

@@ -98,7 +98,7 @@ def decode(snapshot: bytes, state: Handle, signature: dict[str, Any]) -> dict[st
             keeps_all = " (a join without a budget keeps all)" if name == "policy" else ""
             raise SnapshotError(
                 f"the snapshot is of a join with another {name}{keeps_all}{values}. "
-                "Only the budget and the numbers of the policy may change between a snapshot and its resumption."
+                "Only the budget may change between a snapshot and its resumption."
             )
     shapes = {name: _checked_shape(header["shapes"], name, array.ndim) for name, array in state.lasting().items()}
     needed = state.record.nbytes + sum(

@@ -8,18 +8,13 @@ from typing import Any
 from shedjoin.errors import SnapshotError
 from shedjoin.plain import make_policy
 from shedjoin.policies import KeepAll
-from shedjoin.spark.keys import SIDES
 from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, RowWindow
 from shedjoin.words import format_duration, format_lateness, format_window
 
-_TWO = (
-    "With the same checkpoint the budget may change, its shares, and the numbers of the policy (Decayed's half-life too); "
-    "window, keys, time, policy, estimator, lateness, shards, seed and columns may not: put them back, or start from a new "
-    "checkpoint"
-)
-_MANY = (
-    "With the same checkpoint a join of three and more streams may change the budget and its shares, nothing else: put the rest "
+_KEYS = (
+    "With the same checkpoint the budget may change, its shares, and the policy, as long as it asks the same estimator or none "
+    "(Decayed's half-life may change too); window, keys, time, estimator, lateness, shards, seed and columns may not: put them "
     "back, or start from a new checkpoint"
 )
 _PREDICATE = (
@@ -29,11 +24,9 @@ _PREDICATE = (
 )
 
 
-def may_change(streams: int, *, predicate: bool = False) -> str:
-    """What may change while a checkpoint lives, and what may not, of a join of so many streams."""
-    if predicate:
-        return _PREDICATE
-    return _TWO if streams == len(SIDES) else _MANY
+def may_change(*, predicate: bool = False) -> str:
+    """What may change while a checkpoint lives, and what may not."""
+    return _PREDICATE if predicate else _KEYS
 
 
 def check_same(was: dict[str, Any], now: dict[str, Any], may_change: str, *, timestamps: bool = True) -> None:
@@ -112,7 +105,7 @@ def began_with_budget(spec: dict[str, Any]) -> bool:
     return "budget" in spec if "predicate" in spec else spec["policy"]["name"] != KeepAll.name
 
 
-def check_policy(was: dict[str, Any], now: dict[str, Any], streams: int) -> None:
+def check_policy(was: dict[str, Any], now: dict[str, Any]) -> None:
     """The policy of a spec, as plain data, is that of the spec before, or one that a running join may go on by.
 
     Shards look at it too, but only when there are rows.
@@ -120,7 +113,7 @@ def check_policy(was: dict[str, Any], now: dict[str, Any], streams: int) -> None
     before, after = (json.loads(json.dumps(spec["policy"])) if "policy" in spec else None for spec in (was, now))
     if before == after or kept_policy(was, now) is not None:
         return
-    words = may_change(streams, predicate="predicate" in was)
+    words = may_change(predicate="predicate" in was)
     if "predicate" in was:
         raise SnapshotError(f"{another('policy', before, after)}. {words}")
     try:

@@ -152,7 +152,7 @@ class Shard(Keeping):
             self.live = self._estimate(self.spec)
             self._begin()
             return
-        words = may_change(self.job.streams)
+        words = may_change()
         check_same(self.head["join"], self._signature(), words, timestamps=self.job.timestamps)
         self._go_on(self.head)
         self.log = EngineLog(self.head["engine"])
@@ -183,7 +183,7 @@ class Shard(Keeping):
         try:
             self.engine.set_policy(self.spec.policy)
         except SnapshotError as reason:
-            words = may_change(self.job.streams)
+            words = may_change()
             raise SnapshotError(f"{another('policy', was.policy, self.spec.policy)}. {reason}. {words}") from None
         self.policy_changed = True
 

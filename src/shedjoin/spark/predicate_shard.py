@@ -134,7 +134,7 @@ class PredicateShard(Keeping):
             self._begin()
             return
         check_budget(self.head["budget"] is not None, self.join.budget is not None, predicate=True)
-        words = may_change(STREAMS, predicate=True)
+        words = may_change(predicate=True)
         check_same(self.head.get("join", {}), self._signature(), words, timestamps=self.job.timestamps)
         self._go_on(self.head)
         self.saving, self.gaps = self.head["saving"], self.head["gaps"]
