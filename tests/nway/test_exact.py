@@ -351,7 +351,7 @@ def test_clear_words_about_rows() -> None:
         engine.rows({"x": [1]})
     with pytest.raises(SpecError, match="limit must be"):
         engine.chunks({}, limit=0)
-    with pytest.raises(InputError, match="no stream"):
+    with pytest.raises(InputError, match=r"stream must be one of 0 \(a\)"):
         engine.live("z")
     with pytest.raises(SpecError, match="is for 3 streams"):
         sj.JoinSpec(window=sj.TimeWindow(3), policy=sj.Prob(sj.Table({}, {}, [{}])))
