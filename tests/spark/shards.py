@@ -18,8 +18,8 @@ from shedjoin.spark.operator import Shard
 TRAVELS = pa.schema([("row", pa.int64()), ("text", pa.string())])
 
 
-def job(spec: sj.JoinSpec | sj.JoinSpec, shards: int = 1, **more: Any) -> Job:
-    names = ("left", "right") if isinstance(spec, sj.JoinSpec) else spec.names
+def job(spec: sj.JoinSpec, shards: int = 1, **more: Any) -> Job:
+    names = spec.names
     given: dict[str, Any] = {
         "seed": 0,
         "kept": ((0, 1),) * len(names),

@@ -37,7 +37,7 @@ from shards import Shards, job, table
 from shedjoin.spark.job import PredicateJob
 window, memory = sj.TimeWindow(5), sj.Budget(tuples=6)
 rows = table([1, 2, 1], [0, 1, 2])
-for spec in (sj.JoinSpec(window, memory), sj.MultiJoinSpec(dict.fromkeys("abc", window), on="key", budget=memory)):
+for spec in (sj.JoinSpec(window, memory), sj.JoinSpec(dict.fromkeys("abc", window), memory, on="key")):
     one = job(spec, kinds=("result", "shed", "metric"))
     Shards(one).batch(*[[rows] for _ in one.names])
 join = sj.PredicateJoin(window, sj.Overlap("tags", at_least=1), budget=memory).to_dict()

@@ -18,7 +18,6 @@ from shedjoin.spark import start
 WORKERS = {
     "copies",
     "daemon",
-    "engines",
     "keeping",
     "operator",
     "predicate_shard",

@@ -51,4 +51,4 @@ def test_a_job_file_can_leave_it_out(tmp_path: Path) -> None:
     text = f'{sides}[join]\non = "k"\ntime = "at"\nwindow = 5\nlateness = 0\n{output}'
     for more, recall in (("", True), ("recall = true\n", True), ("recall = false\n", False)):
         (tmp_path / "job.toml").write_text(text + more)
-        assert read_stream_job(tmp_path / "job.toml").recall is recall
+        assert read_stream_job(tmp_path / "job.toml").output.recall is recall

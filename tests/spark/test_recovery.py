@@ -366,7 +366,7 @@ def test_start_says_what_it_does_not_do(spark: Any, tmp_path: Path) -> None:
             lateness=0,
             suffixes=("", "_r"),
         )
-    job = {"format": 2, "shards": 1, "archive": False, "checkpoint": None}
+    job = {"format": 3, "shards": 1, "archive": False, "checkpoint": None}
     (tmp_path / "job.json").write_text(json.dumps(job))
     other = {"on": "k", "time": "ts", "window": "1 second", "lateness": 0, "select": ["k"], "output": tmp_path}
     with pytest.raises(sj.SpecError, match=r"checkpoint was .*/checkpoint when .* was begun and is .*elsewhere now"):

@@ -193,7 +193,7 @@ def test_what_cannot_be_refined_gets_one_sentence(small: Any, tmp_path: Path) ->
     with pytest.raises(sj.InputError, match=r"it has no job\.json"):
         refine(tmp_path)
     job = {
-        "format": 2,
+        "format": 3,
         "checkpoint": None,
         "spec": {"window": {"time": 5}},
         "on": [["k", "k"]],

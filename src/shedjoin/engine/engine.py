@@ -137,6 +137,10 @@ class Engine(Running):
         if isinstance(batch, Batch) and tables:
             raise InputError("push takes either a batch or tables for left and right, not both")
         if not isinstance(batch, Batch):
+            if batch is not None and not isinstance(batch, Mapping):
+                raise InputError(
+                    f"push takes a Batch, or a dict of tables by the names of their streams, not {batch!r}"
+                )
             batch = self.batch({**(batch or {}), **tables})
         return Output.joined(list(self.chunks(batch, limit=CHUNK, clocks=clocks)))
 

@@ -18,6 +18,7 @@ from shedjoin.engine.codes import (
     KEEP,
     KEY,
     KEYED,
+    LEARNED,
     LIFE,
     LOGSUM,
     PRODUCT,
@@ -284,6 +285,8 @@ class Plan:
         if self.weigher.code != weigher.code:
             return "it has another estimator, which has not seen what came before"
         if self.weigher[2:] != weigher[2:]:
+            if weigher.code == LEARNED:
+                return "it has another estimator: Prospect learned in another way in the shedjoin that it comes from"
             return (
                 "CountMin's sketch cannot be made wider or deeper: which rows its counts were of is not known any more"
             )

@@ -174,7 +174,7 @@ class MultiRecall:
         assert self._batch is not None
         keys = np.zeros(rows.shape[0], np.int64)
         for stream, start in enumerate(self._arrived.tolist()):
-            mine = self._batch.key[self._batch.stream == stream, 0]
+            mine = self._batch.key[self._batch.stream == stream]
             new = rows[:, stream] >= start
             keys[new] = mine[rows[new, stream] - start]
         return keys
