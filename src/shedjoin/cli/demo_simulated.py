@@ -55,7 +55,7 @@ def simulated(rows: int, console: Console) -> None:
 def load_kernels(console: Console) -> None:
     """The first call in a process loads the kernels; the first on a machine compiles them."""
     begin = time.perf_counter()
-    doing = "loading kernels (the first time they are compiled, which takes about a minute)"
+    doing = "loading kernels (the first time they are compiled, which takes a minute or more)"
     if not console.is_terminal:  # where a status is not shown
         console.print(doing)
     with console.status(doing):
