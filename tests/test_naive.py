@@ -16,7 +16,7 @@ from naive.arithmetic import at_least
 from naive.conditions import Histogram
 
 EVERYTHING = (*CONDITIONS, *MORE_CONDITIONS)
-#: So many combinations of each condition.
+#: How many combinations of each condition are drawn.
 SAMPLES = 60
 
 

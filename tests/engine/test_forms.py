@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,7 @@ from shedjoin.engine.handle import Handle, marked
 from shedjoin.engine.jit import kernel
 from shedjoin.engine.operation import operation
 from shedjoin.errors import SpecError
-from strategies import INTERPRETED, Case, Chooser, Combination, batch, cases, for_all, told
+from strategies import Case, Chooser, Combination, batch, cases, for_all, told
 
 EXACT = sj.JoinSpec(window=sj.TimeWindow(5))
 RECORD = np.dtype([("number", "i8")])
@@ -126,7 +127,6 @@ def in_form_pair(engine: sj.Engine) -> sj.Engine:
     return engine
 
 
-@pytest.mark.skipif(INTERPRETED, reason="kernels are compiled")
 def test_both_forms_are_found_on_disk_by_a_second_process() -> None:
     code = (
         "import shedjoin as sj; from shedjoin.engine import loop;"
@@ -136,7 +136,11 @@ def test_both_forms_are_found_on_disk_by_a_second_process() -> None:
         "entries = (loop.advance_plain, loop.advance_pair);"
         "print([(sum(e.stats.cache_hits.values()), sum(e.stats.cache_misses.values())) for e in entries])"
     )
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
+    compiled = {**os.environ, "NUMBA_DISABLE_JIT": "0"}
+    runs = [
+        subprocess.run([sys.executable, "-c", code], env=compiled, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
     assert runs[-1].stdout.strip() == "[(1, 0), (1, 0)]"
 
 

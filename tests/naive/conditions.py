@@ -6,6 +6,7 @@ import itertools
 import math
 import operator
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -33,7 +34,7 @@ MOST_BUCKETS = 64
 LARGEST_BUCKET = 2.0**62
 
 
-class Condition:
+class Condition(ABC):
     """What a join asks of its tuples."""
 
     streams: int = 2
@@ -43,17 +44,17 @@ class Condition:
     def is_null(self, row: Row) -> bool:
         return row.value is None
 
+    @abstractmethod
     def holds(self, x: Row, y: Row) -> bool:
         """Whether two rows go together; x is of the stream with the lower number."""
-        raise NotImplementedError
 
+    @abstractmethod
     def values(self, row: Row) -> list[Value]:
         """The values by which estimators count a row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def chance(self, row: Row, weigh: Weigh, histogram: Histogram | None) -> float:
         """The partners that a tuple can expect."""
-        raise NotImplementedError
 
     def factors(self, stream: int) -> int:
         """How many weights are multiplied in the chance of a stream's tuples."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,7 @@ class Weights:
         return self.weight(stream, value)
 
     def scale(self, factors: int) -> float:
-        """What makes a product of so many weights a number of partners."""
+        """The factor that turns a product of `factors` weights into a number of partners."""
         return 1.0
 
     def change(self, estimator: Estimator) -> None:
@@ -94,11 +95,12 @@ class TableWeights(Weights):
         return self.condition.speaks_of(key, value) if self.histogram is None else self.histogram.bucket(key) == value
 
 
-class CountedWeights(Weights):
+class CountedWeights(Weights, ABC):
     """The weight is the number of certain rows that have the value."""
 
+    @abstractmethod
     def counted(self, stream: int) -> Sequence[Stored]:
-        raise NotImplementedError
+        """The rows of a stream that count."""
 
     def weight(self, stream: int, value: Value) -> float:
         return float(sum(value in self.values(x) for x in self.counted(stream)))

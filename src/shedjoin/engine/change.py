@@ -49,7 +49,7 @@ def _numbers(values: Any, kind: Any) -> Any:
 
 
 def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
-    """The contents of a join that ran by the policy of a signature, for a join that goes on by another.
+    """The contents of a running join, made ready for another policy. `was` is the signature it ran by.
 
     Estimates go on from what they are. Priorities that were fixed on arrival are fixed anew, as if all arrived now; what
     cumulative policies have gathered is kept.

@@ -54,7 +54,7 @@ ROWS, TELL, SHRINK, FLUSH, ORDER = range(5)
 # Where `advance` is in an instant.
 BEGIN, MEET, COMPETE = range(3)
 
-# An index that chooses its buckets itself has no more than so many tuples in each, on average.
+# An index that chooses its buckets itself keeps at most this many tuples in a bucket, on average.
 CROWDED = 2
 
 
