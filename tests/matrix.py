@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import shedjoin as sj
-from naive import Condition, Dual, Graph, Join, Key, Met, Row, cut, on
+from naive import Condition, Dual, Graph, Join, Key, Row, cut, on
 
 STREAMS = (2, 3)
 CONDITIONS = ("key", "residual", "graph", "overlap", "band")
@@ -292,7 +292,7 @@ def _policy(combination: Combination, random: Random, schedule: list[list[int]])
         "history": sj.History(),
         "decayed": sj.Decayed(random.choice((0.5, 4.0, 30.0))),
         "count_min": sj.CountMin(random.choice((2, 16)), 2),
-        "met": Met(),
+        "met": sj.Met(),
     }
     estimator = estimators.get(combination.estimator, sj.History())
     numbers = [random.choice((0.0, 0.5, 1.0, 2.0)) for _ in range(3)]

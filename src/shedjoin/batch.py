@@ -21,9 +21,50 @@ ROW_BYTES = 192
 STREAMS = ("left", "right")
 #: The most streams that a join can have.
 MOST_STREAMS = 16
+_COLUMNS = ("stream", "key", "null", "ts", "importance", "bytes")
 _KINDS = (np.int64, np.int64, np.bool_, np.int64, np.float64, np.int64)
 
 Table = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names to arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What a predicate compares of rows: a number each, or `items[offsets[i] : offsets[i + 1]]`. What it does not look at is empty."""
+
+    null: NDArray[np.bool_]
+    number: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    items: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return int(self.null.size)
+
+    def take(self, rows: NDArray[np.int64] | slice) -> Values:
+        """Some of the rows, in the order given."""
+        if isinstance(rows, slice):
+            rows = np.arange(len(self))[rows]
+        sizes = np.diff(self.offsets)[rows] if self.offsets.size > 1 else np.zeros(rows.size, np.int64)
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        starts = self.offsets[:-1][rows] if self.offsets.size > 1 else np.zeros(rows.size, np.int64)
+        places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Values(self.null[rows], self.number[rows], offsets, self.items[places], self.weights[places])
+
+    @classmethod
+    def joined(cls, first: Values, second: Values) -> Values:
+        """The rows of one after those of the other."""
+        offsets = np.concatenate((first.offsets, first.offsets[-1] + second.offsets[1:]))
+        both = [
+            np.concatenate((getattr(first, part), getattr(second, part)))
+            for part in ("null", "number", "items", "weights")
+        ]
+        return cls(both[0], both[1], offsets, both[2], both[3])
+
+    @classmethod
+    def none(cls) -> Values:
+        """No rows."""
+        nothing = np.empty(0, np.int64)
+        return cls(np.empty(0, np.bool_), np.empty(0), np.zeros(1, np.int64), nothing, np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +81,11 @@ class Batch:
     ts: NDArray[np.int64]
     importance: NDArray[np.float64]
     bytes: NDArray[np.int64]
+    #: What a predicate on numbers or sets compares; None in joins on keys.
+    values: Values | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in zip(self.__slots__, _KINDS, strict=True):
+        for name, kind in zip(_COLUMNS, _KINDS, strict=True):
             column = getattr(self, name)
             flat = isinstance(column, np.ndarray) and column.ndim == 1 + (name == "key" and column.ndim == 2)
             if not flat or column.dtype != kind:
@@ -139,7 +182,8 @@ class Batch:
 
     def take(self, rows: NDArray[np.int64] | slice) -> Batch:
         """Some of the rows, in the order given; a slice copies nothing."""
-        return Batch(*(column[rows] for column in self.fields()))
+        values = None if self.values is None else self.values.take(rows)
+        return Batch(*(column[rows] for column in self.fields()), values)
 
     def in_canonical_order(self) -> Batch:
         """In the order of streams inside each run of equal `ts`."""

@@ -10,14 +10,16 @@ import numpy as np
 
 from shedjoin.batch import LATEST, MOST_STREAMS, ROW_BYTES, STREAMS
 from shedjoin.budget import Budget
-from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE
-from shedjoin.engine.graph import Graph, parse
+from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE, SAME
+from shedjoin.engine.graph import Graph, of_columns, parse
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.plan import Index, Orders, Plan
 from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
+from shedjoin.estimators import Met
 from shedjoin.plain import only, plain
-from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect
+from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect, SimpProb
+from shedjoin.predicates import PREDICATES, Predicate
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
 from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_window, parse_windows
 
@@ -43,7 +45,8 @@ class JoinSpec:
         two to 16 streams, in their order, to their windows.
     on
         The name of a column that must be equal in all streams; or predicates: ``"a.x = b.y"``, also with ``<``, ``<=``, ``>``,
-        ``>=``, ``!=``, and ``"|a.x - b.y| <= 5"``.
+        ``>=``, ``!=``, and ``"|a.x - b.y| <= 5"``. Of two streams also a predicate on numbers or sets: `Band`, `Theta`, `Equal`,
+        `SameSet`, `Subset`, `Superset`, `Overlap`, `InnerProduct`.
     budget
         The hard cap on stored tuples. None: none, the join is exact.
     policy
@@ -90,7 +93,7 @@ class JoinSpec:
     importance: str = "min"
     lateness: int = 0
     max_skew: int | None = None
-    on: str | tuple[str, ...] = "key"
+    on: str | tuple[str, ...] | Predicate = "key"
     order: str | tuple[str, ...] | Mapping[str, tuple[str, ...]] = "auto"
     index: IndexChoice | Mapping[str, IndexChoice] = "auto"
     evaluate_every: int = 0
@@ -100,14 +103,30 @@ class JoinSpec:
     def __post_init__(self) -> None:
         self._check_windows()
         self._freeze_lists()
-        graph = parse(self.on, self.names)
+        graph = self._graph()
         if self.policy is None:
-            keyed = len(self.names) == len(STREAMS) and self._is_keyed(graph)
-            _freeze(self, "policy", KeepAll() if self.budget is None else Prospect() if keyed else Prob())
+            _freeze(self, "policy", self._default_policy(graph))
         self._check_memory(graph)
         self._check_times()
         self._orders()
         self._indexes(graph)
+
+    def _graph(self) -> Graph:
+        if not isinstance(self.on, Predicate):
+            return parse(self.on, self.names)
+        if len(self.names) != len(STREAMS):
+            raise SpecError(
+                f"JoinSpec.on must be a join graph for {len(self.names)} streams, not {self.on!r}: a predicate compares two "
+                "streams"
+            )
+        return of_columns(*self.on.columns, equal=self.on.code == SAME)
+
+    def _default_policy(self, graph: Graph) -> Policy:
+        if self.budget is None:
+            return KeepAll()
+        if isinstance(self.on, Predicate) and self.on.code != SAME:
+            return SimpProb(Met())
+        return Prospect() if len(self.names) == len(STREAMS) and self._is_keyed(graph) else Prob()
 
     def _check_windows(self) -> None:
         if isinstance(self.window, Mapping):
@@ -127,9 +146,11 @@ class JoinSpec:
             )
 
     def _freeze_lists(self) -> None:
-        if not isinstance(self.on, str):
+        if not isinstance(self.on, str | Predicate):
             if not isinstance(self.on, list | tuple):
-                raise SpecError(f"on must name a column or list predicates between streams, not {self.on!r}")
+                raise SpecError(
+                    f"on must name a column, list predicates between streams, or be a predicate such as Band(...), not {self.on!r}"
+                )
             _freeze(self, "on", tuple(self.on))
         if isinstance(self.order, Mapping):
             _freeze(self, "order", {name: tuple(order) for name, order in self.order.items()})
@@ -199,6 +220,8 @@ class JoinSpec:
 
     def _is_keyed(self, graph: Graph) -> bool:
         """Whether tuples are stored by a common key, and results come at once."""
+        if self.policy is not None and isinstance(self.policy.estimator, Met):
+            return False  # tuples of one key have different priorities
         common = len(graph.parts) == 1 and len(graph.parts[0]) == len(self.names) and not graph.thetas
         single = all(len(columns) == 1 for columns in graph.columns)
         first = self.order == "auto" or all(one[0] == origin for origin, one in enumerate(self._orders()))
@@ -213,7 +236,16 @@ class JoinSpec:
             return orders_of(self.names, self.names)
         return orders_of(self.order, self.names)
 
+    @property
+    def _has_lists(self) -> bool:
+        """Whether a predicate finds partners by lists of items or buckets."""
+        return isinstance(self.on, Predicate) and self.on.code != SAME and self.index == "auto" and self.on.indexable
+
     def _indexes(self, graph: Graph) -> tuple[Index, ...]:
+        if isinstance(self.on, Predicate) and self.on.code != SAME:
+            if self.index not in INDEXES:
+                raise SpecError(f"JoinSpec.index must be 'auto' or 'scan' with a predicate, not {self.index!r}")
+            return ()
         choices = self.index if isinstance(self.index, Mapping) else dict.fromkeys(self.names, self.index)
         unknown = [name for name in choices if name not in self.names]
         if unknown:
@@ -234,7 +266,7 @@ class JoinSpec:
     def plan(self) -> Plan:
         """The plain settings the engine runs by."""
         assert self.policy is not None  # __post_init__ fills it in
-        graph = parse(self.on, self.names)
+        graph = self._graph()
         return Plan.of(
             policy=self.policy,
             windows=self.windows,
@@ -248,6 +280,8 @@ class JoinSpec:
             max_skew=self.max_skew,
             evaluate_every=self.evaluate_every,
             expire_every=self.evaluate_every if self.expire_every is None else self.expire_every,
+            on=self.on if isinstance(self.on, Predicate) else None,
+            lists=self._has_lists,
         )
 
     def _reordering(self) -> Reordering | None:
@@ -291,6 +325,8 @@ class JoinSpec:
         for name, default in (("max_skew", None), ("on", "key"), ("evaluate_every", 0), ("expire_every", None)):
             if getattr(self, name) != default:
                 data[name] = _listed(getattr(self, name))
+        if isinstance(self.on, Predicate):
+            data["on"] = {"predicate": self.on.name, **plain(self.on)}
         for name in ("order", "index"):
             if getattr(self, name) != "auto":
                 data[name] = _listed(getattr(self, name))
@@ -317,6 +353,8 @@ class JoinSpec:
             "policy": parse_policy(data.get("policy")),
             "lateness": parse_lateness(data.get("lateness", 0)),
         }
+        if isinstance(data.get("on"), Mapping):
+            made["on"] = parse_predicate(data["on"])
         if data.get("max_skew") is not None:
             made["max_skew"] = parse_duration(data["max_skew"], argument="max_skew")
         if data.get("reordering") is not None:
@@ -333,6 +371,20 @@ def _windows(data: Any) -> Any:
             raise SpecError(f"window.streams must be a table of streams, not {data['streams']!r}")
         return {name: parse_windows(one, 1)[0] for name, one in data["streams"].items()}
     return parse_window(data)
+
+
+def parse_predicate(data: Mapping[str, Any]) -> Predicate:
+    """The predicate that `to_dict` described: its name and its settings."""
+    name = data.get("predicate")
+    if name not in PREDICATES:
+        raise SpecError(f"on.predicate must be one of {', '.join(PREDICATES)}, not {name!r}")
+    kind = PREDICATES[name]
+    settings = {field: value for field, value in data.items() if field != "predicate"}
+    only(f"on ({name})", settings, [one.name for one in fields(kind)])  # type: ignore[arg-type]
+    try:
+        return kind(**settings)
+    except TypeError as reason:
+        raise SpecError(f"on ({name}) does not take these settings: {reason}") from None
 
 
 def _freeze(spec: JoinSpec, name: str, value: Any) -> None:

@@ -7,10 +7,10 @@ import math
 from typing import TYPE_CHECKING
 
 from naive.arithmetic import exp, log, power, times_log
-from naive.join import Met
 from naive.learned import LearnedWeights
 from naive.rows import Stored
 from naive.weights import DecayedWeights
+from shedjoin.estimators import Met
 from shedjoin.policies import (
     Additive,
     Cumulative,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import Batch, Table
 from shedjoin.budget import Budget
-from shedjoin.engine import audit, buffers, change, contents, loop, memory, snapshot
+from shedjoin.engine import audit, buffers, change, contents, item_memory, loop, memory, snapshot
 from shedjoin.engine.buffers import CHUNK
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.orders import orders_of
@@ -106,10 +106,14 @@ class Engine(Running):
 
     def batch(self, tables: Mapping[str, Table]) -> Batch:
         """One table a stream, interleaved by time. Without a `ts` column, rows are numbered on."""
+        if self._plan.on is not None:
+            return self._plan.on.interleaved(tables, self.names, self.arrived)
         return Batch.of_streams(tables, self._columns(), start=self.arrived)
 
     def rows(self, table: Table) -> Batch:
         """Rows in an order of your own, with a column `stream` (numbers of streams) beside those of the join."""
+        if self._plan.on is not None:
+            return self._plan.on.in_order(table)
         return Batch.rows(table, self._columns())
 
     def _columns(self) -> dict[str, Sequence[str]]:
@@ -263,6 +267,11 @@ class Engine(Running):
             memory.grow_expiry(st, wanted)
         elif need == loop.NEED_SEEN:
             memory.grow_seen(st, wanted)
+        elif need == loop.NEED_ITEMS:
+            item_memory.grow_items(st, wanted)
+        elif need == loop.NEED_HISTOGRAM:
+            fresh = io.arrays["out_fresh"][: int(io["fresh"])]
+            memory.widen_histogram(how, st, st.arrays["number"][fresh].tolist())
         elif need == loop.NEED_MARKS:
             memory.grow_marks(st)
         elif need == loop.NEED_BUCKETS:
@@ -302,6 +311,8 @@ class Engine(Running):
             raise InputError(f"Batch.stream must be from 0 to {streams - 1}: {', '.join(self.names)}")
         if (1 if batch.key.ndim == 1 else batch.key.shape[1]) != width:
             raise InputError(f"Batch.key must have {width} columns, one for each attribute: make it with Engine.batch")
+        if (batch.values is None) != (self._plan.predicate is None):
+            raise InputError("Batch.values must have what the join's predicate compares: make it with Engine.batch")
         for stream, until in enumerate(self._plan.schedule or ()):
             rows = self.arrived[stream] + int((batch.stream == stream).sum())
             if rows > until.size:

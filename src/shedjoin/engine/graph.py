@@ -109,6 +109,17 @@ def parse(on: str | Sequence[str], names: Sequence[str]) -> Graph:
     )
 
 
+def of_columns(left: str, right: str, *, equal: bool) -> Graph:
+    """The graph of a predicate between a column of each of two streams."""
+    equality = Predicate(0, 0, EQUAL, 1, 0)
+    return Graph(
+        columns=((left,), (right,)),
+        parts=({0: 0, 1: 0},) if equal else (),
+        equalities=(equality,) if equal else (),
+        thetas=(),
+    )
+
+
 def _predicate(text: object, names: list[str], columns: list[list[str]]) -> Predicate:
     if not isinstance(text, str):
         raise SpecError(f"on must be a column or predicates such as 'a.x = b.x', not {text!r}")

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import (
     EVICTED,
+    FIRST_OF_SETS,
     IN_WINDOW,
+    ITEMS,
     KEYED,
     LEARNED,
+    MET,
     MOST,
     PAIR_SETTINGS,
     PLAIN_SETTINGS,
@@ -25,9 +29,9 @@ from shedjoin.engine.codes import (
 from shedjoin.engine.forms import in_pairs, in_plain, is_plain, unless_plain
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import entry, inlined, kernel
-from shedjoin.engine.layouts import layout, storage
+from shedjoin.engine.layouts import items, layout, storage
 from shedjoin.engine.records import MANY_STATE, NEVER, NONE, PAIR_STATE, PLAIN_STATE
-from shedjoin.engine.stages import clocks, estimate, evict, log, priority, probe, probe_many, rounds, store
+from shedjoin.engine.stages import clocks, estimate, evict, log, priority, probe, probe_items, probe_many, rounds, store
 from shedjoin.engine.stages.times import newest, stamp_of
 from shedjoin.engine.structures import key_table, kinetic_tournament
 
@@ -44,7 +48,9 @@ from shedjoin.engine.structures import key_table, kinetic_tournament
     NEED_EXPIRY,
     NEED_MARKS,
     NEED_BUCKETS,
-) = range(11)
+    NEED_ITEMS,
+    NEED_HISTOGRAM,
+) = range(13)
 
 # What is run: rows, or a turn without rows. TELL: clocks that rows elsewhere have moved. SHRINK: memory is made to fit a budget
 # that changed between two pushes, as part of the last instant. FLUSH: what waits for lazy evaluation is joined. ORDER: groups,
@@ -73,6 +79,36 @@ def _is_crowded(st, size):
 
 
 @inlined
+def _values_of_pair(how, io, st, size):
+    return size
+
+
+@in_pairs(_values_of_pair)
+@inlined
+def _values_of_rows(how, io, st, size):
+    """The most values that the rows of an instant can have."""
+    if how["layout"] != ITEMS:
+        return size * how["parts"]
+    if how["predicate"] < FIRST_OF_SETS:
+        return size
+    return mem.row_offsets(io)[io["end"]] - mem.row_offsets(io)[io["first"]] + size
+
+
+@inlined
+def _has_places_of_pair(how, st, size):
+    return st["free_count"] >= size
+
+
+@in_pairs(_has_places_of_pair)
+@inlined
+def _has_places(how, st, size):
+    """Whether the pool has room for this many tuples, whatever their streams."""
+    if how["layout"] == ITEMS:
+        return min(st["free_places"][0], st["free_places"][1]) >= size
+    return st["free_count"] >= size
+
+
+@inlined
 def _keys_wanted(how, st, io, size):
     return NEED_KEYS if st["free_key_count"] < size else DONE
 
@@ -83,6 +119,13 @@ def _layout_wants(how, st, io, size):
     """What the layout needs for `size` rows."""
     if how["layout"] == KEYED:
         return NEED_KEYS if st["free_key_count"] < size else DONE
+    if how["layout"] == ITEMS:
+        io["wanted"] = _values_of_rows(how, io, st, size)
+        if st["item_top"] + io["wanted"] > st["items_room"]:
+            return NEED_ITEMS
+        return NEED_KEYS if items.has_values(how) and st["free_key_count"] < io["wanted"] else DONE
+    if how["alone"]:
+        return DONE
     if _is_crowded(st, size):
         return NEED_BUCKETS
     if how["weighed"]:
@@ -101,7 +144,7 @@ def _layout_wants(how, st, io, size):
 def _wants(how, st, io, size):
     """What has to grow before an instant of `size` rows can begin."""
     io["wanted"] = size
-    if st["free_count"] < size:
+    if not _has_places(how, st, size):
         return NEED_POOL
     need = _layout_wants(how, st, io, size)
     if need != DONE:
@@ -114,7 +157,7 @@ def _wants(how, st, io, size):
     if st["expiry_room"] - span < size:
         return NEED_EXPIRY
     if how["estimator"] == IN_WINDOW or how["estimator"] == LEARNED:
-        io["wanted"] = size * how["parts"]
+        io["wanted"] = _values_of_rows(how, io, st, size)
         for stream in range(how["streams"]):
             if st["seen_room"] - st["seen_size"][stream] < io["wanted"]:
                 return NEED_SEEN
@@ -203,13 +246,24 @@ def _join(how, st, io, i, v, stream, ts, seq):
         mem.set_pending(st, st["pending_count"], x)
         st["pending_count"] += 1
         return DONE
+    io["found"] = st["results"]
+    if how["layout"] == ITEMS:
+        probe_items.begin(how, st, io, stream, x)
+        return DONE if _go_on(how, st, io) else NEED_RESULTS
     io["value"] = v * how["streams"]
     if how["layout"] == KEYED and not probe_many.all_there(how, st, v, stream):
         return DONE
     first = mem.steps(st, stream * how["streams"])["fresh"]
     io["fresh_from"] = seq
     probe_many.begin(how, st, io, stream, x if first else NONE)
-    return DONE if probe_many.go_on(how, st, io) else NEED_RESULTS
+    return DONE if _go_on(how, st, io) else NEED_RESULTS
+
+
+@kernel
+def _note_met(how, st, io):
+    """Met: what the probe of the newest tuple found."""
+    if how["estimator"] == MET:
+        mem.met_on_arrival(st)[np.int64(mem.out_fresh(io, io["fresh"] - 1))] = st["results"] - io["found"]
 
 
 @inlined
@@ -250,7 +304,23 @@ def _done(how, st, io):
 @in_pairs(_done)
 @inlined
 def _go_on(how, st, io):
-    return probe_many.go_on(how, st, io)
+    """Probe on; False when the output is full."""
+    over = probe_items.go_on(how, st, io) if how["layout"] == ITEMS else probe_many.go_on(how, st, io)
+    if over:
+        _note_met(how, st, io)
+    return over
+
+
+@inlined
+def _always(how, st, io):
+    return True
+
+
+@in_pairs(_always)
+@inlined
+def _are_counted(how, st, io):
+    """Whether the estimator can count all new tuples."""
+    return how["layout"] != ITEMS or items.fits_histogram(how, st, io)
 
 
 @inlined
@@ -304,6 +374,8 @@ def _key_of(how, st, x):
     """What the shed log calls the key: the first attribute that the join looks at."""
     if how["layout"] == KEYED:
         return mem.keys(st, storage.value_of(how, st, x, 0))["key"]
+    if how["layout"] == ITEMS:
+        return 0
     return mem.attr(st, x * how["width"])
 
 
@@ -387,6 +459,8 @@ def _run(how, st, io):
                 if need != DONE:
                     return need
                 io["at"] += 1
+            if not _are_counted(how, st, io):
+                return NEED_HISTOGRAM
             evict.foresee(how, st, 2)
             estimate.observe(how, st, io)
             priority.settle(how, st, io, ts)

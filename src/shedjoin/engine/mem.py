@@ -97,6 +97,33 @@ steps = records("steps", STEP_RECORD)
 checks = records("checks", CHECK_RECORD)
 levels = records("levels", LEVEL_RECORD)
 
+met_on_arrival = flat("met_on_arrival", np.int64)  # Met
+
+# Predicates.
+number = flat("number", np.float64)
+item_at = flat("item_at", np.int64)
+item_count = flat("item_count", np.int64)
+signature = flat("signature", np.uint64)
+hit = flat("hit", np.int32)
+common = flat("common", np.uint8)  # by half a place, see layouts/items.py
+product = flat("product", np.float64)
+items = flat("items", np.int64)
+item_weights = flat("item_weights", np.float64)
+item_values = flat("item_values", np.int32)  # the numbers of a tuple's values, and last that of all rows
+list_item = flat("list_item", np.int64)
+list_tag = flat("list_tag", np.int8)
+list_start = flat("list_start", np.int64)
+list_room = flat("list_room", np.int64)
+list_head = flat("list_head", np.int64)
+list_length = flat("list_length", np.int64)
+list_dead = flat("list_dead", np.int64)
+list_bitmap = flat("list_bitmap", np.int64)
+list_ts = flat("list_ts", np.int64)  # 0 in windows of rows
+list_seq = flat("list_seq", np.int64)
+list_slot = flat("list_slot", np.int32)
+bits = flat("bits", np.uint64)
+planes = flat("planes", np.uint64)
+
 fetch_bucket = fetcher("buckets", BUCKET_RECORD)
 fetch_key = fetcher("keys", KEY_RECORD)
 fetch_probed = fetcher("probed", np.int64)
@@ -114,6 +141,10 @@ row_null = reader("row_null", np.bool_)
 row_ts = reader("row_ts", np.int64)
 row_importance = reader("row_importance", np.float64)
 row_bytes = reader("row_bytes", np.int64)
+row_number = flat("row_number", np.float64)
+row_offsets = flat("row_offsets", np.int64)
+row_items = flat("row_items", np.int64)
+row_weights = flat("row_weights", np.float64)
 
 out_ahead = reader("out_ahead", np.int64)  # the values of the next rows
 set_out_ahead = writer("out_ahead", np.int64)

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import ROW_BYTES
+from shedjoin.batch import ROW_BYTES, Batch, Table
 from shedjoin.budget import Budget
 from shedjoin.engine.codes import (
+    FIRST_OF_SETS,
     IMPORTANCE,
     INDEXED,
+    ITEMS,
     KEEP,
     KEY,
     KEYED,
     LEARNED,
     LIFE,
     LOGSUM,
+    MET,
+    NO_PREDICATE,
     PRODUCT,
     ROW,
+    SAME,
     SCHEDULE,
     SETTINGS_RECORD,
     SUM,
@@ -47,6 +53,17 @@ class EstimatorLike(Protocol):
 
     def weigher(self) -> Weigher: ...
     def table(self, stream: int) -> Tables | None: ...
+
+
+class PredicateLike(Protocol):
+    """What the engine asks of a predicate."""
+
+    @property
+    def code(self) -> int: ...
+    @property
+    def bound(self) -> float: ...
+    def interleaved(self, tables: Mapping[str, Table], names: Sequence[str], start: Sequence[int]) -> Batch: ...
+    def in_order(self, table: Table) -> Batch: ...
 
 
 @runtime_checkable
@@ -99,6 +116,10 @@ class Plan:
         The predicates of a join graph; None: all streams share a key.
     indexes
         Of a join graph; empty in the keyed layout.
+    on
+        A predicate of two streams; None: streams are joined along the graph.
+    lists
+        Whether a predicate has lists of items or buckets. Otherwise windows are scanned.
     """
 
     names: tuple[str, ...]
@@ -116,6 +137,8 @@ class Plan:
     max_skew: int | None
     evaluate_every: int = 0
     expire_every: int = 0
+    on: PredicateLike | None = None
+    lists: bool = False
 
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
@@ -140,7 +163,17 @@ class Plan:
     @property
     def keyed(self) -> bool:
         """Whether tuples are stored by a common key."""
-        return not self.indexes
+        return not self.indexes and self.predicate is None
+
+    @property
+    def predicate(self) -> PredicateLike | None:
+        """A predicate that is more than equality: equal values and equal sets are stored by a key."""
+        return None if self.on is None or self.on.code == SAME else self.on
+
+    @property
+    def alone(self) -> bool:
+        """Whether each tuple is a group: hardly two have the same chance."""
+        return self.predicate is not None or self.weigher.code == MET
 
     @property
     def kinds(self) -> list[int]:
@@ -148,8 +181,17 @@ class Plan:
 
     @property
     def parts(self) -> tuple[dict[int, int], ...]:
-        """Sets of attributes that must all be equal: for each, the attribute of each stream in it."""
-        return self.graph.parts
+        """What values are of: sets of attributes that must all be equal, for each the attribute of each stream in it.
+
+        The values of a predicate are buckets of numbers; or items, and one that every row has.
+        """
+        if self.predicate is None:
+            return self.graph.parts
+        return ({0: 0, 1: 0},) * (1 if self.predicate.code < FIRST_OF_SETS else 2)
+
+    def factors(self, stream: int) -> int:
+        """How many weights make the chance of a tuple."""
+        return self.graph.factors(stream) if self.predicate is None else 1
 
     @property
     def width(self) -> int:
@@ -176,10 +218,14 @@ class Plan:
     def settings(self, budget: Budget | None, *, warmup: int, trace_every: int, emit: bool) -> NDArray[Any]:
         """What kernels are told, as one record."""
         order, weigher, kinds = self.order, self.weigher, self.kinds
-        factors = [self.graph.factors(stream) for stream in range(self.streams)]
+        factors = [self.factors(stream) for stream in range(self.streams)]
         values = dict(
             streams=self.streams,
-            layout=KEYED if self.keyed else INDEXED,
+            layout=KEYED if self.keyed else INDEXED if self.predicate is None else ITEMS,
+            predicate=NO_PREDICATE if self.predicate is None else self.predicate.code,
+            bound=0.0 if self.predicate is None else self.predicate.bound,
+            lists=int(self.lists),
+            alone=int(self.alone),
             width=self.width,
             spots=max(1, *(sum(index.stream == stream for index in self.indexes) for stream in range(self.streams))),
             parts=len(self.parts),
@@ -231,6 +277,8 @@ class Plan:
     def _oldest_is_lowest(self) -> bool:
         """Whether, inside a group, the order of arrival is the policy's order."""
         order = self.order
+        if self.alone:
+            return order.organisation == LIFE or (order.organisation == KEY and not order.importance and not order.life)
         if order.organisation == LIFE:
             return self.lateness == 0 or TIME not in self.kinds
         return order.organisation == KEY and order.importance == 0.0 and order.life == 0.0
@@ -248,6 +296,7 @@ class Plan:
                     for one in (*graph.equalities, *graph.thetas)
                 ],
             ],
+            "predicate": None if self.on is None else [self.on.code, self.on.bound],
             "importance": self.importance,
             "lateness": self.lateness,
             "max_skew": self.max_skew,
@@ -308,7 +357,7 @@ class Plan:
                 step["fresh"] = int(stream == origin)
                 step["limited"] = int(level > fresh_at)
                 step["by_bucket"] = 1
-                if self.keyed:
+                if not self.indexes:
                     continue
                 attr, source = self._way_in(order, level)
                 step["index"] = self._index_on(stream, attr)

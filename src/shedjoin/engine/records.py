@@ -140,13 +140,41 @@ POOL_ARRAYS = (
     "link",  # a queue inside each cell
     "pending",
     "came",
+    "met_on_arrival",  # Met: results of a tuple's own probe
+    # of predicates:
+    "number",
+    "item_at",  # where its items begin
+    "item_count",
+    "signature",  # a bit for each item
+    "hit",  # the partners that a probe found
+    "common",  # scratch of a probe: common items of each tuple
+    "product",
+)
+#: Predicates: items of all tuples, and lists of tuples in the order in which they expire.
+ITEM_ARRAYS = ("items", "item_weights", "item_values")
+LIST_ARRAYS = (
+    "list_item",  # the hash table: which item, of which stream, has a list here
+    "list_tag",
+    "list_start",
+    "list_room",
+    "list_head",  # entries before it are over
+    "list_length",
+    "list_dead",  # how many of its entries are nobody's
+    "list_bitmap",
+    "list_ts",
+    "list_seq",
+    "list_slot",
+    "bits",
+    "planes",
 )
 VALUE_ARRAYS = ("keys", "heads", "free_keys", "mass", "trail", "part", "weight", "cell_count", "first_cell")
 GROUP_ARRAYS = ("buckets", "probed", "cell_values", "cell_links", "cell_heads", "free_cells")
 HEAP_ARRAYS = ("heap", "place")
 PLAN_ARRAYS = ("steps", "checks", "levels", "part_of", "indexes", "index_buckets")
 OTHER_ARRAYS = ("entries", "entry_key", "expiry", "seen", "sketch", "model", "until", "until_from", "marks")
-STATE_ARRAYS = POOL_ARRAYS + VALUE_ARRAYS + GROUP_ARRAYS + HEAP_ARRAYS + PLAN_ARRAYS + OTHER_ARRAYS
+STATE_ARRAYS = (
+    POOL_ARRAYS + ITEM_ARRAYS + LIST_ARRAYS + VALUE_ARRAYS + GROUP_ARRAYS + HEAP_ARRAYS + PLAN_ARRAYS + OTHER_ARRAYS
+)
 
 #: Totals since the beginning of the join.
 COUNTERS = (
@@ -159,6 +187,7 @@ COUNTERS = (
     "scheduled",
     "matches",
     "compared",  # tuples looked at by probes
+    "looked_up",  # lists looked up by probes
     "evaluations",  # rounds of lazy evaluation
     "expirations",  # rounds of expiry
 )
@@ -181,6 +210,19 @@ NUMBERS = (
     "started",
     "faded",  # Prospect: up to when totals have faded
     "lift_tick",  # cumulative priorities: the instant in which the lift was 0
+    # of predicates:
+    "item_top",  # items behind this were never used
+    "list_top",
+    "lists_used",
+    "bitmaps_used",
+    "known_numbers",  # the histogram of Theta: 0: no number is known, 1: one, 2: more
+)
+SUMS = (
+    "importance",
+    "lift",
+    "lowest_number",  # the histogram of Theta
+    "highest_number",
+    "bucket_width",
 )
 BY_STREAM = (
     "clock",
@@ -209,13 +251,18 @@ BY_STREAM = (
     "hi",  # up to, and without, this
     "first_index",  # the indexes of a stream stand side by side
     "end_index",
+    # of predicates:
+    "stored_to",  # the row number after that of the newest stored tuple
+    "gone_to",  # tuples before this row number are gone if their window has ended
+    "free_places",  # in the pool: of the first stream the even ones, of the second the odd ones
 )
 
 
 def _state(streams: int) -> np.dtype[Any]:
     return np.dtype(
         [(name, "i8") for name in COUNTERS + NUMBERS]
-        + [("importance", "f8"), ("lift", "f8"), ("random", "u8")]
+        + [(name, "f8") for name in SUMS]
+        + [("random", "u8")]
         + [(name, "i8", (streams,)) for name in BY_STREAM]
         + [("bound", "f8", (streams,))]
         + [("free_entries", "i8", (FREE_LISTS,))]
@@ -224,6 +271,8 @@ def _state(streams: int) -> np.dtype[Any]:
 
 
 ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes")
+#: What predicates compare: a number, or `items[offsets[i] : offsets[i + 1]]`.
+ROW_VALUES = ("number", "offsets", "items", "weights")
 OUT_ARRAYS = ("rows", "worth", "shed", "trace", "fresh", "ahead")
 
 
@@ -251,6 +300,9 @@ def _buffers(streams: int) -> np.dtype[Any]:
         "next",  # lazy evaluation: which of the pending tuples is next,
         "stream",  # and whose new tuples are joined
         "fresh_from",  # row numbers from here on are new
+        "hits",  # of predicates: how many partners were found,
+        "given",  # and how many of them are written
+        "found",  # results before the probe
     )
     by_stream = (
         "rows",  # of this instant
@@ -261,7 +313,7 @@ def _buffers(streams: int) -> np.dtype[Any]:
     return np.dtype(
         [(name, "i8") for name in numbers]
         + [(name, "i8", (streams,)) for name in by_stream]
-        + pointers(*(f"row_{name}" for name in ROW_ARRAYS), *(f"out_{name}" for name in OUT_ARRAYS))
+        + pointers(*(f"row_{name}" for name in ROW_ARRAYS + ROW_VALUES), *(f"out_{name}" for name in OUT_ARRAYS))
     )
 
 

@@ -225,7 +225,7 @@ def _sum_up(how, st, origin, importance):
 
 
 @inlined
-def _touch(st, x):
+def touch(st, x):
     """Note a stored tuple that is part of an output of this instant, once."""
     t = mem.pool(st, x)
     if t["met"] == 0:
@@ -299,14 +299,14 @@ def _innermost(how, st, io, origin):
                     mem.set_out_worth(io, out, one)
                     out += 1
             if cumulative:
-                _touch(st, int(e["item"]))
+                touch(st, int(e["item"]))
         level["at"] = at
         if full or level["bucket"] == level["last"]:
             break
         _enter_bucket(how, st, io, step, level, level["bucket"] + 1)
     if cumulative and found > 0:
         for upper in range(depth):
-            _touch(st, int(mem.levels(st, upper)["item"]))
+            touch(st, int(mem.levels(st, upper)["item"]))
     st["compared"] += compared
     st["results"] += found
     st["matches"] += counted

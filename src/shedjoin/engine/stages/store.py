@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import KEY, LIFE
-from shedjoin.engine.forms import in_plain
+from shedjoin.engine.forms import in_plain, only_many
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import layout
 from shedjoin.engine.records import NONE
@@ -16,8 +16,7 @@ from shedjoin.engine.structures import expiry_ring
 @inlined
 def add(how, st, io, i, v, stream, ts, seq, met):
     """Store a row; returns its place in the pool."""
-    st["free_count"] -= 1
-    x = int(mem.free(st, st["free_count"]))
+    x = layout.take_place(how, st, stream)
     importance, size = mem.row_importance(io, i), mem.row_bytes(io, i)
     t = mem.pool(st, x)
     t["arrival"] = st["arrival"]
@@ -47,8 +46,7 @@ def _discard(how, st, x, stream):
         priority.reweigh(how, st, stream, g)
     estimate.stored(how, st, x, stream, -1.0)
     layout.drop_empty(how, st, g)
-    mem.set_free(st, st["free_count"], x)
-    st["free_count"] += 1
+    layout.give_place(how, st, stream, x)
 
 
 @in_plain(_discard)
@@ -64,11 +62,19 @@ def is_over(st, stream, stamp):
     return stamp <= st["limit"][stream]
 
 
+@only_many
+@inlined
+def _note_gone(st, stream):
+    """Lists let go of what expires now, and of nothing that is stored later."""
+    st["gone_to"][stream] = st["stored_to"][stream]
+
+
 @inlined
 def _expire(how, st):
     st["expirations"] += 1
     for stream in range(how["streams"]):
         clocks.set_limit(how, st, stream)
+        _note_gone(st, stream)
         while True:
             x, stamp = expiry_ring.following(st, stream)
             if x == NONE or not is_over(st, stream, stamp):
