@@ -29,7 +29,10 @@ Table = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names t
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What a predicate compares of rows: a number each, or `items[offsets[i] : offsets[i + 1]]`. What it does not look at is empty."""
+    """What a predicate compares of rows: a number each, or `items[offsets[i] : offsets[i + 1]]`.
+
+    What it does not look at is empty.
+    """
 
     null: NDArray[np.bool_]
     number: NDArray[np.float64]
@@ -183,7 +186,7 @@ class Batch:
     def take(self, rows: NDArray[np.int64] | slice) -> Batch:
         """Some of the rows, in the order given; a slice copies nothing."""
         values = None if self.values is None else self.values.take(rows)
-        return Batch(*(column[rows] for column in self.fields()), values)
+        return _batch([column[rows] for column in self.fields()], values)
 
     def in_canonical_order(self) -> Batch:
         """In the order of streams inside each run of equal `ts`."""
@@ -192,6 +195,11 @@ class Batch:
         if not (np.diff(place) < 0).any():
             return self
         return self.take(np.argsort(place, kind="stable"))
+
+
+def _batch(columns: Sequence[NDArray[Any]], values: Values | None = None) -> Batch:
+    stream, key, null, ts, importance, row_bytes = columns
+    return Batch(stream, key, null, ts, importance, row_bytes, values)
 
 
 def _nothing(width: int) -> Batch:
@@ -208,9 +216,9 @@ def _interleave(sides: Sequence[Batch]) -> Batch:
             np.arange(len(sides[0])) + np.searchsorted(clocks[1], clocks[0], side="left"),
             np.arange(len(sides[1])) + np.searchsorted(clocks[0], clocks[1], side="right"),
         ]
-        merged = Batch(*(_spread(places, parts) for parts in zip(*(side.fields() for side in sides), strict=True)))
+        merged = _batch([_spread(places, parts) for parts in zip(*(side.fields() for side in sides), strict=True)])
     else:
-        whole = Batch(*(np.concatenate(parts) for parts in zip(*(side.fields() for side in sides), strict=True)))
+        whole = _batch([np.concatenate(parts) for parts in zip(*(side.fields() for side in sides), strict=True)])
         merged = whole.take(np.argsort(np.concatenate(clocks), kind="stable"))
     in_order = all(np.array_equal(clock, side.ts) for clock, side in zip(clocks, sides, strict=True))
     return merged if in_order else merged.in_canonical_order()

@@ -149,7 +149,7 @@ class JoinSpec:
         if not isinstance(self.on, str | Predicate):
             if not isinstance(self.on, list | tuple):
                 raise SpecError(
-                    f"on must name a column, list predicates between streams, or be a predicate such as Band(...), not {self.on!r}"
+                    f"on must name a column, list predicates between streams, or be one such as Band(...), not {self.on!r}"
                 )
             _freeze(self, "on", tuple(self.on))
         if isinstance(self.order, Mapping):
@@ -263,8 +263,9 @@ class JoinSpec:
                 indexes += [Index(stream, attr, None if choice == "auto" else int(choice)) for attr in equated]
         return () if self._is_keyed(graph) else tuple(indexes)
 
-    def plan(self) -> Plan:
+    def plan(self, part: tuple[int, int] = (0, 1)) -> Plan:
         """The plain settings the engine runs by."""
+        _check_part(part, self.on)
         assert self.policy is not None  # __post_init__ fills it in
         graph = self._graph()
         return Plan.of(
@@ -282,30 +283,35 @@ class JoinSpec:
             expire_every=self.evaluate_every if self.expire_every is None else self.expire_every,
             on=self.on if isinstance(self.on, Predicate) else None,
             lists=self._has_lists,
+            part=part,
         )
 
     def _reordering(self) -> Reordering | None:
         """With two streams there is one order only: new tuples meet the other window."""
         return self.reordering if self.order == "auto" and len(self.names) > len(STREAMS) else None
 
-    def engine(self, seed: int = 0, **watched: Any) -> Engine:
+    def engine(self, seed: int = 0, *, part: tuple[int, int] = (0, 1), **watched: Any) -> Engine:
         """A new engine that may leave out a warm-up, trace what is stored, or only count: see `Engine`."""
         from shedjoin.engine.engine import (
             Engine,  # and with it numba, which takes half a second: a spec alone needs none
         )
 
         check_seed(seed)
-        return Engine(self.plan(), int(seed), reordering=self._reordering(), **watched)
+        return Engine(self.plan(part), int(seed), reordering=self._reordering(), **watched)
 
-    def build(self, seed: int = 0) -> Engine:
-        """A new engine. The same spec, seed and input give the same output."""
-        return self.engine(seed)
+    def build(self, seed: int = 0, *, part: tuple[int, int] = (0, 1)) -> Engine:
+        """A new engine. The same spec, seed and input give the same output.
 
-    def resume(self, snapshot: bytes) -> Engine:
+        `part=(k, n)`: the k-th of n engines that split a join on a predicate between them (SplitJoin). Each is pushed all rows,
+        in the same order. Each row is stored in one engine and probes all, so that together they give every pair once.
+        """
+        return self.engine(seed, part=part)
+
+    def resume(self, snapshot: bytes, *, part: tuple[int, int] = (0, 1)) -> Engine:
         """Go on from `engine.snapshot()`. Budget, policy and join order may be others; all else must be as it was."""
         from shedjoin.engine.engine import Engine
 
-        return Engine.resume(self.plan(), snapshot, reordering=self._reordering())
+        return Engine.resume(self.plan(part), snapshot, reordering=self._reordering())
 
     def with_budget(self, budget: Budget | None) -> JoinSpec:
         """The same join within another budget. A join that kept everything gets the default policy."""
@@ -395,6 +401,14 @@ def _listed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _listed(one) for name, one in value.items()}
     return list(value) if isinstance(value, tuple) else value
+
+
+def _check_part(part: Any, on: Any) -> None:
+    whole = isinstance(part, tuple) and len(part) == 2 and all(type(one) is int for one in part)
+    if not whole or not 0 <= part[0] < part[1]:
+        raise SpecError(f"part must be (which, of how many), such as (0, 2) and (1, 2), not {part!r}")
+    if part[1] > 1 and (not isinstance(on, Predicate) or on.code == SAME):
+        raise SpecError(f"part must be (0, 1) for a join on keys, not {part!r}: split its rows by key instead")
 
 
 def check_seed(seed: object) -> None:

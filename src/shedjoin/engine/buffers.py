@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from shedjoin.batch import Batch
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.layouts.keyed import AHEAD
-from shedjoin.engine.records import MANY_BUFFERS, MANY_STATE, NEVER, PAIR_BUFFERS, ROW_ARRAYS, ROW_VALUES, shed_record
+from shedjoin.engine.records import (
+    MANY_BUFFERS,
+    MANY_STATE,
+    NEVER,
+    NONE,
+    PAIR_BUFFERS,
+    ROW_ARRAYS,
+    ROW_VALUES,
+    shed_record,
+)
 
 #: Results and shed records leave the kernel in pieces of about this many.
 CHUNK = 1 << 17
@@ -36,6 +45,7 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
     hold_results(io, streams, results)
     hold_shed(io, streams, shed)
     io["told"] = NEVER
+    io["guest"] = NONE
     return io
 
 

@@ -131,6 +131,8 @@ _CODES = (
     "alone",  # each tuple is a group
     "predicate",
     "lists",  # whether a predicate has lists; otherwise windows are scanned
+    "part",  # a join that is split: rows whose number leaves this when divided by `of_parts` are stored here, all probe
+    "of_parts",
 )
 #: Settings of each stream; `mem` reads them.
 _BY_STREAM = (
@@ -158,6 +160,8 @@ PAIR = {
     "alone": 0,
     "predicate": NO_PREDICATE,
     "lists": 0,
+    "part": 0,
+    "of_parts": 1,
 }
 #: The settings of the form PLAIN: of such joins the exact one, by time, of streams that are each in order.
 PLAIN = PAIR | {

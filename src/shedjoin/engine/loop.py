@@ -240,6 +240,10 @@ def _join_pair(how, st, io, i, v, stream, ts, seq):
 @kernel
 def _join(how, st, io, i, v, stream, ts, seq):
     """Store, then probe, now or with the next round."""
+    if how["of_parts"] > 1 and not clocks.is_own(how, seq):
+        io["guest"] = items.receive(how, st, io, i, stream, ts, seq)
+        probe_items.begin(how, st, io, stream, int(io["guest"]))
+        return DONE if _go_on(how, st, io) else NEED_RESULTS
     x = store.add(how, st, io, i, v, stream, ts, seq, 0)
     _note_fresh(st, io, x)
     if how["evaluate_every"] > 0:
@@ -306,7 +310,10 @@ def _done(how, st, io):
 def _go_on(how, st, io):
     """Probe on; False when the output is full."""
     over = probe_items.go_on(how, st, io) if how["layout"] == ITEMS else probe_many.go_on(how, st, io)
-    if over:
+    if over and io["guest"] != NONE:
+        items.dismiss(st, int(io["guest"]))
+        io["guest"] = NONE
+    elif over:
         _note_met(how, st, io)
     return over
 
@@ -333,7 +340,7 @@ def _meet(how, st, io, i):
         st["arrival"] += 1
         return DONE
     if mem.row_null(io, i):
-        st["null"] += 1
+        st["null"] += clocks.is_own(how, io["seq"][stream])
         st["arrival"] += 1
         io["seq"][stream] += 1
         return DONE

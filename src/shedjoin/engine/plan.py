@@ -120,6 +120,8 @@ class Plan:
         A predicate of two streams; None: streams are joined along the graph.
     lists
         Whether a predicate has lists of items or buckets. Otherwise windows are scanned.
+    part
+        (k, n): of n engines that split the join between them this is the k-th.
     """
 
     names: tuple[str, ...]
@@ -139,6 +141,7 @@ class Plan:
     expire_every: int = 0
     on: PredicateLike | None = None
     lists: bool = False
+    part: tuple[int, int] = (0, 1)
 
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
@@ -225,6 +228,8 @@ class Plan:
             predicate=NO_PREDICATE if self.predicate is None else self.predicate.code,
             bound=0.0 if self.predicate is None else self.predicate.bound,
             lists=int(self.lists),
+            part=self.part[0],
+            of_parts=self.part[1],
             alone=int(self.alone),
             width=self.width,
             spots=max(1, *(sum(index.stream == stream for index in self.indexes) for stream in range(self.streams))),
@@ -297,6 +302,7 @@ class Plan:
                 ],
             ],
             "predicate": None if self.on is None else [self.on.code, self.on.bound],
+            "part": list(self.part),
             "importance": self.importance,
             "lateness": self.lateness,
             "max_skew": self.max_skew,

@@ -303,6 +303,7 @@ def _buffers(streams: int) -> np.dtype[Any]:
         "hits",  # of predicates: how many partners were found,
         "given",  # and how many of them are written
         "found",  # results before the probe
+        "guest",  # a tuple that probes here and is stored in another part of the join; -1: none
     )
     by_stream = (
         "rows",  # of this instant

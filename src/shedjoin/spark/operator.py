@@ -80,7 +80,8 @@ def _interleaved(tables: list[pa.RecordBatch | None]) -> Batch:
     sides = [_columns(table, stream) for stream, table in enumerate(tables) if table is not None]
     if not sides:
         return Batch.of()
-    whole = Batch(**{name: np.concatenate([side[name] for side in sides]) for name in sides[0]})
+    columns: dict[str, Any] = {name: np.concatenate([side[name] for side in sides]) for name in sides[0]}
+    whole = Batch(**columns)
     return whole if len(sides) == 1 else whole.take(np.argsort(whole.ts, kind="stable"))
 
 

@@ -63,16 +63,13 @@ def give_place(st, stream, x):
 
 
 @kernel
-def put(how, st, io, i, stream, ts, seq, importance, x):
-    """Store a row, for which there is room, in all of its lists."""
+def _fill(how, st, io, i, ts, seq, importance, x):
+    """What is kept of a row."""
     card = mem.card(st, x)
     card["ts"] = ts
     card["seq"] = seq
     card["importance"] = importance
     card["item"] = x
-    if st["came_room"] > 1:
-        mem.set_came(st, x, st["tick"])
-    st["stored_to"][stream] = seq + 1
     size, at = row_size(how, io, i), st["item_top"]
     items = mem.items(st)
     mem.item_at(st)[x] = at
@@ -85,6 +82,31 @@ def put(how, st, io, i, stream, ts, seq, importance, x):
         mem.item_weights(st)[at + k] = mem.row_weights(io)[first + k]
     mem.signature(st)[x] = signature_of(items, at, size)
     st["item_top"] = at + size + 1
+
+
+@kernel
+def receive(how, st, io, i, stream, ts, seq):
+    """A row that only probes here takes a place, and enters no list."""
+    x = take_place(st, stream)
+    mem.pool(st, x)["stream"] = stream
+    _fill(how, st, io, i, ts, seq, mem.row_importance(io, i), x)
+    return x
+
+
+@kernel
+def dismiss(st, x):
+    """The last that was received goes."""
+    st["item_top"] = mem.item_at(st)[x]
+    give_place(st, int(mem.pool(st, x)["stream"]), x)
+
+
+@kernel
+def put(how, st, io, i, stream, ts, seq, importance, x):
+    """Store a row, for which there is room, in all of its lists."""
+    _fill(how, st, io, i, ts, seq, importance, x)
+    st["stored_to"][stream] = seq + 1
+    if st["came_room"] > 1:
+        mem.set_came(st, x, st["tick"])
     if has_values(how):
         _note_values(how, st, x)
     _enter_lists(how, st, stream, x, 0 if mem.window_kind(how, stream) == ROW else ts, seq)
@@ -173,7 +195,7 @@ def fits_histogram(how, st, io):
     """Whether the histogram of numbers has a bucket for all new tuples; without one they cannot be counted."""
     if not has_values(how) or how["predicate"] == BAND or how["predicate"] >= FIRST_OF_SETS:
         return True
-    for i in range(io["fresh"]):
+    for i in range(io["fresh"]):  # noqa: SIM110 - kernels have no generators
         if not histogram.has(st, mem.number(st)[np.int64(mem.out_fresh(io, i))]):
             return False
     return True

@@ -1,7 +1,8 @@
 """What every layout says of a tuple, a value and a group, with nothing but the arrays behind it.
 
-A *value* is what estimators count: a key, a value of an equated attribute, an item, a bucket of numbers. A *group* is what policies order: the tuples of one
-stream that have the same chance of a partner. In the keyed layout the group of value v and stream s is v * streams + s.
+A *value* is what estimators count: a key, a value of an equated attribute, an item, a bucket of numbers. A *group* is what
+policies order: the tuples of one stream that have the same chance of a partner. In the keyed layout the group of value v and
+stream s is v * streams + s.
 """
 
 from __future__ import annotations

@@ -20,6 +20,12 @@ def _effective(how, st, stream, time):
 
 
 @inlined
+def is_own(how, seq):
+    """Whether a row is stored and counted here. In a join that is split, each row is so in one part, and probes all."""
+    return seq % how["of_parts"] == how["part"]
+
+
+@inlined
 def is_late(st, stream, ts):
     """Whether rows of this instant, which has begun, are late."""
     return ts < st["oldest"][stream]

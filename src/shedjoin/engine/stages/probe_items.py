@@ -11,6 +11,7 @@ from shedjoin.engine import mem
 from shedjoin.engine.codes import CUMULATIVE, ROW
 from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import probe_many
 from shedjoin.engine.stages.search import Stretch, search
 from shedjoin.engine.stages.times import reach
@@ -67,8 +68,9 @@ def go_on(how, st, io):
             continue
         found += 1
         if cumulative:
-            probe_many.touch(st, x)
             probe_many.touch(st, y)
+            if io["guest"] == NONE:
+                probe_many.touch(st, x)
         if max(ts, card["ts"]) < how["warmup"]:
             continue
         worth = output_importance(how["output_importance"], mine["importance"], card["importance"])

@@ -1,7 +1,7 @@
 """Partners of a stored tuple in a stretch of another stream's window: by lists, by bitmaps, or by a scan.
 
-Hits are places in the pool, written behind the first n of `hit`. `compared` counts the tuples that share a value with the row (by a
-scan all), `looked_up` the lists that this takes: what a probe costs does not depend on how lists are walked.
+Hits are places in the pool, written behind the first n of `hit`. `compared` counts the tuples that share a value with the row, or
+by a scan all; `looked_up` counts the lists that this takes. So what a probe costs does not depend on how lists are walked.
 """
 
 from __future__ import annotations
@@ -267,7 +267,12 @@ def _overlap(how, st, x, other, stretch, n):
         a, b = _between(st, which, stretch)
         length = b - a
         live += time_lists.live_between(st, which, a, b)
-        if taken < bitmaps.TOGETHER and k - at < 63 and 2 * length > words and bitmaps.is_frequent(how, st, which, other):
+        if (
+            taken < bitmaps.TOGETHER
+            and k - at < 63
+            and 2 * length > words
+            and bitmaps.is_frequent(how, st, which, other)
+        ):
             rows = (mem.list_bitmap(st)[which], rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
             frequent |= np.uint64(1) << np.uint64(k - at)
             taken += 1

@@ -1,6 +1,6 @@
-"""The histogram of the numbers of both streams: at most 64 buckets, as wide as a power of two, that double when a number does not fit.
+"""The histogram of the numbers of both streams: at most 64 buckets, which become twice as wide when a number does not fit.
 
-While all numbers are the same there is no width: a number is its own bucket, by its bits.
+The width is a power of two. While all numbers are the same there is no width: a number is its own bucket, by its bits.
 """
 
 from __future__ import annotations

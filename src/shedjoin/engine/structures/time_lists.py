@@ -1,7 +1,7 @@
 """Lists of tuples in the order in which they expire, so that a search can begin and stop at a time.
 
-An entry is (ts, row number, tuple); in windows of rows its ts is 0. Entries of tuples whose window has ended stand at the head of a
-list; they are let go when the list is next searched or added to. An entry of an evicted tuple points to nobody.
+An entry is (ts, row number, tuple); in windows of rows its ts is 0. Entries of tuples whose window has ended stand at the head of
+a list. They are let go when the list is next searched or added to. An entry of an evicted tuple points to nobody.
 """
 
 from __future__ import annotations
