@@ -23,7 +23,7 @@ NOTHING, ONE, SEVERAL = range(3)
 def bucket(st, number):
     """The bucket of a number, whether or not the histogram reaches so far."""
     if st["known_numbers"] < SEVERAL:
-        return (np.float64(number) + 0.0).view(np.int64)  # 0 and -0 are one number
+        return np.float64(number + 0.0).view(np.int64)  # 0 and -0 are one number
     return np.int64(math.floor(number / st["bucket_width"]))
 
 
