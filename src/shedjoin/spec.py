@@ -10,13 +10,14 @@ import numpy as np
 
 from shedjoin.batch import LATEST, MOST_STREAMS, ROW_BYTES, STREAMS
 from shedjoin.budget import Budget
+from shedjoin.cpu.settings import Deadline, Selective
 from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE
 from shedjoin.engine.graph import Graph, parse
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.plan import Index, Orders, Plan
 from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
-from shedjoin.plain import only, plain
+from shedjoin.plain import made_of, only, plain
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
 from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_window, parse_windows
@@ -71,6 +72,10 @@ class JoinSpec:
         How often expired tuples are removed (0: always); default: with every evaluation. They join nothing in any case.
     reordering
         When ``order="auto"`` looks for a better order.
+    selective
+        Compare rows with the most profitable part of the windows when the CPU is short. None: always with all.
+    cpu
+        `Deadline`: every push is to end in time; needs `selective`. None: as fast as it goes.
 
     Examples
     --------
@@ -96,6 +101,8 @@ class JoinSpec:
     evaluate_every: int = 0
     expire_every: int | None = None
     reordering: Reordering = field(default_factory=Reordering)
+    selective: Selective | None = None
+    cpu: Deadline | None = None
 
     def __post_init__(self) -> None:
         self._check_windows()
@@ -106,6 +113,7 @@ class JoinSpec:
             _freeze(self, "policy", KeepAll() if self.budget is None else Prospect() if keyed else Prob())
         self._check_memory(graph)
         self._check_times()
+        self._check_cpu()
         self._orders()
         self._indexes(graph)
 
@@ -183,6 +191,21 @@ class JoinSpec:
         if not isinstance(self.reordering, Reordering):
             raise SpecError(f"JoinSpec.reordering must be a Reordering, not {self.reordering!r}")
 
+    def _check_cpu(self) -> None:
+        for name, kind in (("selective", Selective), ("cpu", Deadline)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise SpecError(f"JoinSpec.{name} must be a {kind.__name__} or None, not {value!r}")
+        if self.cpu is not None and self.selective is None:
+            raise SpecError(
+                "JoinSpec.cpu=Deadline(...) needs selective=Selective(...): something must give when time is short"
+            )
+        if self.selective is not None and self.evaluate_every:
+            raise SpecError(
+                "JoinSpec.evaluate_every must be 0 with selective=Selective(...): a CPU limit is spent probe by probe, and lazy "
+                "evaluation probes in rounds"
+            )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The streams, in their order."""
@@ -248,6 +271,8 @@ class JoinSpec:
             max_skew=self.max_skew,
             evaluate_every=self.evaluate_every,
             expire_every=self.evaluate_every if self.expire_every is None else self.expire_every,
+            selective=self.selective,
+            deadline=None if self.cpu is None else self.cpu.seconds,
         )
 
     def _reordering(self) -> Reordering | None:
@@ -296,6 +321,10 @@ class JoinSpec:
                 data[name] = _listed(getattr(self, name))
         if self.reordering != Reordering():
             data["reordering"] = plain(self.reordering)
+        if self.selective is not None:
+            data["selective"] = plain(self.selective)
+        if self.cpu is not None:
+            data["cpu"] = {"name": "deadline", **plain(self.cpu)}
         return data
 
     def _plain_windows(self) -> Any:
@@ -322,7 +351,22 @@ class JoinSpec:
         if data.get("reordering") is not None:
             only("reordering", data["reordering"], ["every", "drift"])
             made["reordering"] = Reordering(**data["reordering"])
+        if data.get("selective") is not None:
+            made["selective"] = made_of(Selective, "selective", data["selective"])
+        if data.get("cpu") is not None:
+            made["cpu"] = _cpu(data["cpu"])
         return cls(**made)
+
+
+#: What limits the CPU, by name.
+CPUS = {"deadline": Deadline}
+
+
+def _cpu(data: Any) -> Deadline:
+    if not isinstance(data, Mapping) or data.get("name") not in CPUS:
+        raise SpecError(f"cpu must be a table with a name, one of {', '.join(CPUS)}, not {data!r}")
+    settings = {name: value for name, value in data.items() if name != "name"}
+    return made_of(CPUS[data["name"]], "cpu", settings)
 
 
 def _windows(data: Any) -> Any:

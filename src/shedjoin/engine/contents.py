@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import buffers, loop, memory
+from shedjoin.engine import buffers, loop, memory, selection
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -90,7 +90,7 @@ def keys_of(how: NDArray[Any], st: Handle, items: Integers) -> NDArray[np.int64]
 
 def gather(how: NDArray[Any], st: Handle) -> Columns:
     """All columns of a state."""
-    return {**_tuples(how, st), **_values(how, st), **_numbers(st)}
+    return {**_tuples(how, st), **_values(how, st), **_numbers(st), **selection.gather(how, st)}
 
 
 def _tuples(how: NDArray[Any], st: Handle) -> Columns:
@@ -177,6 +177,7 @@ def build(plan: Plan, how: NDArray[Any], st: Handle, columns: Columns) -> None:
     _build_values(how, st, columns)
     _build_tuples(how, st, columns, plan.lateness > 0)
     _build_rounds(how, st, columns)
+    selection.build(how, st, columns)
     items = np.arange(columns["tuple arrival"].size)
     build_order(how, st, items, columns.get("tuple prio"), columns.get("tuple place"))
 
@@ -238,6 +239,8 @@ def _build_tuples(how: NDArray[Any], st: Handle, columns: Columns, strays: bool)
         if how[0]["weighed"]:
             _build_cells(how, st, keys, stream)
     _build_expiry(how, st, stream)
+    if selection.is_selective(how):
+        selection.fill_timeline(how, st, stream, entry)
 
 
 def _find_values(st: Handle, keys: Integers, parts: Integers) -> Integers:

@@ -27,7 +27,20 @@ from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import entry, inlined, kernel
 from shedjoin.engine.layouts import layout, storage
 from shedjoin.engine.records import MANY_STATE, NEVER, NONE, PAIR_STATE, PLAIN_STATE
-from shedjoin.engine.stages import clocks, estimate, evict, log, priority, probe, probe_many, rounds, store
+from shedjoin.engine.stages import (
+    adapt,
+    clocks,
+    estimate,
+    evict,
+    log,
+    priority,
+    probe,
+    probe_many,
+    rounds,
+    select,
+    store,
+    work,
+)
 from shedjoin.engine.stages.times import newest, stamp_of
 from shedjoin.engine.structures import key_table, kinetic_tournament
 
@@ -44,12 +57,15 @@ from shedjoin.engine.structures import key_table, kinetic_tournament
     NEED_EXPIRY,
     NEED_MARKS,
     NEED_BUCKETS,
-) = range(11)
+    NEED_LEFT_OUT,
+    NEED_TIMELINE,
+    PAUSE,  # nothing: a part of the push is done
+) = range(14)
 
 # What is run: rows, or a turn without rows. TELL: clocks that rows elsewhere have moved. SHRINK: memory is made to fit a budget
 # that changed between two pushes, as part of the last instant. FLUSH: what waits for lazy evaluation is joined. ORDER: groups,
-# and the tuples in `out_fresh`, are put in order anew.
-ROWS, TELL, SHRINK, FLUSH, ORDER = range(5)
+# and the tuples in `out_fresh`, are put in order anew. FRACTION: r has changed.
+ROWS, TELL, SHRINK, FLUSH, ORDER, FRACTION = range(6)
 
 # Where `advance` is in an instant.
 BEGIN, MEET, COMPETE = range(3)
@@ -98,12 +114,31 @@ def _layout_wants(how, st, io, size):
 
 
 @inlined
+def _nothing_wanted(how, st, io, size):
+    return DONE
+
+
+@in_pairs(_nothing_wanted)
+@kernel
+def _selection_wants(how, st, io, size):
+    """What selective processing needs for `size` rows."""
+    if how["basic"] > 0:
+        for stream in range(how["streams"]):
+            if st["timeline_room"] - st["line_to"][stream] < io["rows"][stream]:
+                return NEED_TIMELINE
+    return DONE
+
+
+@inlined
 def _wants(how, st, io, size):
     """What has to grow before an instant of `size` rows can begin."""
     io["wanted"] = size
     if st["free_count"] < size:
         return NEED_POOL
     need = _layout_wants(how, st, io, size)
+    if need != DONE:
+        return need
+    need = _selection_wants(how, st, io, size)
     if need != DONE:
         return need
     if io["out_shed_room"] - io["shed"] < size:
@@ -155,6 +190,7 @@ def _begin(how, st, io, ts):
     """Late rows, clocks, expiry. A turn that tells clocks begins like an instant without rows."""
     io["over"] = 0
     io["fresh"] = 0
+    adapt.arrive(how, st, io)
     clocks.begin(how, st, io, ts)
     if io["turn"] == TELL:
         for stream in range(how["streams"]):
@@ -193,6 +229,14 @@ def _join_pair(how, st, io, i, v, stream, ts, seq):
     return DONE
 
 
+@kernel
+def _probed(how, st, io, i):
+    """The probe of a row is at its end."""
+    if how["basic"] > 0 and io["sampling"]:
+        select.learn(how, st, io, i, mem.row_stream(io, i), mem.row_ts(io, i))
+    return DONE
+
+
 @in_pairs(_join_pair)
 @kernel
 def _join(how, st, io, i, v, stream, ts, seq):
@@ -203,13 +247,19 @@ def _join(how, st, io, i, v, stream, ts, seq):
         mem.set_pending(st, st["pending_count"], x)
         st["pending_count"] += 1
         return DONE
+    if how["basic"] > 0:
+        select.choose(how, st, io, i, stream, ts, seq)
+        if how["counts_work"]:
+            work.count(how, st, io, i, v, stream, ts)
+        if select.is_all_left_out(how, st, stream):
+            return DONE
     io["value"] = v * how["streams"]
     if how["layout"] == KEYED and not probe_many.all_there(how, st, v, stream):
-        return DONE
+        return _probed(how, st, io, i)
     first = mem.steps(st, stream * how["streams"])["fresh"]
     io["fresh_from"] = seq
     probe_many.begin(how, st, io, stream, x if first else NONE)
-    return DONE if probe_many.go_on(how, st, io) else NEED_RESULTS
+    return _probed(how, st, io, i) if probe_many.go_on(how, st, io) else NEED_RESULTS
 
 
 @inlined
@@ -243,21 +293,43 @@ def _is_probing(how, st, io):
 
 
 @inlined
-def _done(how, st, io):
-    return True
+def _done(how, st, io, i):
+    return DONE
 
 
 @in_pairs(_done)
 @inlined
-def _go_on(how, st, io):
-    return probe_many.go_on(how, st, io)
+def _go_on(how, st, io, i):
+    return _probed(how, st, io, i) if probe_many.go_on(how, st, io) else NEED_RESULTS
+
+
+@in_pairs(_never)
+@inlined
+def _lacks_room_for_stretches(how, st, io):
+    """Whether what a row leaves out might not fit."""
+    return how["basic"] > 0 and select.lacks_room(how, io)
+
+
+@in_pairs(_never)
+@inlined
+def _is_part_done(how, st, io):
+    """Whether a part of the push ends with this row."""
+    if io["until"] == 0:
+        return False
+    io["since"] += 1
+    if io["since"] < io["until"]:
+        return False
+    io["since"] = 0
+    return True
 
 
 @inlined
 def _meet(how, st, io, i):
     """One row. Says what it needs when there might not be room: nothing is done yet, or its probe has stopped halfway."""
     if _is_probing(how, st, io):
-        return DONE if _go_on(how, st, io) else NEED_RESULTS
+        return _go_on(how, st, io, i)
+    if _lacks_room_for_stretches(how, st, io):
+        return NEED_LEFT_OUT
     stream, ts = mem.row_stream(io, i), mem.row_ts(io, i)
     if clocks.is_late(st, stream, ts):
         st["arrival"] += 1
@@ -387,6 +459,8 @@ def _run(how, st, io):
                 if need != DONE:
                     return need
                 io["at"] += 1
+                if _is_part_done(how, st, io):
+                    return PAUSE
             evict.foresee(how, st, 2)
             estimate.observe(how, st, io)
             priority.settle(how, st, io, ts)
@@ -437,6 +511,9 @@ def advance_many(settings, state, rows):
     how, st, io = settings[0], state[0], rows[0]
     if io["turn"] == ORDER:
         return _put_in_order(how, st, io)
+    if io["turn"] == FRACTION:
+        adapt.set_fractions(how, st)
+        return DONE
     if io["turn"] == FLUSH:
         return DONE if how["evaluate_every"] == 0 or rounds.evaluate(how, st, io) else NEED_RESULTS
     if io["turn"] == TELL and io["phase"] == BEGIN:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import loop
+from shedjoin.engine import loop, selection
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -95,6 +95,11 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
         part_of=part_of.ravel(),
         **index_arrays(plan, FEW),
     )
+    if not is_pair(how):
+        st.hold(**selection.arrays(how))
+        if plan.selective is not None:
+            st.hold(work=plan.work())
+            selection.start(how, st, plan.selective.fraction)
     set_steps(st, plan, plan.orders)
     measure(st)
     st["clock"] = st["base"] = st["horizon"] = st["limit"] = st["oldest"] = NEVER
