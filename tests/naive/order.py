@@ -117,7 +117,7 @@ class Order:
     def common(self, stream: int) -> float:
         match self.policy:
             case Additive(update="always", life=c) | Multiplicative(update="always", life=c):
-                return c * (self.base(stream) / self.twin.windows[stream].size)
+                return c * (float(self.base(stream)) / self.twin.windows[stream].size)
         return 0.0
 
     def rank(self, x: Stored) -> float:

@@ -11,6 +11,7 @@ from shedjoin.batch import Batch
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.layouts.keyed import AHEAD
 from shedjoin.engine.records import (
+    LEFT_OUT_FIELDS,
     LEFT_OUT_RECORD,
     MANY_BUFFERS,
     MANY_STATE,
@@ -63,7 +64,7 @@ def hold_shed(io: Handle, streams: int, size: int) -> None:
 
 def hold_left_out(io: Handle, size: int) -> None:
     """Room for this many stretches that rows were not compared with."""
-    io.hold(out_left_out=np.empty(size * len(LEFT_OUT_RECORD), np.int64))
+    io.hold(out_left_out=np.empty(size * len(LEFT_OUT_FIELDS), np.int64))
     io.resize(out_left_out=size)
 
 

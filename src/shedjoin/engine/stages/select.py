@@ -54,10 +54,10 @@ def is_inside(how, st, other, ts, seq):
 @kernel
 def is_all_left_out(how, st, stream):
     """Whether nothing of some other window is compared with a row."""
+    empty = False
     for other in range(how["streams"]):
-        if other != stream and st["stretches"][other] == 0:
-            return True
-    return False
+        empty = empty or (other != stream and st["stretches"][other] == 0)
+    return empty
 
 
 # ------------------------------------------------------------------------------------------------------- the windows
