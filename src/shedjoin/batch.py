@@ -157,8 +157,8 @@ class Batch:
 
     def take(self, rows: NDArray[np.int64] | slice) -> Batch:
         """Some of the rows, in the order given; a slice copies nothing."""
-        taken = [column[rows] for column in self.fields()]
-        return Batch(*taken) if self.kind is None else Batch(*taken, self.kind[rows])
+        columns = self.fields() if self.kind is None else (*self.fields(), self.kind)
+        return Batch(*(column[rows] for column in columns))
 
     def in_canonical_order(self) -> Batch:
         """In the order of streams inside each run of equal `ts`."""

@@ -403,6 +403,12 @@ def check_pair(what: str, spec: object) -> None:
         raise SpecError(f"{what} is for joins of two streams on a key with results at once, not for {spec!r}")
 
 
+def check_whole_windows(what: str, spec: JoinSpec) -> None:
+    """Refuse a join that compares rows with parts of windows, for what does not read the log of what was left out."""
+    if spec.selective is not None:
+        raise SpecError(f"{what} is for joins that compare rows with whole windows, not for {spec!r}")
+
+
 def check_warmup(warmup: Any) -> None:
     """A clear word when a warm-up is no time."""
     whole = isinstance(warmup, int | np.integer) and not isinstance(warmup, bool)

@@ -14,6 +14,9 @@ import shedjoin as sj
 from matrix import GRAPHS, STREAMS, WINDOWS, Case, Combination, draw, meaningful
 from naive import LeftOut, Record, Row, Twin, cut, exact, missing, numbers
 from shedjoin.engine.pace import Script, Watch
+from shedjoin.quality.missing import missing_counts, missing_results
+from shedjoin.recall.many import MultiRecall
+from shedjoin.recall.pairs import LiveRecall
 from strategies import records
 
 pytestmark = pytest.mark.small
@@ -414,9 +417,9 @@ def test_types_of_rows() -> None:
 
 def test_types_in_a_batch() -> None:
     whole, flags = np.zeros(2, np.int64), np.zeros(2, np.bool_)
-    with pytest.raises(sj.InputError, match="Batch.kind must be at least 0"):
+    with pytest.raises(sj.InputError, match=r"Batch\.kind must be at least 0"):
         sj.Batch(whole, whole, flags, whole, np.ones(2), whole + 1, whole - 1)
-    with pytest.raises(sj.InputError, match="Batch.kind must be a flat array of int64"):
+    with pytest.raises(sj.InputError, match=r"Batch\.kind must be a flat array of int64"):
         sj.Batch(whole, whole, flags, whole, np.ones(2), whole + 1, np.ones(2))  # type: ignore[arg-type]
     batch = sj.Batch(whole, whole, flags, whole, np.ones(2), whole + 1, np.array([1, 0]))
     taken = batch.take(np.array([1, 0]))
@@ -430,6 +433,20 @@ def test_a_snapshot_belongs_to_its_settings() -> None:
     for other in (None, replace(WAYS, basic=4), replace(WAYS, types=3)):
         with pytest.raises(sj.SnapshotError, match="another selective"):
             replace(spec, selective=other).resume(saved)
+
+
+def test_what_reads_no_log_of_stretches_refuses_such_joins() -> None:
+    spec = sj.JoinSpec(sj.TimeWindow(9), budget=sj.Budget(tuples=8), policy=sj.Prob(), selective=WAYS)
+    shed, rows = spec.build().push().shed, {"key": [1]}
+    for use in (
+        lambda: LiveRecall(spec),
+        lambda: MultiRecall(spec),
+        lambda: missing_results(shed, rows, rows, spec),
+        lambda: missing_counts(shed, rows, rows, spec),
+        lambda: sj.optimum(spec, rows, rows),
+    ):
+        with pytest.raises(sj.SpecError, match="compare rows with whole windows"):
+            use()
 
 
 def test_every_combination_is_among_the_shapes() -> None:
