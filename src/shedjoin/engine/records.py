@@ -247,6 +247,8 @@ SELECT_BY_STREAM = (
     "line_from",  # the timeline: places before this hold nothing,
     "line_to",  # nor do those from here on
     "line_torn",  # from here on, times rise with row numbers
+    "line_newest",  # the largest time since the window was empty,
+    "line_lag",  # and how far rows have lagged behind it
     "stretches",  # parts of the window that the row at hand is compared with; -1: all of it
     "part_size",  # tuples in them
     "samples",  # rows that were compared with all of this window since the last ranking

@@ -108,6 +108,10 @@ def fill_timeline(how: NDArray[Any], st: Handle, stream: NDArray[np.int64], card
         line = np.zeros(mine.size, TIMELINE_RECORD)
         for name in ("ts", "seq", "item"):
             line[name] = mine[name]
+        if mine.size:
+            newest = np.maximum.accumulate(line["ts"][np.argsort(line["seq"])])
+            st["line_newest"][number] = newest[-1]
+            st["line_lag"][number] = int((newest - np.sort(line, order="seq")["ts"]).max())
         by_rows = how[0]["kind"][number] == ROW
         entries.append(line[np.argsort(line["seq"]) if by_rows else np.lexsort((line["seq"], line["ts"]))])
     _lay_out(st, entries, 0)

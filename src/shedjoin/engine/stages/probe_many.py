@@ -210,6 +210,7 @@ def _bind(how, st, io, origin, depth):
             if limited and (e["seq"] < st["lo"][stream] or e["seq"] >= st["hi"][stream]):
                 continue
             if in_part and not select.is_inside(how, st, stream, e["ts"], e["seq"]):
+                at = select.skip(how, st, stream, base, first, mask, at - 1, span)
                 continue
             if not _passes(how, st, io, step, origin, depth, fresh, int(e["item"])):
                 continue
@@ -304,6 +305,7 @@ def _innermost(how, st, io, origin):
             if limited and (e["seq"] < lo_seq or e["seq"] >= hi_seq):
                 continue
             if in_part and not select.is_inside(how, st, stream, e["ts"], e["seq"]):
+                at = select.skip(how, st, stream, base, first, mask, at - 1, span)
                 continue
             shared += 1
             if not _passes(how, st, io, step, origin, depth, fresh, int(e["item"])):

@@ -51,6 +51,44 @@ def is_inside(how, st, other, ts, seq):
     return st["stretches"][other] == WHOLE or _is_in_stretch(how, st, other, ts, seq)
 
 
+@inlined
+def _position(how, other, e):
+    """Where an entry of a bucket lies on the axis of its window."""
+    return e["seq"] if mem.window_kind(how, other) == ROW else e["ts"]
+
+
+@kernel
+def skip(how, st, other, base, first, mask, at, span):
+    """The next place in a bucket, after one that is not inside, where a tuple may be.
+
+    Entries are in the order of arrival: no time is further behind an earlier one than the lag of the stream. Gaps keep their times.
+    """
+    by_rows = mem.window_kind(how, other) == ROW
+    lag = 0 if by_rows else st["line_lag"][other]
+    here = _position(how, other, mem.entries(st, base + ((first + at) & mask)))
+    stretches = other * (how["ages"] + 1)
+    low, high = 0, st["stretches"][other]
+    while low < high:  # the first stretch that this entry, or one after it, may be in
+        middle = (low + high) // 2
+        one = mem.stretch(st, stretches + middle)
+        if (one["hi_seq"] if by_rows else one["hi_ts"]) < here - lag:
+            low = middle + 1
+        else:
+            high = middle
+    if low == st["stretches"][other]:
+        return span
+    one = mem.stretch(st, stretches + low)
+    begin = one["lo_seq"] if by_rows else one["lo_ts"]
+    low, high = at + 1, span
+    while low < high:
+        middle = (low + high) // 2
+        if _position(how, other, mem.entries(st, base + ((first + middle) & mask))) + lag < begin:
+            low = middle + 1  # and so is all before it
+        else:
+            high = middle
+    return low
+
+
 @kernel
 def is_all_left_out(how, st, stream):
     """Whether nothing of some other window is compared with a row."""

@@ -23,14 +23,19 @@ def _in_bucket(how, st, io, stream, ts, other, b, key):
     if mem.window_kind(how, other) == ROW:
         lo = min(st["arrived"][other] - mem.window_size(how, other), io["old_seq"][other])
     by_value = how["layout"] != KEYED  # a bucket of a key holds nothing else
-    total = 0
-    for at in range(span):
+    total, at = 0, 0
+    while at < span:
         place = base + ((first + at) & mask)
+        at += 1
         e = mem.entries(st, place)
         if e["item"] == NONE or e["seq"] < lo or (by_value and mem.entry_key(st, place) != key):
             continue
-        if max(ts, e["ts"]) < min(end, e["ts"] + window) and select.is_inside(how, st, other, e["ts"], e["seq"]):
+        if max(ts, e["ts"]) >= min(end, e["ts"] + window):
+            continue
+        if select.is_inside(how, st, other, e["ts"], e["seq"]):
             total += 1
+        else:
+            at = select.skip(how, st, other, base, first, mask, at - 1, span)
     return total
 
 

@@ -159,6 +159,11 @@ def _place_for(how, st, stream, ts, seq):
 @kernel
 def enter(how, st, x, stream, ts, seq):
     """A tuple is stored."""
+    if st["line_from"][stream] == st["line_to"][stream]:
+        st["line_newest"][stream] = ts
+        st["line_lag"][stream] = 0
+    st["line_newest"][stream] = max(st["line_newest"][stream], ts)
+    st["line_lag"][stream] = max(st["line_lag"][stream], st["line_newest"][stream] - ts)
     place = _place_for(how, st, stream, ts, seq)
     _write(st, stream, place, ts, seq, x)
 
