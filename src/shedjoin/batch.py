@@ -21,7 +21,8 @@ ROW_BYTES = 192
 STREAMS = ("left", "right")
 #: The most streams that a join can have.
 MOST_STREAMS = 16
-_COLUMNS = ("stream", "key", "null", "ts", "importance", "bytes")
+#: The columns that every batch has, and what they are of.
+COLUMNS = ("stream", "key", "null", "ts", "importance", "bytes")
 _KINDS = (np.int64, np.int64, np.bool_, np.int64, np.float64, np.int64)
 
 Table = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names to arrays
@@ -75,7 +76,8 @@ class Batch:
     """Rows in order of arrival. Inside an instant (a run of equal `ts`) they are in the order of streams.
 
     Make one with `Batch.of` (a table for each of two streams), `Batch.of_streams` (of more), or `Batch.rows` (one table, in an
-    order of your own). `key` has one number a row; in a join graph one column for each attribute.
+    order of your own). `key` has one number a row; in a join graph one column for each attribute. `kind` is the type of a row,
+    where selective processing tells types apart; None: all are of type 0.
     """
 
     stream: NDArray[np.int64]
@@ -86,9 +88,11 @@ class Batch:
     bytes: NDArray[np.int64]
     #: What a predicate on numbers or sets compares; None in joins on keys.
     values: Values | None = None
+    kind: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in zip(_COLUMNS, _KINDS, strict=True):
+        columns = [*zip(COLUMNS, _KINDS, strict=True), *([("kind", np.int64)] if self.kind is not None else [])]
+        for name, kind in columns:
             column = getattr(self, name)
             flat = isinstance(column, np.ndarray) and column.ndim == 1 + (name == "key" and column.ndim == 2)
             if not flat or column.dtype != kind:
@@ -99,6 +103,8 @@ class Batch:
                 raise InputError(f"Batch.{name} has {len(column)} rows where stream has {self.stream.size}")
         if self.stream.size and not (self.stream.min() >= 0 and self.stream.max() < MOST_STREAMS):
             raise InputError("Batch.stream must be the number of a stream in every row: 0 (left), 1 (right), ...")
+        if self.kind is not None and self.kind.size and self.kind.min() < 0:
+            raise InputError(f"Batch.kind must be at least 0 in every row, but one has {self.kind.min()}")
 
     def __len__(self) -> int:
         return int(self.stream.size)
@@ -125,9 +131,17 @@ class Batch:
 
     @classmethod
     def of_streams(
-        cls, tables: Mapping[str, Table], columns: Mapping[str, Sequence[str]], *, start: Sequence[int] | None = None
+        cls,
+        tables: Mapping[str, Table],
+        columns: Mapping[str, Sequence[str]],
+        *,
+        start: Sequence[int] | None = None,
+        kinds: bool = False,
     ) -> Batch:
-        """Interleave one table a stream by time. `columns`: the streams in their order, and what each is joined on."""
+        """Interleave one table a stream by time. `columns`: the streams in their order, and what each is joined on.
+
+        `kinds`: also read the column `kind`, the type of a row from 0 on (default: 0).
+        """
         if not isinstance(tables, Mapping):
             raise InputError(f"rows must be a table for each stream, by its name, not {type(tables).__name__}")
         unknown = [name for name in tables if name not in columns]
@@ -136,7 +150,7 @@ class Batch:
         width = max(1, *(len(mine) for mine in columns.values()))
         first = start or [0] * len(columns)
         sides = [
-            _columns(name, tables[name], number, mine, width, first[number])
+            _columns(name, tables[name], number, mine, width, first[number], kinds)
             for number, (name, mine) in enumerate(columns.items())
             if tables.get(name) is not None
         ]
@@ -145,10 +159,11 @@ class Batch:
         return sides[0] if len(sides) == 1 else _interleave(sides)
 
     @classmethod
-    def rows(cls, table: Table, columns: Mapping[str, Sequence[str]] | None = None) -> Batch:
+    def rows(cls, table: Table, columns: Mapping[str, Sequence[str]] | None = None, *, kinds: bool = False) -> Batch:
         """Rows in the order given, with a column `stream` (numbers of streams) beside those of `Batch.of`.
 
-        A row needs the columns of its own stream only; what other streams' columns hold in it is not looked at.
+        A row needs the columns of its own stream only; what other streams' columns hold in it is not looked at. `kinds`: also
+        read the column `kind`, the type of a row.
 
         Examples
         --------
@@ -178,15 +193,18 @@ class Batch:
                 key[of_stream, place] = values[of_stream]
                 null |= missed & of_stream
         rest = _rest("rows", table, names, stream.size, 0)
-        return cls(stream, key[:, 0] if width == 1 else key, null, *rest).in_canonical_order()
+        kind = _kind("rows", table, names, stream.size) if kinds else None
+        return cls(stream, key[:, 0] if width == 1 else key, null, *rest, kind=kind).in_canonical_order()
 
     def fields(self) -> tuple[NDArray[Any], ...]:
+        """The columns that every batch has."""
         return (self.stream, self.key, self.null, self.ts, self.importance, self.bytes)
 
     def take(self, rows: NDArray[np.int64] | slice) -> Batch:
         """Some of the rows, in the order given; a slice copies nothing."""
         values = None if self.values is None else self.values.take(rows)
-        return _batch([column[rows] for column in self.fields()], values)
+        kind = None if self.kind is None else self.kind[rows]
+        return _batch([column[rows] for column in self.fields()], values, kind)
 
     def in_canonical_order(self) -> Batch:
         """In the order of streams inside each run of equal `ts`."""
@@ -197,9 +215,16 @@ class Batch:
         return self.take(np.argsort(place, kind="stable"))
 
 
-def _batch(columns: Sequence[NDArray[Any]], values: Values | None = None) -> Batch:
+def _batch(
+    columns: Sequence[NDArray[Any]], values: Values | None = None, kind: NDArray[np.int64] | None = None
+) -> Batch:
     stream, key, null, ts, importance, row_bytes = columns
-    return Batch(stream, key, null, ts, importance, row_bytes, values)
+    return Batch(stream, key, null, ts, importance, row_bytes, values, kind)
+
+
+def _of_columns(columns: Sequence[NDArray[Any]]) -> Batch:
+    """A batch of its columns, with the types of rows or without."""
+    return _batch(columns[: len(COLUMNS)], None, columns[len(COLUMNS)] if len(columns) > len(COLUMNS) else None)
 
 
 def _nothing(width: int) -> Batch:
@@ -216,12 +241,19 @@ def _interleave(sides: Sequence[Batch]) -> Batch:
             np.arange(len(sides[0])) + np.searchsorted(clocks[1], clocks[0], side="left"),
             np.arange(len(sides[1])) + np.searchsorted(clocks[0], clocks[1], side="right"),
         ]
-        merged = _batch([_spread(places, parts) for parts in zip(*(side.fields() for side in sides), strict=True)])
+        merged = _of_columns([_spread(places, parts) for parts in _parts(sides)])
     else:
-        whole = _batch([np.concatenate(parts) for parts in zip(*(side.fields() for side in sides), strict=True)])
+        whole = _of_columns([np.concatenate(parts) for parts in _parts(sides)])
         merged = whole.take(np.argsort(np.concatenate(clocks), kind="stable"))
     in_order = all(np.array_equal(clock, side.ts) for clock, side in zip(clocks, sides, strict=True))
     return merged if in_order else merged.in_canonical_order()
+
+
+def _parts(sides: Sequence[Batch]) -> list[tuple[NDArray[Any], ...]]:
+    """Each column of all sides."""
+    parts = list(zip(*(side.fields() for side in sides), strict=True))
+    kinds = tuple(side.kind for side in sides if side.kind is not None)
+    return [*parts, kinds] if kinds else parts
 
 
 def _spread(places: Sequence[NDArray[Any]], parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -263,7 +295,9 @@ def _check_there(name: str, there: list[str], columns: Sequence[str], whose: str
         raise InputError(f"{name} needs a column {missing[0]!r}{whose}; it has {', '.join(there) or 'no columns'}")
 
 
-def _columns(name: str, table: Table, stream: int, columns: Sequence[str], width: int, first: int) -> Batch:
+def _columns(
+    name: str, table: Table, stream: int, columns: Sequence[str], width: int, first: int, kinds: bool = False
+) -> Batch:
     names = column_names(name, table)
     _check_there(name, names, columns)
     read = [integers(f"{name}.{column}", column_of(table, column)) for column in columns]
@@ -277,7 +311,17 @@ def _columns(name: str, table: Table, stream: int, columns: Sequence[str], width
         for place, (values, missed) in enumerate(read):
             key[:, place] = values
             null |= missed
-    return Batch(np.full(size, stream, dtype=np.int64), key, null, *_rest(name, table, names, size, first))
+    kind = _kind(name, table, names, size) if kinds else None
+    return Batch(np.full(size, stream, dtype=np.int64), key, null, *_rest(name, table, names, size, first), kind=kind)
+
+
+def _kind(name: str, table: Table, names: list[str], size: int) -> NDArray[np.int64]:
+    """The types of rows."""
+    if "kind" not in names:
+        return np.zeros(size, np.int64)
+    kinds = _without_null(f"{name}.kind", column_of(table, "kind"), size)
+    check_values(f"{name}.kind", kinds, kinds >= 0, "be at least 0")
+    return kinds
 
 
 def _rest(

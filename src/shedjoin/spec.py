@@ -10,6 +10,7 @@ import numpy as np
 
 from shedjoin.batch import LATEST, MOST_STREAMS, ROW_BYTES, STREAMS
 from shedjoin.budget import Budget
+from shedjoin.cpu.settings import Deadline, Selective
 from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE, SAME
 from shedjoin.engine.graph import Graph, of_columns, parse
 from shedjoin.engine.orders import orders_of
@@ -17,7 +18,7 @@ from shedjoin.engine.plan import Index, Orders, Plan
 from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
 from shedjoin.estimators import Met
-from shedjoin.plain import only, plain
+from shedjoin.plain import made_of, only, plain
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect, SimpProb
 from shedjoin.predicates import PREDICATES, Predicate
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
@@ -74,6 +75,10 @@ class JoinSpec:
         How often expired tuples are removed (0: always); default: with every evaluation. They join nothing in any case.
     reordering
         When ``order="auto"`` looks for a better order.
+    selective
+        Compare rows with the most profitable part of the windows when the CPU is short. None: always with all.
+    cpu
+        `Deadline`: every push is to end in time; needs `selective`. None: as fast as it goes.
 
     Examples
     --------
@@ -99,6 +104,8 @@ class JoinSpec:
     evaluate_every: int = 0
     expire_every: int | None = None
     reordering: Reordering = field(default_factory=Reordering)
+    selective: Selective | None = None
+    cpu: Deadline | None = None
 
     def __post_init__(self) -> None:
         self._check_windows()
@@ -108,6 +115,7 @@ class JoinSpec:
             _freeze(self, "policy", self._default_policy(graph))
         self._check_memory(graph)
         self._check_times()
+        self._check_cpu()
         self._orders()
         self._indexes(graph)
 
@@ -204,6 +212,21 @@ class JoinSpec:
         if not isinstance(self.reordering, Reordering):
             raise SpecError(f"JoinSpec.reordering must be a Reordering, not {self.reordering!r}")
 
+    def _check_cpu(self) -> None:
+        for name, kind in (("selective", Selective), ("cpu", Deadline)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise SpecError(f"JoinSpec.{name} must be a {kind.__name__} or None, not {value!r}")
+        if self.cpu is not None and self.selective is None:
+            raise SpecError(
+                "JoinSpec.cpu=Deadline(...) needs selective=Selective(...): something must give when time is short"
+            )
+        if self.selective is not None and self.evaluate_every:
+            raise SpecError(
+                "JoinSpec.evaluate_every must be 0 with selective=Selective(...): a CPU limit is spent probe by probe, and lazy "
+                "evaluation probes in rounds"
+            )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The streams, in their order."""
@@ -284,6 +307,8 @@ class JoinSpec:
             on=self.on if isinstance(self.on, Predicate) else None,
             lists=self._has_lists,
             part=part,
+            selective=self.selective,
+            deadline=None if self.cpu is None else self.cpu.seconds,
         )
 
     def _reordering(self) -> Reordering | None:
@@ -338,6 +363,10 @@ class JoinSpec:
                 data[name] = _listed(getattr(self, name))
         if self.reordering != Reordering():
             data["reordering"] = plain(self.reordering)
+        if self.selective is not None:
+            data["selective"] = plain(self.selective)
+        if self.cpu is not None:
+            data["cpu"] = {"name": "deadline", **plain(self.cpu)}
         return data
 
     def _plain_windows(self) -> Any:
@@ -366,7 +395,22 @@ class JoinSpec:
         if data.get("reordering") is not None:
             only("reordering", data["reordering"], ["every", "drift"])
             made["reordering"] = Reordering(**data["reordering"])
+        if data.get("selective") is not None:
+            made["selective"] = made_of(Selective, "selective", data["selective"])
+        if data.get("cpu") is not None:
+            made["cpu"] = _cpu(data["cpu"])
         return cls(**made)
+
+
+#: What limits the CPU, by name.
+CPUS = {"deadline": Deadline}
+
+
+def _cpu(data: Any) -> Deadline:
+    if not isinstance(data, Mapping) or data.get("name") not in CPUS:
+        raise SpecError(f"cpu must be a table with a name, one of {', '.join(CPUS)}, not {data!r}")
+    settings = {name: value for name, value in data.items() if name != "name"}
+    return made_of(CPUS[data["name"]], "cpu", settings)
 
 
 def _windows(data: Any) -> Any:
@@ -423,6 +467,12 @@ def check_pair(what: str, spec: object) -> None:
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
     if len(spec.names) != len(STREAMS) or spec.plan().indexes:
         raise SpecError(f"{what} is for joins of two streams on a key with results at once, not for {spec!r}")
+
+
+def check_whole_windows(what: str, spec: JoinSpec) -> None:
+    """Refuse a join that compares rows with parts of windows, for what does not read the log of what was left out."""
+    if spec.selective is not None:
+        raise SpecError(f"{what} is for joins that compare rows with whole windows, not for {spec!r}")
 
 
 def check_warmup(warmup: Any) -> None:

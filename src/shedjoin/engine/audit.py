@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
+from shedjoin.engine import selection
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -62,6 +63,7 @@ def audit(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
     _check_values(plan, how, by_stream, columns)
     _check_estimates(plan, how, numbers, by_stream, columns)
     _check_rounds(how, numbers, columns)
+    selection.audit(how, columns)
 
 
 def checked_log(rows: Any, streams: int) -> NDArray[Any]:
@@ -122,6 +124,7 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         expected |= {"tuple came": ("<i8", (tuples,)), "pending": ("<i8", None), "marks": ("<i8", None)}
     for stream in range(streams):
         expected |= {f"seen stamp {stream}": ("<i8", None), f"seen value {stream}": ("<i8", None)}
+    expected |= selection.shapes(how)
     require(
         set(columns) == set(expected),
         f"its columns are {sorted(set(columns) ^ set(expected))} more or less than the join has",

@@ -140,11 +140,29 @@ _BY_STREAM = (
     "window",
     "factors",  # how many weights make the chance of a tuple
 )
+#: Selective processing; behind all others, so that those of two keyed streams stay where they are.
+_SELECTIVE = (
+    "basic",  # length of a basic window; 0: rows are compared with whole windows
+    "ages",  # how many ages a basic window may have
+    "ahead",  # how many of them lie in the probing row's future
+    "rate",
+    "follows_rate",  # r follows the share of rows that the CPU could process
+    "correlation",
+    "direction",
+    "types",  # types of rows; 0: utilities are not looked at
+    "kinds",  # the same, at least 1
+    "rate_every",
+    "rank_every",
+    "counts_work",  # `compared` and `looked_up` count the work of decision 017
+)
+_SELECTIVE_NUMBERS = ("boost", "sample")
 #: Everything a kernel needs to know that does not change while it runs.
 SETTINGS_RECORD = np.dtype(
     [(name, "f8") for name in _NUMBERS]
     + [(name, "i8") for name in _CODES]
     + [(name, "i8", (MOST,)) for name in _BY_STREAM]
+    + [(name, "i8") for name in _SELECTIVE]
+    + [(name, "f8") for name in _SELECTIVE_NUMBERS]
 )
 #: The settings of the form PAIR: two streams on a common key, results at once.
 PAIR = {
@@ -162,6 +180,8 @@ PAIR = {
     "lists": 0,
     "part": 0,
     "of_parts": 1,
+    "basic": 0,
+    "counts_work": 0,
 }
 #: The settings of the form PLAIN: of such joins the exact one, by time, of streams that are each in order.
 PLAIN = PAIR | {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import buffers, item_memory, loop, memory
+from shedjoin.engine import buffers, item_memory, loop, memory, selection
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -96,7 +96,7 @@ def keys_of(how: NDArray[Any], st: Handle, items: Integers) -> NDArray[np.int64]
 
 def gather(how: NDArray[Any], st: Handle) -> Columns:
     """All columns of a state."""
-    return {**_tuples(how, st), **_values(how, st), **_numbers(st)}
+    return {**_tuples(how, st), **_values(how, st), **_numbers(st), **selection.gather(how, st)}
 
 
 def _tuples(how: NDArray[Any], st: Handle) -> Columns:
@@ -202,6 +202,7 @@ def build(plan: Plan, how: NDArray[Any], st: Handle, columns: Columns) -> None:
     items = _places(how, columns)
     _build_tuples(how, st, columns, items)
     _build_rounds(how, st, columns, items)
+    selection.build(how, st, columns)
     build_order(how, st, items, columns.get("tuple prio"), columns.get("tuple place"))
 
 
@@ -273,6 +274,8 @@ def _build_tuples(how: NDArray[Any], st: Handle, columns: Columns, items: Intege
         if how[0]["alone"] and how[0]["weighed"]:
             _build_alone(how, st, columns, items)
     _build_expiry(how, st, stream, items)
+    if selection.is_selective(how):
+        selection.fill_timeline(how, st, stream, entry)
 
 
 def _build_items(how: NDArray[Any], st: Handle, columns: Columns, items: Integers) -> None:

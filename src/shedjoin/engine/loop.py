@@ -31,7 +31,21 @@ from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import entry, inlined, kernel
 from shedjoin.engine.layouts import items, layout, storage
 from shedjoin.engine.records import MANY_STATE, NEVER, NONE, PAIR_STATE, PLAIN_STATE
-from shedjoin.engine.stages import clocks, estimate, evict, log, priority, probe, probe_items, probe_many, rounds, store
+from shedjoin.engine.stages import (
+    adapt,
+    clocks,
+    estimate,
+    evict,
+    log,
+    priority,
+    probe,
+    probe_items,
+    probe_many,
+    rounds,
+    select,
+    store,
+    work,
+)
 from shedjoin.engine.stages.times import newest, stamp_of
 from shedjoin.engine.structures import key_table, kinetic_tournament
 
@@ -50,12 +64,15 @@ from shedjoin.engine.structures import key_table, kinetic_tournament
     NEED_BUCKETS,
     NEED_ITEMS,
     NEED_HISTOGRAM,
-) = range(13)
+    NEED_LEFT_OUT,
+    NEED_TIMELINE,
+    PAUSE,  # nothing: a part of the push is done
+) = range(16)
 
 # What is run: rows, or a turn without rows. TELL: clocks that rows elsewhere have moved. SHRINK: memory is made to fit a budget
 # that changed between two pushes, as part of the last instant. FLUSH: what waits for lazy evaluation is joined. ORDER: groups,
-# and the tuples in `out_fresh`, are put in order anew.
-ROWS, TELL, SHRINK, FLUSH, ORDER = range(5)
+# and the tuples in `out_fresh`, are put in order anew. FRACTION: r has changed.
+ROWS, TELL, SHRINK, FLUSH, ORDER, FRACTION = range(6)
 
 # Where `advance` is in an instant.
 BEGIN, MEET, COMPETE = range(3)
@@ -141,12 +158,31 @@ def _layout_wants(how, st, io, size):
 
 
 @inlined
+def _nothing_wanted(how, st, io, size):
+    return DONE
+
+
+@in_pairs(_nothing_wanted)
+@kernel
+def _selection_wants(how, st, io, size):
+    """What selective processing needs for `size` rows."""
+    if how["basic"] > 0:
+        for stream in range(how["streams"]):
+            if st["timeline_room"] - st["line_to"][stream] < io["rows"][stream]:
+                return NEED_TIMELINE
+    return DONE
+
+
+@inlined
 def _wants(how, st, io, size):
     """What has to grow before an instant of `size` rows can begin."""
     io["wanted"] = size
     if not _has_places(how, st, size):
         return NEED_POOL
     need = _layout_wants(how, st, io, size)
+    if need != DONE:
+        return need
+    need = _selection_wants(how, st, io, size)
     if need != DONE:
         return need
     if io["out_shed_room"] - io["shed"] < size:
@@ -198,6 +234,7 @@ def _begin(how, st, io, ts):
     """Late rows, clocks, expiry. A turn that tells clocks begins like an instant without rows."""
     io["over"] = 0
     io["fresh"] = 0
+    adapt.arrive(how, st, io)
     clocks.begin(how, st, io, ts)
     if io["turn"] == TELL:
         for stream in range(how["streams"]):
@@ -236,38 +273,52 @@ def _join_pair(how, st, io, i, v, stream, ts, seq):
     return DONE
 
 
+@kernel
+def _probed(how, st, io, i):
+    """The probe of a row is at its end."""
+    if io["guest"] != NONE:
+        items.dismiss(st, int(io["guest"]))
+        io["guest"] = NONE
+    elif how["estimator"] == MET:
+        mem.met_on_arrival(st)[np.int64(mem.out_fresh(io, io["fresh"] - 1))] = st["results"] - io["found"]
+    if how["basic"] > 0 and io["sampling"]:
+        select.learn(how, st, io, i, mem.row_stream(io, i), mem.row_ts(io, i))
+    return DONE
+
+
 @in_pairs(_join_pair)
 @kernel
 def _join(how, st, io, i, v, stream, ts, seq):
     """Store, then probe, now or with the next round."""
     if how["of_parts"] > 1 and not clocks.is_own(how, seq):
-        io["guest"] = items.receive(how, st, io, i, stream, ts, seq)
-        probe_items.begin(how, st, io, stream, int(io["guest"]))
-        return DONE if _go_on(how, st, io) else NEED_RESULTS
-    x = store.add(how, st, io, i, v, stream, ts, seq, 0)
-    _note_fresh(st, io, x)
+        x = items.receive(how, st, io, i, stream, ts, seq)
+        io["guest"] = x
+    else:
+        x = store.add(how, st, io, i, v, stream, ts, seq, 0)
+        _note_fresh(st, io, x)
+        if how["estimator"] == MET:
+            mem.met_on_arrival(st)[x] = 0
     if how["evaluate_every"] > 0:
         mem.set_pending(st, st["pending_count"], x)
         st["pending_count"] += 1
         return DONE
     io["found"] = st["results"]
+    if how["basic"] > 0:
+        select.choose(how, st, io, i, stream, ts, seq)
+        if how["counts_work"] and how["layout"] != ITEMS:
+            work.count(how, st, io, i, v, stream, ts)
+        if how["layout"] != ITEMS and select.is_all_left_out(how, st, stream):
+            return DONE
     if how["layout"] == ITEMS:
         probe_items.begin(how, st, io, stream, x)
-        return DONE if _go_on(how, st, io) else NEED_RESULTS
+        return _go_on(how, st, io, i)
     io["value"] = v * how["streams"]
     if how["layout"] == KEYED and not probe_many.all_there(how, st, v, stream):
-        return DONE
+        return _probed(how, st, io, i)
     first = mem.steps(st, stream * how["streams"])["fresh"]
     io["fresh_from"] = seq
     probe_many.begin(how, st, io, stream, x if first else NONE)
-    return DONE if _go_on(how, st, io) else NEED_RESULTS
-
-
-@kernel
-def _note_met(how, st, io):
-    """Met: what the probe of the newest tuple found."""
-    if how["estimator"] == MET:
-        mem.met_on_arrival(st)[np.int64(mem.out_fresh(io, io["fresh"] - 1))] = st["results"] - io["found"]
+    return _go_on(how, st, io, i)
 
 
 @inlined
@@ -301,21 +352,16 @@ def _is_probing(how, st, io):
 
 
 @inlined
-def _done(how, st, io):
-    return True
+def _done(how, st, io, i):
+    return DONE
 
 
 @in_pairs(_done)
 @inlined
-def _go_on(how, st, io):
-    """Probe on; False when the output is full."""
+def _go_on(how, st, io, i):
+    """Probe on."""
     over = probe_items.go_on(how, st, io) if how["layout"] == ITEMS else probe_many.go_on(how, st, io)
-    if over and io["guest"] != NONE:
-        items.dismiss(st, int(io["guest"]))
-        io["guest"] = NONE
-    elif over:
-        _note_met(how, st, io)
-    return over
+    return _probed(how, st, io, i) if over else NEED_RESULTS
 
 
 @inlined
@@ -330,11 +376,33 @@ def _are_counted(how, st, io):
     return how["layout"] != ITEMS or items.fits_histogram(how, st, io)
 
 
+@in_pairs(_never)
+@inlined
+def _lacks_room_for_stretches(how, st, io):
+    """Whether what a row leaves out might not fit."""
+    return how["basic"] > 0 and select.lacks_room(how, io)
+
+
+@in_pairs(_never)
+@inlined
+def _is_part_done(how, st, io):
+    """Whether a part of the push ends with this row."""
+    if io["until"] == 0:
+        return False
+    io["since"] += 1
+    if io["since"] < io["until"]:
+        return False
+    io["since"] = 0
+    return True
+
+
 @inlined
 def _meet(how, st, io, i):
     """One row. Says what it needs when there might not be room: nothing is done yet, or its probe has stopped halfway."""
     if _is_probing(how, st, io):
-        return DONE if _go_on(how, st, io) else NEED_RESULTS
+        return _go_on(how, st, io, i)
+    if _lacks_room_for_stretches(how, st, io):
+        return NEED_LEFT_OUT
     stream, ts = mem.row_stream(io, i), mem.row_ts(io, i)
     if clocks.is_late(st, stream, ts):
         st["arrival"] += 1
@@ -466,6 +534,8 @@ def _run(how, st, io):
                 if need != DONE:
                     return need
                 io["at"] += 1
+                if _is_part_done(how, st, io):
+                    return PAUSE
             if not _are_counted(how, st, io):
                 return NEED_HISTOGRAM
             evict.foresee(how, st, 2)
@@ -518,6 +588,9 @@ def advance_many(settings, state, rows):
     how, st, io = settings[0], state[0], rows[0]
     if io["turn"] == ORDER:
         return _put_in_order(how, st, io)
+    if io["turn"] == FRACTION:
+        adapt.set_fractions(how, st)
+        return DONE
     if io["turn"] == FLUSH:
         return DONE if how["evaluate_every"] == 0 or rounds.evaluate(how, st, io) else NEED_RESULTS
     if io["turn"] == TELL and io["phase"] == BEGIN:

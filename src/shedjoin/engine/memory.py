@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import item_memory, loop
+from shedjoin.engine import indirect, item_memory, loop, selection
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -34,6 +34,7 @@ from shedjoin.engine.records import (
     EXPIRY_RECORD,
     HEAP_RECORD,
     INDEX_RECORD,
+    ITEM_CODES,
     KEY_RECORD,
     LEAF_RECORD,
     LEVEL_RECORD,
@@ -44,6 +45,7 @@ from shedjoin.engine.records import (
     NONE,
     PAIR_STATE,
     SEEN_RECORD,
+    SELECT_CODES,
     TRAIL_RECORD,
     TUPLE_RECORD,
 )
@@ -98,6 +100,11 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
         part_of=part_of.ravel(),
         **index_arrays(plan, FEW),
     )
+    if not is_pair(how):
+        st.hold(**selection.arrays(how))
+        if plan.selective is not None:
+            st.hold(work=plan.work())
+            selection.start(how, st, plan.selective.fraction)
     set_steps(st, plan, plan.orders)
     if has_items(how):
         st.hold(**item_memory.arena(item_memory.FIRST_ITEMS))
@@ -113,11 +120,22 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
         mine = [number for number, index in enumerate(plan.indexes) if index.stream == stream]
         if mine:
             st["first_index"][stream], st["end_index"][stream] = mine[0], mine[-1] + 1
+    _link(plan, how, st)
     if has_items(how):
         item_memory.set_free(st, np.empty(0, np.int64))
         item_memory.fill_lists(how, st)
     _preload(plan, how, st)
     return st
+
+
+def _link(plan: Plan, how: NDArray[Any], st: Handle) -> None:
+    """The kernels that only this kind of join needs."""
+    if has_items(how):
+        indirect.link(st, ITEM_CODES)
+    elif plan.alone:
+        indirect.link(st, ("expect partners",))
+    if plan.selective is not None:
+        indirect.link(st, SELECT_CODES)
 
 
 def measure(st: Handle) -> None:

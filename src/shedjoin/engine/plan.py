@@ -38,7 +38,7 @@ from shedjoin.engine.codes import (
     Weigher,
 )
 from shedjoin.engine.graph import Graph
-from shedjoin.engine.records import CHECK_RECORD, STEP_RECORD
+from shedjoin.engine.records import CHECK_RECORD, NONE, STEP_RECORD, WORK_RECORD
 from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.window import Window
 
@@ -74,6 +74,32 @@ class PolicyLike(Protocol):
     def estimator(self) -> EstimatorLike | None: ...
     def order(self) -> Order: ...
     def schedule(self) -> tuple[NDArray[np.int64], ...] | None: ...
+
+
+@runtime_checkable
+class SelectiveLike(Protocol):
+    """What the engine asks of the settings of selective processing."""
+
+    @property
+    def basic(self) -> int: ...
+    @property
+    def rate(self) -> bool: ...
+    @property
+    def correlation(self) -> bool: ...
+    @property
+    def direction(self) -> bool: ...
+    @property
+    def types(self) -> int: ...
+    @property
+    def period(self) -> int: ...
+    @property
+    def rank_period(self) -> int: ...
+    @property
+    def boost(self) -> float: ...
+    @property
+    def sample(self) -> float: ...
+    @property
+    def fraction(self) -> float: ...
 
 
 def check_order(order: Order, schedule: object) -> None:
@@ -122,6 +148,8 @@ class Plan:
         Whether a predicate has lists of items or buckets. Otherwise windows are scanned.
     part
         (k, n): of n engines that split the join between them this is the k-th.
+    selective, deadline
+        The part of the windows that rows are compared with, and the seconds that a push may take.
     """
 
     names: tuple[str, ...]
@@ -142,6 +170,8 @@ class Plan:
     on: PredicateLike | None = None
     lists: bool = False
     part: tuple[int, int] = (0, 1)
+    selective: SelectiveLike | None = None
+    deadline: float | None = None
 
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
@@ -269,7 +299,38 @@ class Plan:
         record["kind"][0, : self.streams] = kinds
         record["window"][0, : self.streams] = [window.size for window in self.windows]
         record["factors"][0, : self.streams] = factors
+        for name, value in self._selection().items():
+            record[name] = value
         return record
+
+    def _selection(self) -> dict[str, float]:
+        """What kernels are told of selective processing."""
+        one = self.selective
+        if one is None:
+            return {}
+        ages, ahead = self.ages()
+        return dict(
+            basic=one.basic,
+            ages=ages,
+            ahead=ahead,
+            rate=int(one.rate),
+            correlation=int(one.correlation),
+            direction=int(one.direction),
+            types=one.types,
+            kinds=max(one.types, 1),
+            rate_every=one.period,
+            rank_every=one.rank_period,
+            boost=one.boost,
+            sample=one.sample,
+            counts_work=1,
+        )
+
+    def ages(self) -> tuple[int, int]:
+        """How many ages a basic window may have, and how many of them lie ahead of the probing row."""
+        if self.selective is None:
+            return 1, 0
+        ahead = -(-max(window.size for window in self.windows) // self.selective.basic)
+        return 2 * ahead + 1, ahead
 
     def _asks_estimator(self) -> bool:
         return self.weigher != Weigher(TABLE) or any(table is not None for table in self.tables)
@@ -308,6 +369,7 @@ class Plan:
             "max_skew": self.max_skew,
             "evaluate_every": self.evaluate_every,
             "expire_every": self.expire_every,
+            "selective": None if self.selective is None else self._selection(),
         }
 
     def signature(self) -> dict[str, Any]:
@@ -363,6 +425,7 @@ class Plan:
                 step["fresh"] = int(stream == origin)
                 step["limited"] = int(level > fresh_at)
                 step["by_bucket"] = 1
+                step["shared"] = int(self.keyed and level == 1 and fresh_at == 0)
                 if not self.indexes:
                     continue
                 attr, source = self._way_in(order, level)
@@ -370,10 +433,37 @@ class Plan:
                 step["by_bucket"] = int(source is not None)
                 if source is not None:
                     step["source_level"], step["source_attr"] = source
+                if level == 1 and fresh_at == 0 and source is not None:
+                    step["shared"] = int(step["index"] == self._shared_index(origin, stream))
                 step["first_check"] = len(checks)
                 checks += self._residual(order, level, attr if source is not None else None)
                 step["checks"] = len(checks) - step["first_check"]
         return steps, np.array(checks or [(0, 0, 0, 0, 0)], CHECK_RECORD)
+
+    def _shared_index(self, origin: int, other: int) -> int:
+        """The index of a window on the first value that a row of another stream shares with its tuples; -1: none."""
+        part = next((part for part in self.parts if origin in part and other in part), None)
+        if part is None:
+            return NONE
+        return next(
+            (
+                number
+                for number, index in enumerate(self.indexes)
+                if (index.stream, index.attr) == (other, part[other]) and index.buckets != 1
+            ),
+            NONE,
+        )
+
+    def work(self) -> NDArray[Any]:
+        """How the work of a probe is counted, by origin and other stream."""
+        ways = np.zeros(self.streams**2, WORK_RECORD)
+        for origin in range(self.streams):
+            for other in range(self.streams):
+                way = ways[origin * self.streams + other]
+                way["index"] = NONE if origin == other else self._shared_index(origin, other)
+                shared = [part[origin] for part in self.parts if origin in part and other in part]
+                way["attr"] = shared[0] if shared else 0
+        return ways
 
     def _equal_to_bound(self, order: tuple[int, ...], level: int) -> dict[int, tuple[int, int]]:
         """For each attribute of a level's stream that a bound one must equal: (level, attribute) of that one."""

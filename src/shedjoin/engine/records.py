@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -97,6 +98,7 @@ STEP_RECORD = np.dtype(
             "by_bucket",  # 1: one bucket, 0: all of the window
             "fresh",  # 1: only new tuples, the loop of the origin
             "limited",  # 1: the origin is bound already, its limits hold
+            "shared",  # 1: its bucket holds what shares a value with the origin, see stages/work.py
             "source_level",  # whose attribute the bucket is chosen by
             "source_attr",
             "first_check",
@@ -110,6 +112,16 @@ LEVEL_RECORD = np.dtype(
     [(name, "i8") for name in ("bucket", "last", "at", "key", "hi", "end", "item", "seq")]
     + [("importance", "f8"), ("worth", "f8")]
 )
+
+# A stored tuple in the order in which its window is left, see structures/timeline.py. item -1: it is gone.
+TIMELINE_RECORD = np.dtype([("ts", "i8"), ("seq", "i8"), ("item", "i4"), ("unused", "i4")])
+# A part of a window that a row is compared with: from `lo` up to, but not including, `hi`. In row windows `ts` is 0.
+STRETCH_RECORD = np.dtype([(name, "i8") for name in ("lo_ts", "lo_seq", "hi_ts", "hi_seq")])
+# How the work of a probe is counted, by origin and other stream: the index on a value that both have (-1: none).
+WORK_RECORD = np.dtype([("index", "i8"), ("attr", "i8")])
+#: A stretch of another window that a row was not compared with.
+LEFT_OUT_FIELDS = ("stream", "seq", "other", "lo_ts", "lo_seq", "hi_ts", "hi_seq")
+LEFT_OUT_RECORD = np.dtype([(name, "i8") for name in LEFT_OUT_FIELDS])
 
 #: What the shed log says of a row, before `seen`: how many rows of each stream had arrived when it left.
 SHED_FIELDS = ("stream", "seq", "ts", "key", "when", "tick", "why")
@@ -187,7 +199,7 @@ COUNTERS = (
     "scheduled",
     "matches",
     "compared",  # tuples looked at by probes
-    "looked_up",  # lists looked up by probes
+    "looked_up",  # lists that probes of predicates, and of joins whose work is counted, looked up
     "evaluations",  # rounds of lazy evaluation
     "expirations",  # rounds of expiry
 )
@@ -258,7 +270,80 @@ BY_STREAM = (
 )
 
 
-def _state(streams: int) -> np.dtype[Any]:
+# ------------------------------------------------------------------------------------------------ selective processing
+
+#: Totals of joins whose work is counted.
+WORK_COUNTERS = (
+    "probed",  # rows that probed
+    "partial",  # of these, not compared with some stored tuple
+    "sampled",  # of these, compared with whole windows to learn where partners are
+)
+SELECT_NUMBERS = (
+    "came",  # rows since the last rate adaptation
+    "fetched",  # and how many of them the CPU has processed
+    "next_rate",  # when r is adapted next,
+    "next_rank",  # and when basic windows are ranked
+)
+SELECT_FLOATS = (
+    "fraction",  # r: the part of the windows that there is CPU for
+    "gained",  # the importance of the results of the probe at hand
+)
+SELECT_BY_STREAM = (
+    "line_from",  # the timeline: places before this hold nothing,
+    "line_to",  # nor do those from here on
+    "line_torn",  # from here on, times rise with row numbers
+    "line_newest",  # the largest time since the window was empty,
+    "line_lag",  # and how far rows have lagged behind it
+    "stretches",  # parts of the window that the row at hand is compared with; -1: all of it
+    "part_size",  # tuples in them
+    "samples",  # rows that were compared with all of this window since the last ranking
+)
+SELECT_FLOATS_BY_STREAM = (
+    "fractions",  # r of each window
+    "mean_density",  # at the last ranking: partners for each tuple of the window looked at,
+    "mean_window",  # and how many tuples the window had
+)
+#: By stream and age, by stream and type, and scratch.
+AGE_ARRAYS = ("age_met", "age_seen", "age_share", "age_density")
+KIND_ARRAYS = ("kind_gain", "kind_seen", "kind_rows", "kind_sum", "kind_fraction")
+SELECT_ARRAYS = (
+    *AGE_ARRAYS,
+    "age_rank",
+    *KIND_ARRAYS,
+    *("age_from", "age_to", "stretch", "kind_worth", "kind_volume", "sack", "sack_value", "sack_next"),
+    *("timeline", "timeline_counts", "work"),
+)
+#: Kernels that are compiled apart: the state has their addresses.
+ITEM_CODES = (
+    "store item",
+    "remove item",
+    "make room for item",
+    "receive item",
+    "count items",
+    "begin item probe",
+    "give item results",
+    "expect partners",
+)
+SELECT_CODES = ("choose part", "learn part")
+CODES = ITEM_CODES + SELECT_CODES
+
+
+def code_field(name: str) -> str:
+    """The field of a state that has the address of a kernel."""
+    return f"code of {name}"
+
+
+_MANY_ONLY = (
+    [(name, "i8") for name in WORK_COUNTERS + SELECT_NUMBERS]
+    + [(name, "f8") for name in SELECT_FLOATS]
+    + [(name, "i8", (MOST,)) for name in SELECT_BY_STREAM]
+    + [(name, "f8", (MOST,)) for name in SELECT_FLOATS_BY_STREAM]
+    + pointers(*SELECT_ARRAYS)
+    + [(code_field(name), "i8") for name in CODES]
+)
+
+
+def _state(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
     return np.dtype(
         [(name, "i8") for name in COUNTERS + NUMBERS]
         + [(name, "f8") for name in SUMS]
@@ -267,6 +352,7 @@ def _state(streams: int) -> np.dtype[Any]:
         + [("bound", "f8", (streams,))]
         + [("free_entries", "i8", (FREE_LISTS,))]
         + pointers(*STATE_ARRAYS)
+        + list(more)
     )
 
 
@@ -276,7 +362,20 @@ ROW_VALUES = ("number", "offsets", "items", "weights")
 OUT_ARRAYS = ("rows", "worth", "shed", "trace", "fresh", "ahead")
 
 
-def _buffers(streams: int) -> np.dtype[Any]:
+#: What only the form MANY has: the types of rows, and selective processing.
+MORE_ROW_ARRAYS, MORE_OUT_ARRAYS = ("kind",), ("left_out",)
+_MANY_BUFFERS_ONLY = [
+    (name, "i8")
+    for name in (
+        "until",  # a part of a push has this many rows; 0: it is run as a whole
+        "since",  # rows since the last part
+        "sampling",  # the row at hand is compared with whole windows to learn from it
+        "left_out",
+    )
+] + pointers(*(f"row_{name}" for name in MORE_ROW_ARRAYS), *(f"out_{name}" for name in MORE_OUT_ARRAYS))
+
+
+def _buffers(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
     """The rows of a push, where the loop is in them, and the buffers it writes to."""
     numbers = (
         "turn",  # what is run: rows, or one of the turns without rows
@@ -315,10 +414,11 @@ def _buffers(streams: int) -> np.dtype[Any]:
         [(name, "i8") for name in numbers]
         + [(name, "i8", (streams,)) for name in by_stream]
         + pointers(*(f"row_{name}" for name in ROW_ARRAYS + ROW_VALUES), *(f"out_{name}" for name in OUT_ARRAYS))
+        + list(more)
     )
 
 
 #: States and buffers of each form. PLAIN sees the state of PAIR under another type.
-MANY_STATE, PAIR_STATE = _state(MOST), _state(2)
+MANY_STATE, PAIR_STATE = _state(MOST, _MANY_ONLY), _state(2)
 PLAIN_STATE = marked(PAIR_STATE, "plain")
-MANY_BUFFERS, PAIR_BUFFERS = _buffers(MOST), _buffers(2)
+MANY_BUFFERS, PAIR_BUFFERS = _buffers(MOST, _MANY_BUFFERS_ONLY), _buffers(2)

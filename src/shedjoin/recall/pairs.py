@@ -75,7 +75,7 @@ from shedjoin.recall.sample import (
     rebuild,
     rescale_recent,
 )
-from shedjoin.spec import JoinSpec, check_pair, check_seed
+from shedjoin.spec import JoinSpec, check_pair, check_seed, check_whole_windows
 from shedjoin.window import TimeWindow
 
 MAGIC = b"SHEDLIVE"
@@ -122,6 +122,7 @@ class LiveRecall:
         self, spec: JoinSpec, seed: int = 0, rows: int = 4096, level: float = 0.95, recent: float = 8.0
     ) -> None:
         check_pair("LiveRecall", spec)
+        check_whole_windows("LiveRecall", spec)
         check_seed(seed)
         if isinstance(rows, bool) or not isinstance(rows, int) or not 16 <= rows <= 2**24:
             raise SpecError(f"rows must be a whole number from 16 to 2**24, not {rows!r}")

@@ -11,6 +11,7 @@ import numpy as np
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import BAND, FIRST_OF_SETS, MET, ROW
+from shedjoin.engine.indirect import indirect
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.stages.compare import signature_of
 from shedjoin.engine.stages.search import bucket
@@ -30,7 +31,7 @@ def row_size(how, io, i):
     return offsets[i + 1] - offsets[i]
 
 
-@kernel
+@indirect("make room for item", "whole")
 def lists_wanted(how, st, io, i, stream):
     """How much room the lists lack for a row: 0 most often."""
     size = row_size(how, io, i)
@@ -63,12 +64,12 @@ def give_place(st, stream, x):
 
 
 @kernel
-def _fill(how, st, io, i, ts, seq, importance, x):
+def _fill(how, st, io, i, ts, seq, x):
     """What is kept of a row."""
     card = mem.card(st, x)
     card["ts"] = ts
     card["seq"] = seq
-    card["importance"] = importance
+    card["importance"] = mem.row_importance(io, i)
     card["item"] = x
     size, at = row_size(how, io, i), st["item_top"]
     items = mem.items(st)
@@ -84,12 +85,12 @@ def _fill(how, st, io, i, ts, seq, importance, x):
     st["item_top"] = at + size + 1
 
 
-@kernel
+@indirect("receive item", "whole")
 def receive(how, st, io, i, stream, ts, seq):
     """A row that only probes here takes a place, and enters no list."""
     x = take_place(st, stream)
     mem.pool(st, x)["stream"] = stream
-    _fill(how, st, io, i, ts, seq, mem.row_importance(io, i), x)
+    _fill(how, st, io, i, ts, seq, x)
     return x
 
 
@@ -100,17 +101,16 @@ def dismiss(st, x):
     give_place(st, int(mem.pool(st, x)["stream"]), x)
 
 
-@kernel
-def put(how, st, io, i, stream, ts, seq, importance, x):
+@indirect("store item")
+def put(how, st, io, i, stream, ts, seq, x):
     """Store a row, for which there is room, in all of its lists."""
-    _fill(how, st, io, i, ts, seq, importance, x)
+    _fill(how, st, io, i, ts, seq, x)
     st["stored_to"][stream] = seq + 1
     if st["came_room"] > 1:
         mem.set_came(st, x, st["tick"])
     if has_values(how):
         _note_values(how, st, x)
     _enter_lists(how, st, stream, x, 0 if mem.window_kind(how, stream) == ROW else ts, seq)
-    return x
 
 
 @kernel
@@ -136,7 +136,7 @@ def _enter_list(how, st, stream, x, ts, seq, item):
     bitmaps.mark(st, which, x)
 
 
-@kernel
+@indirect("remove item")
 def take_out(how, st, stream, x):
     """Take a tuple away. In its lists an entry whose time is over is let go when the list is next touched."""
     bitmaps.clear(st, stream, x)
@@ -190,7 +190,7 @@ def value_of_number(how, st, number):
     return histogram.bucket(st, number)
 
 
-@kernel
+@indirect("count items", "truth")
 def fits_histogram(how, st, io):
     """Whether the histogram of numbers has a bucket for all new tuples; without one they cannot be counted."""
     if not has_values(how) or how["predicate"] == BAND or how["predicate"] >= FIRST_OF_SETS:

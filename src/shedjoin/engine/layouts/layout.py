@@ -74,7 +74,7 @@ def put(how, st, io, i, v, stream, ts, seq, importance, x):
     if how["layout"] == KEYED:
         return keyed.put(how, st, v, stream, ts, seq, importance, x)
     if how["layout"] == ITEMS:
-        items.put(how, st, io, i, stream, ts, seq, importance, x)
+        items.put(how, st, io, i, stream, ts, seq, x)
     else:
         cell = indexed.put(how, st, io, i, stream, ts, seq, importance, x)
         if how["alone"] == 0:

@@ -27,6 +27,7 @@ from shedjoin.engine.codes import (
     SUBSET,
 )
 from shedjoin.engine.forms import in_pairs
+from shedjoin.engine.indirect import indirect
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.layouts.items import EVERY_ROW, ITEM
@@ -130,7 +131,7 @@ def _of_set(how, st, x, stream):
     return rows * (product if inside else total)
 
 
-@kernel
+@indirect("expect partners", "number")
 def _expected(how, st, x):
     if how["estimator"] == MET:
         return float(mem.met_on_arrival(st)[x])

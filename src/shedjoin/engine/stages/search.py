@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import BAND, FIRST_OF_SETS, INNER, OVERLAP, SUBSET
+from shedjoin.engine.codes import BAND, FIRST_OF_SETS, INNER, OVERLAP, SUBSET, SUPERSET
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.stages.compare import inner_product, may_hold, numbers_hold, ones, sets_hold
 from shedjoin.engine.structures import bitmaps, time_lists
@@ -330,6 +330,19 @@ def _multiply(how, st, x, other, stretch, n):
     return n
 
 
+@inlined
+def _is_inside(code, other):
+    """Whether partners in another window must have all items of a row."""
+    return (code == SUBSET and other == 1) or (code == SUPERSET and other == 0)
+
+
+@inlined
+def needs_all(how, st, x, other):
+    """Whether the partners of a row are in each of its lists."""
+    size = mem.item_count(st)[x]
+    return 0 < size <= MOST_COUNTED and _is_inside(how["predicate"], other)
+
+
 @kernel
 def search(how, st, x, other, stretch, n):
     """Partners of tuple x in a stretch of another window; returns how many hits there are now."""
@@ -353,9 +366,10 @@ def search(how, st, x, other, stretch, n):
         if st["resident"][other] < bitmaps.LEAST_TUPLES:
             return _count(how, st, x, other, stretch, n)
         return _overlap(how, st, x, other, stretch, n)
-    row_is_left = other == 1
-    if row_is_left == (code == SUBSET):  # partners have all items of the row
-        return _shortest(how, st, x, other, stretch, n) if size > 0 else _scan_all(how, st, x, other, stretch, n)
+    if needs_all(how, st, x, other):
+        return _shortest(how, st, x, other, stretch, n)
+    if size == 0 and _is_inside(code, other):
+        return _scan_all(how, st, x, other, stretch, n)
     # Empty sets are partners, and stand in a list of their own.
     time_lists.trim(how, st, EMPTIES + other, other)
     n = _scan(how, st, x, other, EMPTIES + other, stretch, n)

@@ -6,11 +6,26 @@ from shedjoin.engine import mem
 from shedjoin.engine.codes import KEY, LIFE
 from shedjoin.engine.forms import in_plain, only_many
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.engine.layouts import layout
+from shedjoin.engine.layouts import layout, storage
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import clocks, estimate, priority
 from shedjoin.engine.stages.times import stamp_of
-from shedjoin.engine.structures import expiry_ring
+from shedjoin.engine.structures import expiry_ring, timeline
+
+
+@only_many
+@inlined
+def _enter_timeline(how, st, x, stream, ts, seq):
+    if how["basic"] > 0:
+        timeline.enter(how, st, x, stream, ts, seq)
+
+
+@only_many
+@inlined
+def _leave_timeline(how, st, x, stream):
+    if how["basic"] > 0:
+        card = storage.card(how, st, x)
+        timeline.leave(how, st, stream, card["ts"], card["seq"])
 
 
 @inlined
@@ -30,6 +45,7 @@ def add(how, st, io, i, v, stream, ts, seq, met):
     st["stored_bytes"][stream] += size
     priority.enter(how, st, x, stream, g, ts, seq, importance)
     estimate.stored(how, st, x, stream, 1.0)
+    _enter_timeline(how, st, x, stream, ts, seq)
     return x
 
 
@@ -37,6 +53,7 @@ def add(how, st, io, i, v, stream, ts, seq, met):
 def _discard(how, st, x, stream):
     t = mem.pool(st, x)
     g = int(t["group"])
+    _leave_timeline(how, st, x, stream)
     priority.leave(how, st, x, stream, g)
     layout.take_out(how, st, stream, g, x)
     st["resident"][stream] -= 1
