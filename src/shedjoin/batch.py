@@ -86,9 +86,9 @@ class Batch:
     ts: NDArray[np.int64]
     importance: NDArray[np.float64]
     bytes: NDArray[np.int64]
+    kind: NDArray[np.int64] | None = None
     #: What a predicate on numbers or sets compares; None in joins on keys.
     values: Values | None = None
-    kind: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         columns = [*zip(COLUMNS, _KINDS, strict=True), *([("kind", np.int64)] if self.kind is not None else [])]
@@ -219,7 +219,7 @@ def _batch(
     columns: Sequence[NDArray[Any]], values: Values | None = None, kind: NDArray[np.int64] | None = None
 ) -> Batch:
     stream, key, null, ts, importance, row_bytes = columns
-    return Batch(stream, key, null, ts, importance, row_bytes, values, kind)
+    return Batch(stream, key, null, ts, importance, row_bytes, kind, values)
 
 
 def _of_columns(columns: Sequence[NDArray[Any]]) -> Batch:

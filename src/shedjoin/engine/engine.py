@@ -115,13 +115,13 @@ class Engine(Running):
     def batch(self, tables: Mapping[str, Table]) -> Batch:
         """One table a stream, interleaved by time. Without a `ts` column, rows are numbered on."""
         if self._plan.on is not None:
-            return self._plan.on.interleaved(tables, self.names, self.arrived)
+            return self._plan.on.interleaved(tables, self.names, self.arrived, kinds=self._types > 0)
         return Batch.of_streams(tables, self._columns(), start=self.arrived, kinds=self._types > 0)
 
     def rows(self, table: Table) -> Batch:
         """Rows in an order of your own, with a column `stream` (numbers of streams) beside those of the join."""
         if self._plan.on is not None:
-            return self._plan.on.in_order(table)
+            return self._plan.on.in_order(table, kinds=self._types > 0)
         return Batch.rows(table, self._columns(), kinds=self._types > 0)
 
     def _columns(self) -> dict[str, Sequence[str]]:

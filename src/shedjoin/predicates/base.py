@@ -43,13 +43,15 @@ class Predicate(ABC):
     def bound(self) -> float:
         return 0.0
 
-    def interleaved(self, tables: Mapping[str, Table], names: Sequence[str], start: Sequence[int]) -> Batch:
-        """One table a stream, as rows in the order in which they arrive."""
-        return rows.interleaved(self, tables, names, start)
+    def interleaved(
+        self, tables: Mapping[str, Table], names: Sequence[str], start: Sequence[int], *, kinds: bool = False
+    ) -> Batch:
+        """One table a stream, as rows in the order in which they arrive. `kinds`: also the types of rows."""
+        return rows.interleaved(self, tables, names, start, kinds)
 
-    def in_order(self, table: Table) -> Batch:
+    def in_order(self, table: Table, *, kinds: bool = False) -> Batch:
         """Rows of one table with a column `stream`, in the order given."""
-        return rows.in_order(self, table)
+        return rows.in_order(self, table, kinds)
 
     @property
     def columns(self) -> tuple[str, str]:

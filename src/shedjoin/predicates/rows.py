@@ -16,10 +16,12 @@ from shedjoin.predicates.values import read
 if TYPE_CHECKING:
     from shedjoin.predicates.base import Predicate
 
-_OTHERS = ("ts", "importance", "bytes")
+_OTHERS = ("ts", "importance", "bytes", "kind")
 
 
-def interleaved(predicate: Predicate, tables: Mapping[str, Table], names: Sequence[str], start: Sequence[int]) -> Batch:
+def interleaved(
+    predicate: Predicate, tables: Mapping[str, Table], names: Sequence[str], start: Sequence[int], kinds: bool
+) -> Batch:
     """One table a stream, interleaved by time as `Batch.of` does."""
     sides = [
         _side(name, tables.get(name), column, predicate) for name, column in zip(names, predicate.columns, strict=True)
@@ -31,13 +33,14 @@ def interleaved(predicate: Predicate, tables: Mapping[str, Table], names: Sequen
         {name: others for name, (others, _) in zip(names, sides, strict=True)},
         dict.fromkeys(names, ("key",)),
         start=start,
+        kinds=kinds,
     )
     # The key of the batch is a row's place in its own table; rows of the second table come after those of the first.
     places = batch.key + np.where(batch.stream == 1, len(sides[0][1]), 0)
     return _with_values(predicate, batch, Values.joined(sides[0][1], sides[1][1]).take(places))
 
 
-def in_order(predicate: Predicate, table: Table) -> Batch:
+def in_order(predicate: Predicate, table: Table, kinds: bool) -> Batch:
     """Rows in the order given, with a column `stream`. A row needs the column of its own stream only."""
     names = column_names("rows", table)
     if "stream" not in names:
@@ -48,7 +51,7 @@ def in_order(predicate: Predicate, table: Table) -> Batch:
             raise InputError(f"rows needs a column {column!r}; it has {', '.join(names)}")
         sides.append(read(f"rows.{column}", column_of(table, column), predicate.kind))
     others = {part: column_of(table, part) for part in ("stream", *_OTHERS) if part in names}
-    batch = Batch.rows({**others, "key": np.arange(len(sides[0]))})
+    batch = Batch.rows({**others, "key": np.arange(len(sides[0]))}, kinds=kinds)
     return _with_values(predicate, batch, Values.joined(*sides).take(batch.key + batch.stream * len(sides[0])))
 
 
@@ -70,7 +73,7 @@ def _with_values(predicate: Predicate, batch: Batch, values: Values) -> Batch:
     if predicate.code == SAME:
         key = values.items if predicate.kind == "value" else hashes_of_sets(values)
     kept = values if predicate.code != SAME else None
-    return Batch(batch.stream, key, values.null, batch.ts, batch.importance, batch.bytes, kept)
+    return Batch(batch.stream, key, values.null, batch.ts, batch.importance, batch.bytes, batch.kind, kept)
 
 
 def hashes_of_sets(values: Values) -> NDArray[np.int64]:
