@@ -13,6 +13,7 @@ from shedjoin.errors import SpecError
 from shedjoin.policies import KeepAll, Policy, Replay
 from shedjoin.spark.cache import check_option
 from shedjoin.spark.join_args import JoinArgs
+from shedjoin.spark.join_graph import rates_of, read_on
 from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, key_pairs, per_stream, selected
 from shedjoin.spark.predicate_spec import join_condition, predicate_join, read_deadline
 from shedjoin.spark.shares import EQUAL, SHARES, least_of
@@ -74,8 +75,10 @@ def spec_of(
     if args["select"] is not None:
         selected(args["select"])
     on, predicate = join_condition(args["on"], args["predicate"])
-    if predicate is None:
+    on, graph = read_on(on, names)
+    if predicate is None and graph is None:
         key_pairs(on, names)
+    rates_of(args["rates"], names)
     column_names("time", args["time"], names)
     column_names("importance", args["importance"], names, optional=True)
     seconds = read_deadline(args["deadline"])
@@ -90,7 +93,12 @@ def spec_of(
         "lateness": lateness,
         "max_skew": None if args["max_skew"] is None else duration_of(args["max_skew"], kind, "max_skew"),
     }
-    if predicate is not None or seconds is not None:
+    if graph is not None:
+        _check_graph(args, seconds)
+        given["on"] = graph
+    elif args["rates"] is not None:
+        raise SpecError("rates is for join graphs, whose rows may go to several shards: leave it out")
+    elif predicate is not None or seconds is not None:
         if len(names) != 2:
             raise SpecError(f"{'deadline' if predicate is None else 'predicate'} is for two streams, not {len(names)}")
         if args["shares"] not in (None, EQUAL):  # these joins count no keys by which shards could be compared
@@ -101,6 +109,14 @@ def spec_of(
     if len(names) == 2:
         return JoinSpec(window=windows[0] if windows[0] == windows[1] else (windows[0], windows[1]), **given)
     return JoinSpec(window=dict(zip(names, windows, strict=True)), **given)
+
+
+def _check_graph(args: JoinArgs, seconds: float | None) -> None:
+    """See that a join graph is given no setting of other joins."""
+    if seconds is not None:
+        raise SpecError("deadline is for joins on a key or a predicate, not for predicates between streams in on")
+    if args["shares"] not in (None, EQUAL):  # no key says which shard would use the memory
+        raise SpecError(f"shares must be 'equal' for predicates between streams in on, not {args['shares']!r}")
 
 
 def check_shards(shards: Any) -> None:
