@@ -25,7 +25,7 @@ from shedjoin.window import TimeWindow, Window
 
 #: In the place of an attribute: the coordinate is a hash of the whole row.
 ROW = -1
-#: The search looks at this many partial choices before it takes the best found so far. Graphs of up to 8 streams need far fewer.
+#: The search looks at this many partial choices before it takes the best found so far. Joins of up to 7 streams need fewer.
 MOST_CHOICES = 50_000
 
 #: Of each stream that knows its coordinate, the attribute that has it.
