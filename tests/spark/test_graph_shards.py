@@ -190,7 +190,7 @@ def missing(cube: Cube, given: list[dict[str, list[dict[str, Any]]]]) -> Counter
     found: Counter[tuple[int, ...]] = Counter()
     for shard in range(cube.cube.shards):
         sides, gone = [], {}
-        for stream, kind in enumerate(inputs_of(names)):
+        for kind in inputs_of(names):
             rows = [row for one in given for row in one[kind] if row["a2"] == shard]
             assert [row["a3"] for row in rows] == list(range(len(rows)))
             sides.append([row for row in rows if row["a4"] is not None])

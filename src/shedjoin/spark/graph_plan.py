@@ -7,25 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.engine.graph import Graph
+from shedjoin.spark.archive import ID
 from shedjoin.spark.exchange import PACKED, inputs_of
 from shedjoin.spark.graph_exchange import GraphPacking
 from shedjoin.spark.hypercube import ROW, HyperCube
 from shedjoin.spark.join_graph import attributes_column, is_hashed
 from shedjoin.spark.keys import IMPORTANCE, KEY, TS, quoted
-from shedjoin.spark.plan import ARCHIVED, JoinPlan
+from shedjoin.spark.plan import JoinPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from shedjoin.spark.graph_shard import GraphJob
-
-#: What an archived row of a join graph has beside the user's columns: all attributes, and the row's number in its micro-batch
-#: and stream, the same in all shards.
-ARCHIVED_GRAPH = (
-    *((name, "array<bigint>" if name == KEY else kind) for name, kind in ARCHIVED),
-    ("_sj_id", "bigint"),
-)
 
 
 @dataclass(frozen=True)
@@ -42,8 +36,12 @@ class GraphPlan(JoinPlan):
         return self.cube.words(self.names, self.graph.columns)
 
     @property
-    def archived(self) -> tuple[tuple[str, str], ...]:
-        return ARCHIVED_GRAPH
+    def archived(self) -> tuple[tuple[str, Any], ...]:
+        """All attributes in place of a key, and the row's number in its micro-batch and stream, the same in all shards."""
+        from pyspark.sql.types import ArrayType, LongType
+
+        own = tuple((name, ArrayType(LongType()) if name == KEY else kind) for name, kind in super().archived)
+        return (*own, (ID, "long"))
 
     def needed(self, side: int) -> list[str]:
         """The columns that results are made of: those asked for, and attributes that are to be compared once more."""

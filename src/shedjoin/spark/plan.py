@@ -92,7 +92,7 @@ class JoinPlan:
         return metric_ddl(self.names)
 
     @property
-    def archived(self) -> tuple[tuple[str, str], ...]:
+    def archived(self) -> tuple[tuple[str, Any], ...]:
         """What an archived row has beside the user's columns, with types."""
         return ARCHIVED
 
