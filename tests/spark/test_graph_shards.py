@@ -70,14 +70,16 @@ def exact(spec: sj.JoinSpec, rows: Rows) -> Counter[tuple[int, ...]]:
 class Cube:
     """All shards of a join graph, micro-batch after micro-batch."""
 
-    def __init__(self, spec: sj.JoinSpec, shards: int, *, archive: bool = False, stores: Any = None) -> None:
+    def __init__(
+        self, spec: sj.JoinSpec, shards: int, *, archive: bool = False, stores: Any = None, shares: str = "adaptive"
+    ) -> None:
         self.spec, self.graph = spec, parse(spec.on, spec.names)
         self.cube: HyperCube = choose(dimensions(self.graph), shards, [1.0] * len(spec.names))
         labels = shard_labels(self.cube.shards, self.cube.shards)
         kinds = (RESULT, SHED, METRIC, *(inputs_of(spec.names) if archive else ()))
         self.job = GraphJob(
             spec=spec.to_dict(), labels=labels, seed=0, kept=((0, 1),) * len(spec.names), signature={}, kinds=kinds,
-            cache=False, shares="equal", names=spec.names, cube=self.cube,
+            cache=False, shares=shares, names=spec.names, cube=self.cube,
         )  # fmt: skip
         self.stores = stores or [DictStore() for _ in labels]
 
@@ -87,7 +89,7 @@ class Cube:
         for stream, side in enumerate(rows):
             names = self.graph.columns[stream]
             how = GraphPacking(
-                stream, self.job.labels, TRAVELS.serialize().to_pybytes(), False, False, "ts", None, False,
+                stream, self.job.labels, TRAVELS.serialize().to_pybytes(), False, False, "ts", None, self.job.adaptive,
                 self.spec.names[stream], cube=self.cube, attributes=len(names), named=len(self.job.kinds) > 3,
             )  # fmt: skip
             edges = np.linspace(first, last, tasks + 1).astype(int).tolist()
@@ -232,6 +234,25 @@ def test_an_archived_row_has_one_name_in_all_shards() -> None:
             assert set(copies.values()) == {cube.cube.copies(stream)}
             named = {(row["a0"], row["a7"]) for row in one[kind]}
             assert len(named) == len({name for name, _ in named}) == len({number for _, number in named}) == 30
+
+
+def test_memory_goes_to_the_shards_that_hold_rows() -> None:
+    """Most rows of b have one x and one y: one of four shards has most of the rows, and gets more than a quarter."""
+    spec = spec_of(CHAIN, budget=sj.Budget(tuples=60), policy=sj.Prob())
+    rows = rows_of(spec, 5)
+    draw = np.random.default_rng(5)
+    for side in rows:
+        hot = draw.random(60) < 0.8
+        side["x"][hot], side["y"][hot] = 1, 2
+    peaks, found = [], []
+    for shares in ("adaptive", "equal"):
+        cube = Cube(spec, 4, shares=shares)
+        given = cube.run(rows, 4)
+        peaks.append(max(row["peak_tuples"] for row in given[-1][METRIC]))
+        found.append(len(cube.results(given)))
+        assert sum(row["peak_tuples"] for row in given[-1][METRIC]) <= 60
+    assert peaks[0] > peaks[1] == 15
+    assert found[0] > found[1]
 
 
 def test_a_shard_goes_on_from_its_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from shedjoin.batch import LATEST
 from shedjoin.engine.records import NEVER
-from shedjoin.spark.exchange import OWN, Packer, Packing, one_batch, split, to_blob
+from shedjoin.spark.exchange import OWN, Packer, Packing, one_batch, split, times_of, to_blob
 from shedjoin.spark.hypercube import HyperCube
+from shedjoin.spark.shares import Counts
 
 #: The last column of rows that are archived: which row of its micro-batch and stream it is, the same in all shards.
 ID = "id"
@@ -36,6 +38,8 @@ class GraphPacker(Packer):
         self._sent = 0
         self._offsets = how.cube.offsets(how.stream).tolist()
         self._firsts = how.cube.firsts(how.stream)
+        self._oldest = LATEST
+        self._stored = np.zeros((2, len(how.labels)), np.int64)  # rows and bytes that may be stored, by shard
 
     def send(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         table = self._engine_columns(one_batch(held))
@@ -54,9 +58,26 @@ class GraphPacker(Packer):
         for some, offsets in ((~null, self._offsets), (null, self._offsets[:1])):
             if some.any():
                 chosen = table if some.all() else table.filter(pa.array(some))
+                if self.how.counted and some is not null:
+                    self._note(chosen, first[some])
                 messages.append(self._copies(chosen, first[some], offsets))
                 self.part += 1
         return messages[0] if len(messages) == 1 else pa.concat_batches(messages)
+
+    def farewell(self) -> pa.RecordBatch:
+        """To every shard: how far this task has seen, and how many rows it sent where. Shares of memory follow these."""
+        none = np.empty(0, np.int64)
+        counts = Counts(self._oldest, *self._stored, none, none).to_bytes() if self.how.counted else None
+        return self._rows([(place, 0, self.newest, counts) for place in range(len(self.how.labels))])
+
+    def _note(self, table: pa.RecordBatch, first: np.ndarray) -> None:
+        """Count rows that will be stored, in each shard they go to."""
+        self._oldest = min(self._oldest, int(times_of(table).min()))
+        sizes = table.column("bytes").to_numpy() if self.how.sized else np.zeros(first.size)
+        shards = self._stored.shape[1]
+        for offset in self._offsets:
+            self._stored[0] += np.bincount(first + offset, minlength=shards)
+            self._stored[1] += np.bincount(first + offset, sizes, minlength=shards).astype(np.int64)
 
     def _copies(self, table: pa.RecordBatch, first: np.ndarray, offsets: list[int]) -> pa.RecordBatch:
         """Messages with rows, one for each shard that they go to. What goes to several is written once."""

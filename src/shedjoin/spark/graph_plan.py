@@ -76,6 +76,7 @@ class GraphPlan(JoinPlan):
             chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
         how = GraphPacking(
             **self._packing(side, travels),
+            counted=self._job(kinds).adaptive,
             cube=self.cube,
             attributes=len(names),
             named=inputs_of(self.names)[side] in kinds,

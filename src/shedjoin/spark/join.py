@@ -78,7 +78,7 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
         "cache": args["cache"],
     }
     if graph:
-        return GraphPlan(shares=EQUAL, **graph, **plan)
+        return GraphPlan(shares=args["shares"] or ADAPTIVE, **graph, **plan)
     if not isinstance(spec, PredicateJoin):
         return JoinPlan(shares=args["shares"] or ADAPTIVE, **plan)
     return PredicatePlan(

@@ -107,8 +107,9 @@ class JoinArgs(TypedDict, total=False):
     seed: Annotated[int, "The seed of policies that draw random numbers.", 0]
     shares: Annotated[
         str | None,
-        'How shards share the budget: "adaptive" (default) gives each what the whole join would keep there, by what arrives; '
-        '"equal" gives all the same, as joins with a predicate or a deadline do. May change while a checkpoint lives.',
+        'How shards share the budget: "adaptive" (default) gives each what the whole join would keep there, by what arrives (of '
+        'a join graph: by the rows that its windows hold); "equal" gives all the same, as joins with a predicate or a deadline '
+        "do. May change while a checkpoint lives.",
     ]
     cache: Annotated[
         str | bool | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ def cube_of(
             "window: a number of rows is counted over a whole stream, which several shards do not see: pass shards=1"
         )
     dims = dimensions(graph)
-    if before is not None and len(before) == len(dims):
+    if before is not None and len(before) == len(dims) and math.prod(before) <= shards:
         return HyperCube(dims, tuple(before))
     return choose(dims, shards, weights_of(windows, rates))
 
@@ -78,15 +79,23 @@ def attribute_types(frames: Sequence[DataFrame], graph: Graph, names: Sequence[s
     whole numbers keep.
     """
     ordered = {end for one in graph.thetas for end in ((one.left, one.left_attr), (one.right, one.right_attr))}
+    for stream, columns in enumerate(graph.columns):
+        for name in columns:
+            check_column("on", name, frames[stream], names[stream])
+    called_at = {
+        (stream, place): f"{names[stream]}.{name}"
+        for stream, columns in enumerate(graph.columns)
+        for place, name in enumerate(columns)
+    }
+    kind_at = {
+        (stream, place): frames[stream].schema[graph.columns[stream][place]].dataType for stream, place in called_at
+    }
+    for one in (*graph.equalities, *graph.thetas):
+        ends = ((one.left, one.left_attr), (one.right, one.right_attr))
+        check_comparable([kind_at[end] for end in ends], [called_at[end] for end in ends])
     types = [[""] * len(columns) for columns in graph.columns]
     for linked in _linked(graph):
-        kinds, called = [], []
-        for stream, place in linked:
-            name = graph.columns[stream][place]
-            check_column("on", name, frames[stream], names[stream])
-            kinds.append(frames[stream].schema[name].dataType)
-            called.append(f"{names[stream]}.{name}")
-        check_comparable(kinds, called)
+        kinds, called = [kind_at[end] for end in linked], [called_at[end] for end in linked]
         common = widened(frames[0], kinds, called)
         compared = [name for end, name in zip(linked, called, strict=True) if end in ordered]
         if compared and common not in NUMBERS:
