@@ -66,8 +66,8 @@ class GraphPacker(Packer):
 
     def farewell(self) -> pa.RecordBatch:
         """To every shard: how far this task has seen, and how many rows it sent where. Shares of memory follow these."""
-        none = np.empty(0, np.int64)
-        counts = Counts(self._oldest, *self._stored, none, none).to_bytes() if self.how.counted else None
+        none, (rows, sizes) = np.empty(0, np.int64), self._stored
+        counts = Counts(self._oldest, rows, sizes, none, none).to_bytes() if self.how.counted else None
         return self._rows([(place, 0, self.newest, counts) for place in range(len(self.how.labels))])
 
     def _note(self, table: pa.RecordBatch, first: np.ndarray) -> None:
