@@ -17,8 +17,8 @@ from shedjoin.engine.graph import parse
 from shedjoin.spark import state
 from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, Message, from_blob, inputs_of, pack_by, shard_labels
 from shedjoin.spark.graph_exchange import GraphPacker, GraphPacking
-from shedjoin.spark.graph_shard import GraphJob
 from shedjoin.spark.hypercube import HyperCube, choose, dimensions
+from shedjoin.spark.job import GraphJob
 from shedjoin.spark.payload import column_name
 
 LENGTH, LATENESS = 30, 12

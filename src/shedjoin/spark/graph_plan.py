@@ -11,6 +11,7 @@ from shedjoin.spark.archive import ID
 from shedjoin.spark.exchange import PACKED, inputs_of
 from shedjoin.spark.graph_exchange import GraphPacking
 from shedjoin.spark.hypercube import ROW, HyperCube
+from shedjoin.spark.job import GraphJob
 from shedjoin.spark.join_graph import attributes_column, is_hashed
 from shedjoin.spark.keys import IMPORTANCE, KEY, TS, quoted
 from shedjoin.spark.plan import JoinPlan
@@ -18,8 +19,6 @@ from shedjoin.spark.plan import JoinPlan
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-
-    from shedjoin.spark.graph_shard import GraphJob
 
 
 @dataclass(frozen=True)
@@ -85,8 +84,6 @@ class GraphPlan(JoinPlan):
         return frame.select(*chosen, *payload).mapInArrow(_pack_worker(how), PACKED)
 
     def _job(self, kinds: tuple[str, ...]) -> GraphJob:
-        from shedjoin.spark.graph_shard import GraphJob
-
         return GraphJob(**self._told(kinds), cube=self.cube)
 
     def _signature(self) -> dict[str, Any]:

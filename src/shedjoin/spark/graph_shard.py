@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,21 +12,10 @@ from shedjoin.engine.codes import LATE as LATE_CODE
 from shedjoin.engine.output import ShedLog
 from shedjoin.spark.exchange import LATE, OWN, Given
 from shedjoin.spark.graph_exchange import ID
-from shedjoin.spark.hypercube import HyperCube
-from shedjoin.spark.job import Job
+from shedjoin.spark.job import GraphJob
 from shedjoin.spark.keeping import Counting
 from shedjoin.spark.operator import Shard
 from shedjoin.spark.state import Store
-
-
-@dataclass(frozen=True, slots=True)
-class GraphJob(Job):
-    """What every shard of a join graph is told."""
-
-    cube: HyperCube = field(default_factory=lambda: HyperCube((), ()))
-
-    def shard(self, number: int, store: Store | None = None) -> Shard:
-        return GraphShard(self, number, store)
 
 
 class GraphShard(Shard):
