@@ -130,6 +130,11 @@ class Batch:
         return cls.of_streams({"left": left, "right": right}, dict.fromkeys(STREAMS, ("key",)), start=start)
 
     @classmethod
+    def nothing(cls, width: int = 1) -> Batch:
+        """No rows, of a join that looks at this many attributes of a stream."""
+        return _nothing(width)
+
+    @classmethod
     def of_streams(
         cls,
         tables: Mapping[str, Table],

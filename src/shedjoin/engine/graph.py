@@ -82,6 +82,17 @@ class Graph:
         return tuple(sorted(found))
 
 
+def is_predicate(text: object) -> bool:
+    """Whether a text reads as a predicate between two streams, not as the name of a column.
+
+    Examples
+    --------
+    >>> is_predicate("a.x <= b.y"), is_predicate("|a.x - b.x| <= 5"), is_predicate("x=y")
+    (True, True, False)
+    """
+    return isinstance(text, str) and (_SIMPLE.match(text) is not None or _BAND.match(text) is not None)
+
+
 def parse(on: str | Sequence[str], names: Sequence[str]) -> Graph:
     """The graph of a common attribute (its name) or of predicates such as ``"a.x = b.y"`` or ``"|a.x - b.x| <= 5"``.
 

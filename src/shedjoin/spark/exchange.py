@@ -211,15 +211,7 @@ class Packer:
             hashes = spread(key.fill_null(0).to_numpy(zero_copy_only=False))
             shard = self._shard_of(key, hashes)
             self._count(table, hashes, shard)
-            order = np.argsort(shard, kind="stable")
-            ends = np.cumsum(np.bincount(shard, minlength=shards))
-            table = table.take(pa.array(order))
-            starts = np.concatenate(([0], ends[:-1]))
-            parts = [
-                (place, table.slice(start, end - start))
-                for place, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
-                if end > start
-            ]
+            parts = list(split(table, shard, shards))
         message = self._rows([(place, part.num_rows, NEVER, to_blob(part)) for place, part in parts])
         self.part += 1
         return message
@@ -328,6 +320,17 @@ def spread(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
         mixed *= np.uint64(factor)
     mixed ^= mixed >> np.uint64(31)
     return mixed
+
+
+def split(table: pa.RecordBatch, shard: NDArray[Any], shards: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each shard that has any."""
+    order = np.argsort(shard, kind="stable")
+    ends = np.cumsum(np.bincount(shard, minlength=shards))
+    table = table.take(pa.array(order))
+    starts = np.concatenate(([0], ends[:-1]))
+    for place, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        if end > start:
+            yield place, table.slice(start, end - start)
 
 
 def one_batch(held: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.spark.archive import ROW_COLUMNS, Archive
+from shedjoin.spark.archive import Archive
 from shedjoin.window import RowWindow, TimeWindow, Window
 
 if TYPE_CHECKING:
@@ -120,8 +120,9 @@ def with_keys(archive: Archive, stream: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     rows = archive.side(stream)
-    payload = [F.col(f"`{name.replace('`', '``')}`") for name in rows.columns if name not in ROW_COLUMNS]
-    return rows.where(F.col("_sj_key").isNotNull()).select(*ROW_COLUMNS, F.struct(*payload).alias("_sj_row"))
+    own = archive.row_columns
+    payload = [F.col(f"`{name.replace('`', '``')}`") for name in rows.columns if name not in own]
+    return rows.where(F.col("_sj_key").isNotNull()).select(*own, F.struct(*payload).alias("_sj_row"))
 
 
 def _columns(rows: DataFrame, prefix: str, stream: int, counts: DataFrame | None, *more: str) -> DataFrame:

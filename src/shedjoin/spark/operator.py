@@ -60,8 +60,11 @@ class Arrived(NamedTuple):
     counts: list[list[Counts]]
 
 
-def arrange(messages: Iterable[Message], join: JoinSpec) -> Arrived:
-    """Rows of all streams sorted by time; on equal times in the order of streams, then by task and place in it."""
+def arrange(messages: Iterable[Message], join: JoinSpec, width: int = 1) -> Arrived:
+    """Rows of all streams sorted by time; on equal times in the order of streams, then by task and place in it.
+
+    `width`: the most attributes that a stream is joined on.
+    """
     ordered = sorted(messages, key=lambda message: (message.stream, message.task, message.part))
     clocks: list[int | None] = []
     tables: list[pa.RecordBatch | None] = []
@@ -73,29 +76,39 @@ def arrange(messages: Iterable[Message], join: JoinSpec) -> Arrived:
         parts = [rows for message in mine if message.rows for rows in from_blob(message.blob)]
         tables.append(sorted_by_time(parts) if parts else None)
         counts.append([Counts.from_bytes(last.blob) for last in mine if not last.rows and last.blob is not None])
-    return Arrived(_interleaved(tables), tuple(clocks), tables, counts)
+    return Arrived(_interleaved(tables, width), tuple(clocks), tables, counts)
 
 
-def _interleaved(tables: list[pa.RecordBatch | None]) -> Batch:
-    sides = [_columns(table, stream) for stream, table in enumerate(tables) if table is not None]
+def _interleaved(tables: list[pa.RecordBatch | None], width: int) -> Batch:
+    sides = [_columns(table, stream, width) for stream, table in enumerate(tables) if table is not None]
     if not sides:
-        return Batch.of()
+        return Batch.nothing(width)
     columns: dict[str, Any] = {name: np.concatenate([side[name] for side in sides]) for name in sides[0]}
     whole = Batch(**columns)
     return whole if len(sides) == 1 else whole.take(np.argsort(whole.ts, kind="stable"))
 
 
-def _columns(table: pa.RecordBatch, stream: int) -> dict[str, NDArray[Any]]:
+def _columns(table: pa.RecordBatch, stream: int, width: int) -> dict[str, NDArray[Any]]:
     rows = table.num_rows
     key, importance, size = (table.column(name) for name in ("key", "importance", "bytes"))
     return {
         "stream": np.full(rows, stream, np.int64),
-        "key": key.fill_null(0).to_numpy(zero_copy_only=False),
+        "key": _keys(key, width),
         "null": np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
         "ts": times_of(table),
         "importance": np.ones(rows) if pa.types.is_null(importance.type) else importance.to_numpy(),
         "bytes": np.full(rows, ROW_BYTES, np.int64) if pa.types.is_null(size.type) else size.to_numpy(),
     }
+
+
+def _keys(key: pa.Array, width: int) -> NDArray[np.int64]:
+    """Keys as the engine takes them: numbers, or in a join graph a line of attributes for each row."""
+    if not pa.types.is_struct(key.type):
+        return np.asarray(key.fill_null(0).to_numpy(zero_copy_only=False))
+    made = np.zeros((len(key), width), np.int64)
+    for place, attribute in enumerate(key.flatten()):
+        made[:, place] = attribute.fill_null(0).to_numpy(zero_copy_only=False)
+    return made[:, 0].copy() if width == 1 else made
 
 
 class Shard(Keeping):
@@ -118,6 +131,7 @@ class Shard(Keeping):
         self.log = EngineLog.new(self.spec)
         self.picture: Picture | None = Picture.new(job.shards, job.streams) if job.adaptive else None
         self.policy_changed = False
+        self.width = 1
         self.engine: Engine
         self.live: Recall | None = None
 
@@ -127,7 +141,7 @@ class Shard(Keeping):
         try:
             self._open()
             before = self.engine.counters
-            arrived = arrange(messages, self.spec)
+            arrived = arrange(messages, self.spec, self.width)
             was = self.engine.budget
             changed = self._change_budget(arrived)
             self.engine.forget_peaks()
@@ -300,6 +314,10 @@ class Shard(Keeping):
 
     def _metric(self, before: dict[str, int], seqs: tuple[int, ...], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch."""
+        return one_row(metric_schema(self.job.names), self._known(before, seqs, seconds))
+
+    def _known(self, before: dict[str, int], seqs: tuple[int, ...], seconds: float) -> dict[str, Any]:
+        """What this row says."""
         engine = self.engine
         rows = [now - was for now, was in zip(engine.arrived, seqs, strict=True)]
         known = self._told(engine, self.job.names, before, rows, engine.stored_bytes, seconds)
@@ -313,7 +331,7 @@ class Shard(Keeping):
                 "importance_recall_low": now.importance_low,
                 "importance_recall_high": now.importance_high,
             }
-        return one_row(metric_schema(self.job.names), known)
+        return known
 
     def _echo(self, arrived: Arrived, seqs: tuple[int, ...]) -> Iterator[Given]:
         """The input rows with their numbers, for an archive."""
@@ -322,17 +340,21 @@ class Shard(Keeping):
                 continue
             for start in range(0, table.num_rows, BLOB_ROWS):
                 part = table.slice(start, BLOB_ROWS)
-                rows = part.num_rows
-                imp = part.column("importance")
-                numbers = [
-                    pa.array(np.full(rows, self.number, np.int32)),
-                    pa.array(np.arange(rows, dtype=np.int64) + seqs[stream] + start),
-                    part.column("key"),
-                    pa.array(times_of(part)),
-                    pa.array(np.ones(rows)) if pa.types.is_null(imp.type) else imp,
-                ]
-                columns = [*part.columns[len(OWN) :], *numbers]
+                columns = self._archived(part, seqs[stream] + start)
                 yield (
                     kind,
                     to_blob(pa.RecordBatch.from_arrays(columns, names=[f"a{i}" for i in range(len(columns))])),
                 )
+
+    def _archived(self, part: pa.RecordBatch, first: int) -> list[pa.Array]:
+        """The user's columns of rows with numbers from `first` on, then those of `ARCHIVED`."""
+        rows = part.num_rows
+        imp = part.column("importance")
+        return [
+            *part.columns[len(OWN) :],
+            pa.array(np.full(rows, self.number, np.int32)),
+            pa.array(np.arange(rows, dtype=np.int64) + first),
+            part.column("key"),
+            pa.array(times_of(part)),
+            pa.array(np.ones(rows)) if pa.types.is_null(imp.type) else imp,
+        ]

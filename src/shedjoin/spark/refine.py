@@ -183,23 +183,25 @@ def _unstored(archive: Archive, last: int) -> Refinement:
 def _missing(archive: Archive, span: Span | None = None, *more: str) -> DataFrame:
     """The missing results, and more columns of theirs."""
     assert archive.layout is not None  # Archive fills it in
-    find = missing_results if archive.more else missing_pairs
+    find = missing_pairs if archive.graph is None and not archive.more else missing_results
     return archive.layout.results(find(archive, span), *more)
 
 
 def _ids(archive: Archive) -> tuple[str, ...]:
     """The columns by which rows are known."""
-    return "_sj_shard", *(f"_sj_{what}_{name}" for what in ("seq", "ts") for name in archive.names)
+    known = ("seq", "ts") if archive.graph is None else ("seq", "ts", "batch", "id")
+    return "_sj_shard", *(f"_sj_{what}_{name}" for what in known for name in archive.names)
 
 
 def _touched(found: DataFrame, name: str, stream: int) -> DataFrame:
-    """The rows of a stream that missed a partner."""
+    """The rows of a stream that missed a partner; those of a join graph once, whichever shard it was in."""
     from pyspark.sql import functions as F
 
+    graph = f"_sj_id_{name}" in found.columns
     return found.select(
         F.lit(stream).alias("stream"),
-        F.col("_sj_shard").alias("shard"),
-        F.col(f"_sj_seq_{name}").alias("seq"),
+        F.col(f"_sj_batch_{name}" if graph else "_sj_shard").alias("shard"),
+        F.col(f"_sj_id_{name}" if graph else f"_sj_seq_{name}").alias("seq"),
         F.col(f"_sj_ts_{name}").alias("ts"),
     ).distinct()
 

@@ -190,9 +190,11 @@ def redo_blob(redo: Redo) -> bytes:
     steps = np.diff(batch.ts, prepend=0)
     columns = {
         "stream": pa.array(batch.stream.astype(np.int8)),
-        "key": pa.array(batch.key, mask=batch.null),
+        "key": pa.array(batch.key if batch.key.ndim == 1 else batch.key[:, 0], mask=batch.null),
         "step": pa.array(steps),
     }
+    for place in range(1, 1 if batch.key.ndim == 1 else batch.key.shape[1]):  # further attributes of a join graph
+        columns[f"key {place}"] = pa.array(batch.key[:, place])
     if (batch.importance != 1.0).any():
         columns["importance"] = pa.array(batch.importance)
     if (batch.bytes != ROW_BYTES).any():
@@ -213,9 +215,13 @@ def read_redo(blob: bytes) -> Redo:
         there = name in made.schema.names
         return made.column(name).to_numpy().astype(kind) if there else np.full(rows, default, kind)
 
+    keys = key.fill_null(0).to_numpy().astype(np.int64)
+    further = [made.column(name).to_numpy() for name in made.schema.names if name.startswith("key ")]
+    if further:
+        keys = np.ascontiguousarray(np.stack([keys, *further], axis=1))
     batch = Batch(
         stream=made.column("stream").to_numpy().astype(np.int64),
-        key=key.fill_null(0).to_numpy().astype(np.int64),
+        key=keys,
         null=np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
         ts=np.cumsum(made.column("step").to_numpy()),
         importance=column("importance", 1.0, np.float64),
