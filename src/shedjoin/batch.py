@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shedjoin.errors import InputError
+from shedjoin.numbering import Numbering, number
 
 #: Beyond this, times are no longer exact in a float.
 LATEST = 2**53
@@ -21,6 +22,8 @@ ROW_BYTES = 192
 STREAMS = ("left", "right")
 #: The most streams that a join can have.
 MOST_STREAMS = 16
+#: The columns of a batch, and their kinds.
+COLUMNS = ("stream", "key", "null", "ts", "importance", "bytes")
 _KINDS = (np.int64, np.int64, np.bool_, np.int64, np.float64, np.int64)
 
 Table = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names to arrays
@@ -31,7 +34,8 @@ class Batch:
     """Rows in order of arrival. Inside an instant (a run of equal `ts`) they are in the order of streams.
 
     Make one with `Batch.of` (a table for each of two streams), `Batch.of_streams` (of more), or `Batch.rows` (one table, in an
-    order of your own). `key` has one number a row; in a join graph one column for each attribute.
+    order of your own). `key` has one number a row; in a join graph one column for each attribute. `numbers` is for joins that are
+    `counted_elsewhere` only: `Batch.numbered` makes them.
     """
 
     stream: NDArray[np.int64]
@@ -40,9 +44,10 @@ class Batch:
     ts: NDArray[np.int64]
     importance: NDArray[np.float64]
     bytes: NDArray[np.int64]
+    numbers: Numbering | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in zip(self.__slots__, _KINDS, strict=True):
+        for name, kind in zip(COLUMNS, _KINDS, strict=True):
             column = getattr(self, name)
             flat = isinstance(column, np.ndarray) and column.ndim == 1 + (name == "key" and column.ndim == 2)
             if not flat or column.dtype != kind:
@@ -53,6 +58,8 @@ class Batch:
                 raise InputError(f"Batch.{name} has {len(column)} rows where stream has {self.stream.size}")
         if self.stream.size and not (self.stream.min() >= 0 and self.stream.max() < MOST_STREAMS):
             raise InputError("Batch.stream must be the number of a stream in every row: 0 (left), 1 (right), ...")
+        if self.numbers is not None and self.numbers.seq.size != self.stream.size:
+            raise InputError(f"Batch.numbers has {self.numbers.seq.size} rows where stream has {self.stream.size}")
 
     def __len__(self) -> int:
         return int(self.stream.size)
@@ -139,7 +146,30 @@ class Batch:
 
     def take(self, rows: NDArray[np.int64] | slice) -> Batch:
         """Some of the rows, in the order given; a slice copies nothing."""
-        return Batch(*(column[rows] for column in self.fields()))
+        numbers = None if self.numbers is None else self.numbers.take(rows)
+        return Batch(*(column[rows] for column in self.fields()), numbers=numbers)
+
+    def numbered(self, start: Sequence[int] = (0, 0)) -> Batch:
+        """The same rows with the numbers that one engine would give them.
+
+        Some of them (`take`) can then go to one engine and some to another: row windows count all of them. See
+        `JoinSpec.counted_elsewhere`.
+
+        Parameters
+        ----------
+        start
+            Rows of each stream that have come before, anywhere.
+
+        Examples
+        --------
+        >>> batch = Batch.of({"key": [1, 2], "ts": [5, 6]}, {"key": [3, 1], "ts": [6, 6]}).numbered()
+        >>> batch.numbers.seq, batch.take(np.array([0, 3])).numbers.arrived.tolist()
+        (array([0, 1, 0, 1]), [[1, 0], [2, 2]])
+        """
+        streams = tuple(int(count) for count in start)
+        if self.stream.size and self.stream.max() >= len(streams):
+            raise InputError(f"start must have a number for each stream, not {start!r}")
+        return replace(self, numbers=number(self.stream, self.ts, streams))
 
     def in_canonical_order(self) -> Batch:
         """In the order of streams inside each run of equal `ts`."""

@@ -71,6 +71,12 @@ class JoinSpec:
         How often expired tuples are removed (0: always); default: with every evaluation. They join nothing in any case.
     reordering
         When ``order="auto"`` looks for a better order.
+    counted_elsewhere
+        For one of several engines that each get a part of the rows, split by key, of a join with row windows. Rows then come
+        with their numbers in the whole stream (`Batch.numbered`), and windows count all rows, wherever they went. Results and the
+        shed log have these numbers too. Together such engines give the results of one, if the rows of a push are in order of
+        time and each push ends with the clocks and the number of rows of the whole. `Prospect` is not available for them; the
+        default policy is `Prob`.
 
     Examples
     --------
@@ -96,16 +102,18 @@ class JoinSpec:
     evaluate_every: int = 0
     expire_every: int | None = None
     reordering: Reordering = field(default_factory=Reordering)
+    counted_elsewhere: bool = False
 
     def __post_init__(self) -> None:
         self._check_windows()
         self._freeze_lists()
         graph = parse(self.on, self.names)
         if self.policy is None:
-            keyed = len(self.names) == len(STREAMS) and self._is_keyed(graph)
+            keyed = len(self.names) == len(STREAMS) and self._is_keyed(graph) and not self.counted_elsewhere
             _freeze(self, "policy", KeepAll() if self.budget is None else Prospect() if keyed else Prob())
         self._check_memory(graph)
         self._check_times()
+        self._check_counts()
         self._orders()
         self._indexes(graph)
 
@@ -183,6 +191,21 @@ class JoinSpec:
         if not isinstance(self.reordering, Reordering):
             raise SpecError(f"JoinSpec.reordering must be a Reordering, not {self.reordering!r}")
 
+    def _check_counts(self) -> None:
+        if not isinstance(self.counted_elsewhere, bool):
+            raise SpecError(f"JoinSpec.counted_elsewhere must be True or False, not {self.counted_elsewhere!r}")
+        if not self.counted_elsewhere:
+            return
+        if not any(isinstance(window, RowWindow) for window in self.windows):
+            raise SpecError("JoinSpec.counted_elsewhere is for row windows: time windows do not count rows")
+        if self.evaluate_every:
+            raise SpecError("JoinSpec.evaluate_every must be 0 with counted_elsewhere: results come at once")
+        if isinstance(self.policy, Prospect):
+            raise SpecError(
+                "JoinSpec.policy must not be Prospect() with counted_elsewhere: it learns nothing from rows that went to other "
+                "engines. Take a policy such as Prob()"
+            )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The streams, in their order."""
@@ -248,6 +271,7 @@ class JoinSpec:
             max_skew=self.max_skew,
             evaluate_every=self.evaluate_every,
             expire_every=self.evaluate_every if self.expire_every is None else self.expire_every,
+            counted_elsewhere=self.counted_elsewhere,
         )
 
     def _reordering(self) -> Reordering | None:
@@ -296,6 +320,8 @@ class JoinSpec:
                 data[name] = _listed(getattr(self, name))
         if self.reordering != Reordering():
             data["reordering"] = plain(self.reordering)
+        if self.counted_elsewhere:
+            data["counted_elsewhere"] = True
         return data
 
     def _plain_windows(self) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shedjoin.batch import Batch
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.layouts.keyed import AHEAD
-from shedjoin.engine.records import MANY_BUFFERS, MANY_STATE, NEVER, PAIR_BUFFERS, ROW_ARRAYS, shed_record
+from shedjoin.engine.records import MANY_BUFFERS, MANY_STATE, NEVER, NUMBER_ARRAYS, PAIR_BUFFERS, ROW_ARRAYS, shed_record
 
 #: Results and shed records leave the kernel in pieces of about this many.
 CHUNK = 1 << 17
@@ -23,6 +23,9 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
     batch = Batch.of() if batch is None else batch
     for name, column in zip(ROW_ARRAYS, batch.fields(), strict=True):
         io.hold(**{f"row_{name}": column.reshape(-1)})
+    if batch.numbers is not None:
+        for name in NUMBER_ARRAYS:
+            io.hold(**{f"row_{name}": getattr(batch.numbers, name).reshape(-1)})
     every, size = int(how[0]["trace_every"]), len(batch)
     io.hold(
         out_trace=np.empty((size // every + 2 if every else 1) * (streams + 1), np.int64),

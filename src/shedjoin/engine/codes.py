@@ -106,6 +106,7 @@ _CODES = (
     "expire_every",
     "limited",  # whether row numbers decide who may be met
     "weighed",  # whether groups and weights are kept
+    "counted_elsewhere",  # rows come with their numbers, which count what went to other engines too
 )
 #: Settings of each stream; `mem` reads them.
 _BY_STREAM = (
@@ -130,6 +131,7 @@ PAIR = {
     "expire_every": 0,
     "limited": 0,
     "weighed": 1,
+    "counted_elsewhere": 0,
 }
 #: The settings of the form PLAIN: of such joins the exact one, by time, of streams that are each in order.
 PLAIN = PAIR | {

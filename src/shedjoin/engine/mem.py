@@ -114,6 +114,8 @@ row_null = reader("row_null", np.bool_)
 row_ts = reader("row_ts", np.int64)
 row_importance = reader("row_importance", np.float64)
 row_bytes = reader("row_bytes", np.int64)
+row_seq = reader("row_seq", np.int64)  # of rows that are counted elsewhere
+row_arrived = reader("row_arrived", np.int64)  # (row, stream)
 
 out_ahead = reader("out_ahead", np.int64)  # the values of the next rows
 set_out_ahead = writer("out_ahead", np.int64)

@@ -99,6 +99,8 @@ class Plan:
         The predicates of a join graph; None: all streams share a key.
     indexes
         Of a join graph; empty in the keyed layout.
+    counted_elsewhere
+        Whether rows come with their numbers, because other engines have rows of the same streams.
     """
 
     names: tuple[str, ...]
@@ -116,6 +118,7 @@ class Plan:
     max_skew: int | None
     evaluate_every: int = 0
     expire_every: int = 0
+    counted_elsewhere: bool = False
 
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
@@ -210,6 +213,7 @@ class Plan:
             evaluate_every=self.evaluate_every,
             expire_every=self.expire_every,
             limited=int(self.evaluate_every > 0 or (self.expire_every > 0 and ROW in kinds)),
+            counted_elsewhere=int(self.counted_elsewhere),
             weighed=int(self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator()),
         )
         record = np.zeros(1, SETTINGS_RECORD)
@@ -253,6 +257,7 @@ class Plan:
             "max_skew": self.max_skew,
             "evaluate_every": self.evaluate_every,
             "expire_every": self.expire_every,
+            "counted_elsewhere": self.counted_elsewhere,
         }
 
     def signature(self) -> dict[str, Any]:

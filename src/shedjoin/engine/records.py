@@ -224,6 +224,8 @@ def _state(streams: int) -> np.dtype[Any]:
 
 
 ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes")
+#: Columns of rows that are counted elsewhere, which only the form MANY knows: see numbering.py.
+NUMBER_ARRAYS = ("seq", "arrived")
 OUT_ARRAYS = ("rows", "worth", "shed", "trace", "fresh", "ahead")
 
 
@@ -258,10 +260,14 @@ def _buffers(streams: int) -> np.dtype[Any]:
         "seq",  # the next to be met
         "told",  # clocks from outside
     )
+    rows = ROW_ARRAYS
+    if streams == MOST:
+        by_stream = (*by_stream, "told_arrived")  # rows that came anywhere, from outside
+        rows = (*rows, *NUMBER_ARRAYS)
     return np.dtype(
         [(name, "i8") for name in numbers]
         + [(name, "i8", (streams,)) for name in by_stream]
-        + pointers(*(f"row_{name}" for name in ROW_ARRAYS), *(f"out_{name}" for name in OUT_ARRAYS))
+        + pointers(*(f"row_{name}" for name in rows), *(f"out_{name}" for name in OUT_ARRAYS))
     )
 
 
