@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shedjoin.errors import InputError
-from shedjoin.numbering import Numbering, number
+from shedjoin.numbering import Numbering, numbers_of
 
 #: Beyond this, times are no longer exact in a float.
 LATEST = 2**53
@@ -44,7 +44,7 @@ class Batch:
     ts: NDArray[np.int64]
     importance: NDArray[np.float64]
     bytes: NDArray[np.int64]
-    numbers: Numbering | None = None
+    numbers: Numbering | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name, kind in zip(COLUMNS, _KINDS, strict=True):
@@ -169,7 +169,7 @@ class Batch:
         streams = tuple(int(count) for count in start)
         if self.stream.size and self.stream.max() >= len(streams):
             raise InputError(f"start must have a number for each stream, not {start!r}")
-        return replace(self, numbers=number(self.stream, self.ts, streams))
+        return replace(self, numbers=numbers_of(self.stream, self.ts, streams))
 
     def in_canonical_order(self) -> Batch:
         """In the order of streams inside each run of equal `ts`."""

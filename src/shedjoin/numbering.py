@@ -41,7 +41,7 @@ class Numbering:
         return Numbering(self.seq[rows], self.arrived[rows])
 
 
-def number(stream: Integers, ts: Integers, start: tuple[int, ...]) -> Numbering:
+def numbers_of(stream: Integers, ts: Integers, start: tuple[int, ...]) -> Numbering:
     """The numbers that one engine would give these rows, of which so many of each stream have come before."""
     mine = stream[:, None] == np.arange(len(start))
     arrived = np.array(start, np.int64) + np.cumsum(mine, axis=0)
@@ -68,6 +68,6 @@ def check(stream: Integers, ts: Integers, numbers: Numbering, arrived: tuple[int
     if not fits.all():
         row = int(np.argmin(fits))
         raise InputError(
-            f"Batch.numbers must go on from {arrived} rows of each stream, rise, and count each row's instant whole, but row {row} "
-            f"of stream {stream[row]} has number {numbers.seq[row]} with {tuple(counts[row].tolist())} arrived"
+            f"Batch.numbers must go on from {arrived} rows of each stream, rise, and count each row's instant whole, but row "
+            f"{row} of stream {stream[row]} has number {numbers.seq[row]} with {tuple(counts[row].tolist())} arrived"
         )

@@ -110,9 +110,7 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         )
 
 
-def _check_numbers(
-    plan: Plan, numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns
-) -> None:
+def _check_numbers(plan: Plan, numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
     for name in (*COUNTERS, "tick", "arrival", "peak_tuples", "peak_bytes", "epoch"):
         require(0 <= numbers[name] <= ENDLESS, f"{name} is {numbers[name]}")
     require(numbers["started"] in (0, 1), f"started is {numbers['started']}")

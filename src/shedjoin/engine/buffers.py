@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from shedjoin.batch import Batch
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.layouts.keyed import AHEAD
-from shedjoin.engine.records import MANY_BUFFERS, MANY_STATE, NEVER, NUMBER_ARRAYS, PAIR_BUFFERS, ROW_ARRAYS, shed_record
+from shedjoin.engine.records import (
+    MANY_BUFFERS,
+    MANY_STATE,
+    NEVER,
+    NUMBER_ARRAYS,
+    PAIR_BUFFERS,
+    ROW_ARRAYS,
+    shed_record,
+)
 
 #: Results and shed records leave the kernel in pieces of about this many.
 CHUNK = 1 << 17

@@ -324,11 +324,15 @@ class Engine(Running):
     def _check_numbers(self, batch: Batch) -> None:
         """Rows have numbers where they are counted elsewhere, and nowhere else."""
         if batch.numbers is not None and not self._plan.counted_elsewhere:
-            raise InputError("Batch.numbers are for joins with JoinSpec.counted_elsewhere: this one numbers its own rows")
+            raise InputError(
+                "Batch.numbers are for joins with JoinSpec.counted_elsewhere: this one numbers its own rows"
+            )
         if batch.numbers is not None:
             check_numbers(batch.stream, batch.ts, batch.numbers, self.arrived)
         elif self._plan.counted_elsewhere and len(batch):
-            raise InputError("Batch.numbers must be given to a join with JoinSpec.counted_elsewhere: see Batch.numbered")
+            raise InputError(
+                "Batch.numbers must be given to a join with JoinSpec.counted_elsewhere: see Batch.numbered"
+            )
 
     # ---------------------------------------------------------------------------------------------------- what changes
 

@@ -254,13 +254,13 @@ def _buffers(streams: int) -> np.dtype[Any]:
         "stream",  # and whose new tuples are joined
         "fresh_from",  # row numbers from here on are new
     )
-    by_stream = (
+    by_stream: tuple[str, ...] = (
         "rows",  # of this instant
         "old_seq",  # the first of them
         "seq",  # the next to be met
         "told",  # clocks from outside
     )
-    rows = ROW_ARRAYS
+    rows: tuple[str, ...] = ROW_ARRAYS
     if streams == MOST:
         by_stream = (*by_stream, "told_arrived")  # rows that came anywhere, from outside
         rows = (*rows, *NUMBER_ARRAYS)

@@ -79,7 +79,9 @@ def check_clocks(clocks: Clocks | None, names: Sequence[str] = ("left", "right")
     return np.array([NEVER if clock is None else int(clock) for clock in told], np.int64)
 
 
-def check_arrived(arrived: Sequence[int] | None, names: Sequence[str], counted_elsewhere: bool) -> NDArray[np.int64] | None:
+def check_arrived(
+    arrived: Sequence[int] | None, names: Sequence[str], counted_elsewhere: bool
+) -> NDArray[np.int64] | None:
     """Rows of each stream that have come anywhere, as they are told."""
     if arrived is None:
         return None
