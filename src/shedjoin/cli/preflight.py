@@ -84,9 +84,10 @@ def known_of(job: StreamJob, before: dict[str, Any]) -> dict[str, Any]:
     """What `start` will write of a job, without what depends on the columns of its sources."""
     output = job.output
     default = output.checkpoint is None or is_default(output.path, output.checkpoint)
+    shards = job.join["shards"] or before["shards"]
     return {
-        "spec": job.spec.to_dict(),
-        "shards": job.join["shards"] or before["shards"],
+        "spec": job.spec_on(shards).to_dict(),
+        "shards": shards,
         "seed": job.join["seed"],
         "on": job.keys,
         "time": job.times,

@@ -197,6 +197,7 @@ class JoinPlan:
             counted=self._job(kinds).adaptive,
             side=self.names[side],
             time_at=travels.index(time) if time in travels else None,
+            numbered=self.spec.counted_elsewhere,
         )
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
         return frame.select(*chosen, *payload).mapInArrow(pack_worker(how), PACKED)
