@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shedjoin.errors import InputError
+from shedjoin.numbering import Numbering, numbers_of
 
 #: Beyond this, times are no longer exact in a float.
 LATEST = 2**53
@@ -77,7 +78,8 @@ class Batch:
 
     Make one with `Batch.of` (a table for each of two streams), `Batch.of_streams` (of more), or `Batch.rows` (one table, in an
     order of your own). `key` has one number a row; in a join graph one column for each attribute. `kind` is the type of a row,
-    where selective processing tells types apart; None: all are of type 0.
+    where selective processing tells types apart; None: all are of type 0. `numbers` is for joins that are `counted_elsewhere`
+    only: `Batch.numbered` makes them.
     """
 
     stream: NDArray[np.int64]
@@ -89,6 +91,7 @@ class Batch:
     kind: NDArray[np.int64] | None = None
     #: What a predicate on numbers or sets compares; None in joins on keys.
     values: Values | None = None
+    numbers: Numbering | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         columns = [*zip(COLUMNS, _KINDS, strict=True), *([("kind", np.int64)] if self.kind is not None else [])]
@@ -105,6 +108,8 @@ class Batch:
             raise InputError("Batch.stream must be the number of a stream in every row: 0 (left), 1 (right), ...")
         if self.kind is not None and self.kind.size and self.kind.min() < 0:
             raise InputError(f"Batch.kind must be at least 0 in every row, but one has {self.kind.min()}")
+        if self.numbers is not None and self.numbers.seq.size != self.stream.size:
+            raise InputError(f"Batch.numbers has {self.numbers.seq.size} rows where stream has {self.stream.size}")
 
     def __len__(self) -> int:
         return int(self.stream.size)
@@ -209,7 +214,30 @@ class Batch:
         """Some of the rows, in the order given; a slice copies nothing."""
         values = None if self.values is None else self.values.take(rows)
         kind = None if self.kind is None else self.kind[rows]
-        return _batch([column[rows] for column in self.fields()], values, kind)
+        numbers = None if self.numbers is None else self.numbers.take(rows)
+        return replace(_batch([column[rows] for column in self.fields()], values, kind), numbers=numbers)
+
+    def numbered(self, start: Sequence[int] = (0, 0)) -> Batch:
+        """The same rows with the numbers that one engine would give them.
+
+        Some of them (`take`) can then go to one engine and some to another: row windows count all of them. See
+        `JoinSpec.counted_elsewhere`.
+
+        Parameters
+        ----------
+        start
+            Rows of each stream that have come before, anywhere.
+
+        Examples
+        --------
+        >>> batch = Batch.of({"key": [1, 2], "ts": [5, 6]}, {"key": [3, 1], "ts": [6, 6]}).numbered()
+        >>> batch.numbers.seq, batch.take(np.array([0, 3])).numbers.arrived.tolist()
+        (array([0, 1, 0, 1]), [[1, 0], [2, 2]])
+        """
+        streams = tuple(int(count) for count in start)
+        if self.stream.size and self.stream.max() >= len(streams):
+            raise InputError(f"start must have a number for each stream, not {start!r}")
+        return replace(self, numbers=numbers_of(self.stream, self.ts, streams))
 
     def in_canonical_order(self) -> Batch:
         """In the order of streams inside each run of equal `ts`."""

@@ -79,6 +79,12 @@ class JoinSpec:
         Compare rows with the most profitable part of the windows when the CPU is short. None: always with all.
     cpu
         `Deadline`: every push is to end in time; needs `selective`. None: as fast as it goes.
+    counted_elsewhere
+        For one of several engines that each get a part of the rows, split by key, of a join with row windows. Rows then come
+        with their numbers in the whole stream (`Batch.numbered`), and windows count all rows, wherever they went. Results and the
+        shed log have these numbers too. Together such engines give the results of one, if the rows of a push are in order of
+        time and each push ends with the clocks and the number of rows of the whole. `Prospect` is not available for them; the
+        default policy is `Prob`.
 
     Examples
     --------
@@ -106,6 +112,7 @@ class JoinSpec:
     reordering: Reordering = field(default_factory=Reordering)
     selective: Selective | None = None
     cpu: Deadline | None = None
+    counted_elsewhere: bool = False
 
     def __post_init__(self) -> None:
         self._check_windows()
@@ -116,6 +123,7 @@ class JoinSpec:
         self._check_memory(graph)
         self._check_times()
         self._check_cpu()
+        self._check_counts()
         self._orders()
         self._indexes(graph)
 
@@ -134,7 +142,8 @@ class JoinSpec:
             return KeepAll()
         if isinstance(self.on, Predicate) and self.on.code != SAME:
             return SimpProb(Met())
-        return Prospect() if len(self.names) == len(STREAMS) and self._is_keyed(graph) else Prob()
+        keyed = len(self.names) == len(STREAMS) and self._is_keyed(graph) and not self.counted_elsewhere
+        return Prospect() if keyed else Prob()
 
     def _check_windows(self) -> None:
         if isinstance(self.window, Mapping):
@@ -227,6 +236,21 @@ class JoinSpec:
                 "evaluation probes in rounds"
             )
 
+    def _check_counts(self) -> None:
+        if not isinstance(self.counted_elsewhere, bool):
+            raise SpecError(f"JoinSpec.counted_elsewhere must be True or False, not {self.counted_elsewhere!r}")
+        if not self.counted_elsewhere:
+            return
+        if not any(isinstance(window, RowWindow) for window in self.windows):
+            raise SpecError("JoinSpec.counted_elsewhere is for row windows: time windows do not count rows")
+        if self.evaluate_every:
+            raise SpecError("JoinSpec.evaluate_every must be 0 with counted_elsewhere: results come at once")
+        if isinstance(self.policy, Prospect):
+            raise SpecError(
+                "JoinSpec.policy must not be Prospect() with counted_elsewhere: it learns nothing from rows that went to other "
+                "engines. Take a policy such as Prob()"
+            )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The streams, in their order."""
@@ -309,6 +333,7 @@ class JoinSpec:
             part=part,
             selective=self.selective,
             deadline=None if self.cpu is None else self.cpu.seconds,
+            counted_elsewhere=self.counted_elsewhere,
         )
 
     def _reordering(self) -> Reordering | None:
@@ -367,6 +392,8 @@ class JoinSpec:
             data["selective"] = plain(self.selective)
         if self.cpu is not None:
             data["cpu"] = {"name": "deadline", **plain(self.cpu)}
+        if self.counted_elsewhere:
+            data["counted_elsewhere"] = True
         return data
 
     def _plain_windows(self) -> Any:

@@ -210,7 +210,10 @@ BAD = [
     (GOOD.replace("10 minutes", "soon"), "join.window must be a duration"),
     (GOOD.replace("10 minutes", "3 months"), "join.window has no unit 'months'"),
     (GOOD.replace("10 minutes", "0 s"), "join.window must be longer than nothing"),
-    (GOOD.replace("10 minutes", "50 rows"), "join.window: a number of rows is counted over a whole stream"),
+    (
+        GOOD.replace("10 minutes", "50 rows") + "shards = 2\nbudget = 9\npolicy = 'prospect'\n",
+        "join.policy: Prospect() is not available for row windows over several shards",
+    ),
     (GOOD.replace('"10 minutes"', "['1 s', 'x']"), "join.window[1] must be a duration"),
     (
         GOOD.replace('"10 minutes"', "{left = '1 s', up = 3}"),
@@ -314,6 +317,17 @@ def test_explain_shows_memory_by_shard_and_stream(
     assert ["2", "250 tuples", "83 tuples", "100 kB to 303 kB"] in rows
     assert ["all", "750 tuples", "250 tuples", "299 kB to 910 kB"] in rows
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(("shards", "policy"), [(1, "Prospect()"), (3, "Prob(")])
+def test_explain_knows_the_policy_of_row_windows(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shards: int, policy: str
+) -> None:
+    """The number of shards decides, also when it is not in the file."""
+    text = GOOD.replace("10 minutes", "50 rows") + "budget = 90\n"
+    said = explained(folder, text + f'[spark]\nmaster = "local[{shards}]"\n', capsys, monkeypatch)
+    assert f"{shards} shard" in said
+    assert policy in said
 
 
 CSV = 'format = "csv"\nschema = "`k` bigint, at timestamp, pay struct<x: int, y: int>"'

@@ -179,7 +179,6 @@ WRONG = {
     "which": ({"suffixes": None, "select": ["ts"]}, "say 's0.ts' or 's1.ts' or 's2.ts'"),
     "names": ({"names": ("x", "y")}, "names must be one text for each of 3 streams"),
     "words": ({"names": ("x", "y", "Y")}, "names must be simple words that differ"),
-    "row window": ({"window": "9 rows", "shards": 2}, "pass shards=1"),
     "budget": ({"budget": 5, "shards": 2}, "5 tuples are too few for 2 shards"),
 }
 

@@ -69,7 +69,7 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("rows may be late", lateness_words(spec))
     seconds = read_deadline(job.join["deadline"])
     exact = "none: exact, without a cap" if seconds is None else "none: without a cap"
-    table.add_row("policy", exact if spec.budget is None else str(spec.policy))
+    table.add_row("policy", exact if spec.budget is None else str(job.spec_on(shards_of(job)[0]).policy))
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
     output, run = job.output, job.run
@@ -267,6 +267,7 @@ def on_words(job: StreamJob) -> str:
     """What rows are joined on."""
     if job.graph is not None:
         assert isinstance(job.spec, JoinSpec)
+        assert isinstance(job.spec.on, tuple)
         return ", ".join(job.spec.on)
     return key_words(job) if job.predicate is None else predicate_words(job.predicate)
 

@@ -90,7 +90,7 @@ def known_of(job: StreamJob, before: dict[str, Any]) -> dict[str, Any]:
     cube = job.cube(shards, before.get("cube"))
     default = output.checkpoint is None or is_default(output.path, output.checkpoint)
     return {
-        "spec": job.spec.to_dict(),
+        "spec": job.spec_on(shards if cube is None else cube.shards).to_dict(),
         "shards": shards if cube is None else cube.shards,
         **({} if cube is None else {"cube": list(cube.shares)}),
         "seed": job.join["seed"],

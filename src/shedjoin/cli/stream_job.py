@@ -145,6 +145,11 @@ class StreamJob:
     run: Run
     settings: dict[str, str]
 
+    def spec_on(self, shards: int) -> JoinSpec | PredicateJoin:
+        """The join with this number of shards, which `spec` may not know yet."""
+        with errors_in("join", PARAMETERS):
+            return spec_of(self.join, self.names, lateness=self.spec.lateness, shards=shards)
+
     @property
     def predicate(self) -> Predicate | None:
         """None: the join is by key."""

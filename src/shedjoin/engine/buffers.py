@@ -17,6 +17,7 @@ from shedjoin.engine.records import (
     MANY_STATE,
     NEVER,
     NONE,
+    NUMBER_ARRAYS,
     PAIR_BUFFERS,
     ROW_ARRAYS,
     ROW_VALUES,
@@ -40,6 +41,9 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
     if st.record.dtype == MANY_STATE:
         kinds = int(how[0]["types"])
         io.hold(row_kind=np.zeros(len(batch) if kinds else 1, np.int64) if batch.kind is None else batch.kind)
+    if batch.numbers is not None:
+        for name in NUMBER_ARRAYS:
+            io.hold(**{f"row_{name}": getattr(batch.numbers, name).reshape(-1)})
     every, size = int(how[0]["trace_every"]), len(batch)
     io.hold(
         out_trace=np.empty((size // every + 2 if every else 1) * (streams + 1), np.int64),

@@ -133,6 +133,7 @@ _CODES = (
     "lists",  # whether a predicate has lists; otherwise windows are scanned
     "part",  # a join that is split: rows whose number leaves this when divided by `of_parts` are stored here, all probe
     "of_parts",
+    "counted_elsewhere",  # rows come with their numbers, which count what went to other engines too
 )
 #: Settings of each stream; `mem` reads them.
 _BY_STREAM = (
@@ -182,6 +183,7 @@ PAIR = {
     "of_parts": 1,
     "basic": 0,
     "counts_work": 0,
+    "counted_elsewhere": 0,
 }
 #: The settings of the form PLAIN: of such joins the exact one, by time, of streams that are each in order.
 PLAIN = PAIR | {

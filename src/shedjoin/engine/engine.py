@@ -20,9 +20,10 @@ from shedjoin.engine.pace import Pace, Watch
 from shedjoin.engine.plan import Orders, Plan, PolicyLike
 from shedjoin.engine.records import COUNTERS, NEVER, WORK_COUNTERS
 from shedjoin.engine.reordering import Reordering
-from shedjoin.engine.running import Clocks, Running, check_clocks, check_limit
+from shedjoin.engine.running import Clocks, Running, check_arrived, check_clocks, check_limit
 from shedjoin.engine.statistics import Statistics
 from shedjoin.errors import InputError, SnapshotError, SpecError
+from shedjoin.numbering import check as check_numbers
 from shedjoin.ordering import JoinOrder
 
 Integers = NDArray[np.int64]
@@ -132,6 +133,7 @@ class Engine(Running):
         batch: Batch | Mapping[str, Table] | None = None,
         *,
         clocks: Clocks | None = None,
+        arrived: Sequence[int] | None = None,
         **tables: Table,
     ) -> Output:
         """Run rows through the join.
@@ -145,6 +147,8 @@ class Engine(Running):
         clocks
             One time a stream (None: nothing to say), or times by the names of streams: after the rows, its clock is at least
             this. For engines that see a part of the streams and expire by the whole.
+        arrived
+            Rows of each stream that have come anywhere by the end of the push. For joins with `JoinSpec.counted_elsewhere`.
         """
         if isinstance(batch, Batch) and tables:
             raise InputError("push takes either a batch or tables for left and right, not both")
@@ -154,7 +158,7 @@ class Engine(Running):
                     f"push takes a Batch, or a dict of tables by the names of their streams, not {batch!r}"
                 )
             batch = self.batch({**(batch or {}), **tables})
-        return Output.joined(list(self.chunks(batch, limit=CHUNK, clocks=clocks)))
+        return Output.joined(list(self.chunks(batch, limit=CHUNK, clocks=clocks, arrived=arrived)))
 
     def chunks(
         self,
@@ -162,6 +166,7 @@ class Engine(Running):
         *,
         limit: int,
         clocks: Clocks | None = None,
+        arrived: Sequence[int] | None = None,
         emit: bool = True,
         pace: Pace | None = None,
     ) -> Iterator[Output]:
@@ -176,7 +181,7 @@ class Engine(Running):
         limit
             The most results in a piece. (Of two streams, the results of one row are held at once; they are fewer than what is
             stored.)
-        clocks
+        clocks, arrived
             As in `push`.
         emit
             False: count the results, but make no rows of them.
@@ -191,7 +196,10 @@ class Engine(Running):
             raise InputError(
                 f"push takes a Batch (Batch.of, Batch.rows), or tables as left= and right=, not {type(batch).__name__}"
             )
-        told = check_clocks(clocks, self.names)
+        told = {
+            "told": check_clocks(clocks, self.names),
+            "told_arrived": check_arrived(arrived, self.names, self._plan.counted_elsewhere),
+        }
         self._check_idle()
         self._check_rows(batch)
         selective = self._plan.selective
@@ -199,7 +207,8 @@ class Engine(Running):
             raise SpecError("pace needs a join with selective=Selective(...): others compare rows with whole windows")
         if pace is None and self._plan.deadline is not None and selective is not None:
             pace = Watch(self._plan.deadline, boost=selective.boost)
-        return self._chunks(batch, size, told, emit, pace)
+        known = {name: values for name, values in told.items() if values is not None}
+        return self._chunks(batch, size, known, emit, pace)
 
     def flush(self) -> Output:
         """Join what waits for the next round of lazy evaluation, at the end of the input."""
@@ -209,7 +218,7 @@ class Engine(Running):
         return self._whole(list(pieces), before)
 
     def _chunks(
-        self, batch: Batch, limit: int, told: Integers | None, emit: bool, pace: Pace | None
+        self, batch: Batch, limit: int, told: dict[str, Integers], emit: bool, pace: Pace | None
     ) -> Iterator[Output]:
         self._busy = True  # from here on rows are on their way
         if len(batch):
@@ -232,7 +241,7 @@ class Engine(Running):
         yield from self._cut(held, limit, before)
 
     def _pieces(
-        self, how: NDArray[Any], batch: Batch, limit: int, told: Integers | None, pace: Pace | None
+        self, how: NDArray[Any], batch: Batch, limit: int, told: dict[str, Integers], pace: Pace | None
     ) -> Iterator[Piece]:
         """Rows up to the next look at the join order, then on."""
         room = limit if how[0]["emit"] else 1
@@ -251,9 +260,10 @@ class Engine(Running):
             self._look()
             if start >= len(batch):
                 break
-        if told is not None:
+        if told:
             io = self._buffers(room, turn=loop.TELL)
-            io["told"][: told.size] = told
+            for name, values in told.items():
+                io[name][: values.size] = values
             yield from self._drive(how, io)
 
     def _buffers(self, results: int = 1, *, turn: int, shed: int = 1) -> Handle:
@@ -351,12 +361,28 @@ class Engine(Running):
             raise InputError(
                 f"kind must be from 0 to {types - 1}, as Selective.types says, but one row has {batch.kind.max()}"
             )
+        self._check_numbers(batch)
         for stream, until in enumerate(self._plan.schedule or ()):
             rows = self.arrived[stream] + int((batch.stream == stream).sum())
+            if batch.numbers is not None:
+                rows = int(batch.numbers.arrived[:, stream].max(initial=rows))
             if rows > until.size:
                 raise InputError(
                     f"Replay knows {until.size} rows of stream {stream}, but {rows} have arrived with this push"
                 )
+
+    def _check_numbers(self, batch: Batch) -> None:
+        """Rows have numbers where they are counted elsewhere, and nowhere else."""
+        if batch.numbers is not None and not self._plan.counted_elsewhere:
+            raise InputError(
+                "Batch.numbers are for joins with JoinSpec.counted_elsewhere: this one numbers its own rows"
+            )
+        if batch.numbers is not None:
+            check_numbers(batch.stream, batch.ts, batch.numbers, self.arrived)
+        elif self._plan.counted_elsewhere and len(batch):
+            raise InputError(
+                "Batch.numbers must be given to a join with JoinSpec.counted_elsewhere: see Batch.numbered"
+            )
 
     # ---------------------------------------------------------------------------------------------------- what changes
 
@@ -534,7 +560,7 @@ class Engine(Running):
 
     @property
     def arrived(self) -> tuple[int, ...]:
-        """Rows of each stream so far; the next one gets this number."""
+        """Rows of each stream so far, anywhere; the next one gets this number."""
         return self._by_stream("arrived")
 
     @property

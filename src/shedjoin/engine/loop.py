@@ -204,6 +204,16 @@ def _wants(how, st, io, size):
 
 
 @inlined
+def _is_same_instant(how, io, first, i):
+    """Whether nothing came between two rows of one time: what did may have gone to another engine."""
+    if how["counted_elsewhere"]:
+        for stream in range(how["streams"]):
+            if mem.row_arrived(io, first * how["streams"] + stream) != mem.row_arrived(io, i * how["streams"] + stream):
+                return False
+    return True
+
+
+@inlined
 def _find_pair_instant(how, io, st):
     first, n = io["first"], io["row_ts_room"]
     ts, end, right = mem.row_ts(io, first), first, 0
@@ -223,7 +233,7 @@ def _find_instant(how, io, st):
     ts, end = mem.row_ts(io, first), first
     for stream in range(how["streams"]):
         io["rows"][stream] = 0
-    while end < n and mem.row_ts(io, end) == ts:
+    while end < n and mem.row_ts(io, end) == ts and _is_same_instant(how, io, first, end):
         io["rows"][mem.row_stream(io, end)] += 1
         end += 1
     io["end"] = end
@@ -239,6 +249,7 @@ def _begin(how, st, io, ts):
     if io["turn"] == TELL:
         for stream in range(how["streams"]):
             st["clock"][stream] = max(st["clock"][stream], io["told"][stream])
+    clocks.count_elsewhere(how, st, io)
     st["rows"] += io["end"] - io["first"]
     rounds.mark(how, st, io)
     evict.foresee(how, st, 1)
@@ -418,8 +429,8 @@ def _meet(how, st, io, i):
     io["wanted"] = layout.make_place(how, st, io, i, v, stream)
     if io["wanted"] > 0:
         return NEED_ENTRIES
-    seq = io["seq"][stream]
-    io["seq"][stream] = seq + 1
+    seq = clocks.number(how, st, io, i, stream)
+    io["seq"][stream] += 1
     if store.is_over(st, stream, stamp_of(how, stream, ts, seq)):
         io["over"] += 1
     need = _join(how, st, io, i, v, stream, ts, seq)

@@ -172,6 +172,8 @@ row_offsets = flat("row_offsets", np.int64)
 row_items = flat("row_items", np.int64)
 row_weights = flat("row_weights", np.float64)
 row_kind = reader("row_kind", np.int64)
+row_seq = reader("row_seq", np.int64)  # of rows that are counted elsewhere
+row_arrived = reader("row_arrived", np.int64)  # (row, stream)
 
 out_ahead = reader("out_ahead", np.int64)  # the values of the next rows
 set_out_ahead = writer("out_ahead", np.int64)

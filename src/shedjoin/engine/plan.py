@@ -152,6 +152,8 @@ class Plan:
         (k, n): of n engines that split the join between them this is the k-th.
     selective, deadline
         The part of the windows that rows are compared with, and the seconds that a push may take.
+    counted_elsewhere
+        Whether rows come with their numbers, because other engines have rows of the same streams.
     """
 
     names: tuple[str, ...]
@@ -174,6 +176,7 @@ class Plan:
     part: tuple[int, int] = (0, 1)
     selective: SelectiveLike | None = None
     deadline: float | None = None
+    counted_elsewhere: bool = False
 
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
@@ -293,6 +296,7 @@ class Plan:
             evaluate_every=self.evaluate_every,
             expire_every=self.expire_every,
             limited=int(self.evaluate_every > 0 or (self.expire_every > 0 and ROW in kinds)),
+            counted_elsewhere=int(self.counted_elsewhere),
             weighed=int(self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator()),
         )
         record = np.zeros(1, SETTINGS_RECORD)
@@ -372,6 +376,7 @@ class Plan:
             "evaluate_every": self.evaluate_every,
             "expire_every": self.expire_every,
             "selective": None if self.selective is None else self._selection(),
+            "counted_elsewhere": self.counted_elsewhere,
         }
 
     def signature(self) -> dict[str, Any]:

@@ -359,6 +359,8 @@ def _state(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
 ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes")
 #: What predicates compare: a number, or `items[offsets[i] : offsets[i + 1]]`.
 ROW_VALUES = ("number", "offsets", "items", "weights")
+#: Columns of rows that are counted elsewhere, which only the form MANY knows: see numbering.py.
+NUMBER_ARRAYS = ("seq", "arrived")
 OUT_ARRAYS = ("rows", "worth", "shed", "trace", "fresh", "ahead")
 
 
@@ -404,16 +406,20 @@ def _buffers(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
         "found",  # results before the probe
         "guest",  # a tuple that probes here and is stored in another part of the join; -1: none
     )
-    by_stream = (
+    by_stream: tuple[str, ...] = (
         "rows",  # of this instant
         "old_seq",  # the first of them
         "seq",  # the next to be met
         "told",  # clocks from outside
     )
+    rows: tuple[str, ...] = ROW_ARRAYS
+    if streams == MOST:
+        by_stream = (*by_stream, "told_arrived")  # rows that came anywhere, from outside
+        rows = (*rows, *ROW_VALUES, *NUMBER_ARRAYS)
     return np.dtype(
         [(name, "i8") for name in numbers]
         + [(name, "i8", (streams,)) for name in by_stream]
-        + pointers(*(f"row_{name}" for name in ROW_ARRAYS + ROW_VALUES), *(f"out_{name}" for name in OUT_ARRAYS))
+        + pointers(*(f"row_{name}" for name in rows), *(f"out_{name}" for name in OUT_ARRAYS))
         + list(more)
     )
 

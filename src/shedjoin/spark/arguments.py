@@ -11,7 +11,7 @@ from shedjoin.cpu.join import PredicateJoin
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.engine.graph import parse
 from shedjoin.errors import SpecError
-from shedjoin.policies import KeepAll, Policy, Replay
+from shedjoin.policies import KeepAll, Policy, Prospect, Replay
 from shedjoin.spark.cache import check_option
 from shedjoin.spark.join_args import JoinArgs
 from shedjoin.spark.join_graph import cube_of, rates_of, read_on
@@ -84,7 +84,7 @@ def spec_of(
     column_names("importance", args["importance"], names, optional=True)
     seconds = read_deadline(args["deadline"])
     budget = parse_budget(args["budget"], allocation=args["allocation"])
-    windows = windows_of(args["window"], kind, shards, names)
+    windows = windows_of(args["window"], kind, names)
     if graph is not None and shards is not None:
         shards = cube_of(parse(graph, names), shards, windows, rates).shards
     if budget is not None and shards is not None:
@@ -110,6 +110,13 @@ def spec_of(
                 f"shares must be 'equal' for a join on a predicate or with a deadline, not {args['shares']!r}"
             )
         return predicate_join(windows, predicate, seconds, given)
+    by_rows = any(isinstance(window, RowWindow) for window in windows)
+    given["counted_elsewhere"] = by_rows and shards is not None and shards > 1
+    if given["counted_elsewhere"] and isinstance(given["policy"], Prospect):
+        raise SpecError(
+            "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "
+            "only: leave it out (the default is Prob() there), take another policy, or pass shards=1"
+        )
     if len(names) == 2:
         return JoinSpec(window=windows[0] if windows[0] == windows[1] else (windows[0], windows[1]), **given)
     return JoinSpec(window=dict(zip(names, windows, strict=True)), **given)
@@ -129,14 +136,10 @@ def duration_of(value: Any, kind: str | None, argument: str) -> int:
     return parse_lateness(value) if argument == "lateness" else parse_duration(value, argument=argument)
 
 
-def windows_of(value: Any, kind: str | None, shards: int | None, names: tuple[str, ...]) -> tuple[Window, ...]:
+def windows_of(value: Any, kind: str | None, names: tuple[str, ...]) -> tuple[Window, ...]:
     given = by_stream("window", value, names)
     made = parse_windows(given, len(names))
     for one, window in zip(per_stream("window", given, names), made, strict=True):
-        if isinstance(window, RowWindow) and shards != 1:
-            raise SpecError(
-                "window: a number of rows is counted over a whole stream, which several shards do not see: pass shards=1"
-            )
         if isinstance(window, TimeWindow):
             _check_unit(one, kind, "window")
     return made

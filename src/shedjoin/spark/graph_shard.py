@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from shedjoin.spark.exchange import LATE, OWN, Given
 from shedjoin.spark.graph_exchange import ID
 from shedjoin.spark.job import GraphJob
 from shedjoin.spark.keeping import Counting
-from shedjoin.spark.operator import Shard
+from shedjoin.spark.operator import Integers, Shard
 from shedjoin.spark.state import Store
 
 
@@ -42,17 +42,17 @@ class GraphShard(Shard):
         if self.late:
             yield LATE, str(self.late).encode()
 
-    def _known(self, before: dict[str, int], seqs: tuple[int, ...], seconds: float) -> dict[str, Any]:
-        known = super()._known(before, seqs, seconds)
+    def _known(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> dict[str, Any]:
+        known = super()._known(before, rows, seconds)
         known["late"] = self.late
         for stream, name in enumerate(self.job.names):
             known[f"rows_{name}"] *= int(self.counts[stream])
         return known
 
-    def _archived(self, part: pa.RecordBatch, first: int) -> list[pa.Array]:
+    def _archived(self, part: pa.RecordBatch, seqs: Integers) -> list[pa.Array]:
         last = part.num_columns - 1
         assert part.schema.names[last] == ID
-        columns = super()._archived(part.select(range(last)), first)
+        columns = super()._archived(part.select(range(last)), seqs)
         payload = last - len(OWN)
         columns[payload + 2] = _listed(columns[payload + 2])
         return [*columns, part.column(last)]

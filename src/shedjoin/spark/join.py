@@ -53,7 +53,7 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
     on, predicates = read_on(on, sides)
     graph: dict[str, Any] = {}
     if predicates is not None:
-        parsed, windows = parse(predicates, sides), windows_of(args["window"], kind, shards, sides)
+        parsed, windows = parse(predicates, sides), windows_of(args["window"], kind, sides)
         cells = cube_of(parsed, shards, windows, rates_of(args["rates"], sides), cube)
         graph = {"graph": parsed, "types": attribute_types(frames, parsed, sides), "cube": cells}
         shards = cells.shards

@@ -50,7 +50,8 @@ class JoinArgs(TypedDict, total=False):
         Required[Any],
         'Rows join if their times differ by less than this: "10 minutes", a timedelta, a `TimeWindow` (of microseconds), a '
         "number in the unit of times that are whole numbers, or a pair of these (how long a left row and a right row are "
-        "kept). Three and more rows join if none is older than the newest by its window.",
+        "kept). Three and more rows join if none is older than the newest by its window. A number of rows, such as "
+        '"1000 rows", counts the rows of all shards.',
     ]
     budget: Annotated[
         Any,
@@ -60,7 +61,7 @@ class JoinArgs(TypedDict, total=False):
     policy: Annotated[
         str | dict[str, Any] | Policy | None,
         'Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '
-        'three and more streams; "simp_prob" with a predicate or a deadline.',
+        'three and more streams and for row windows over several shards; "simp_prob" with a predicate or a deadline.',
     ]
     importance: Annotated[
         str | Sequence[str | None] | Mapping[str, str] | None,

@@ -91,7 +91,7 @@ def _rows(archive: Archive, stream: int, counts: DataFrame | None) -> DataFrame:
     rows = with_keys(archive, stream).join(records, ["_sj_shard", "_sj_seq"], "left")
     arrived: list[Column] = []
     if counts is not None:  # rows of batches that are done have none: they are older than any new one, and 0 says that
-        rows = rows.join(counts, ["_sj_shard", "sj_batch", "_sj_ts"], "left")
+        rows = rows.join(counts, ["sj_batch", "_sj_ts"], "left")
         arrived = [
             F.coalesce(f"_after_{archive.names[other]}", F.lit(0)).alias(f"{mine}_after{other}") for other in others
         ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shedjoin.engine.graph import Graph, parse
 from shedjoin.errors import InputError
+from shedjoin.predicates import Predicate
 from shedjoin.spark.archive import ID, Archive, Layout, shed_ddl
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.ledger import read_if_there
@@ -33,7 +34,7 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
         names,
     )
     spec = JoinSpec.from_dict(job["spec"])
-    graph = parse(spec.on, names) if "cube" in job else None
+    graph = parse(spec.on, names) if "cube" in job and not isinstance(spec.on, Predicate) else None
     if graph is not None:
         layout = replace(layout, equal=tuple(_ends(graph)))
     left, right, *more = (

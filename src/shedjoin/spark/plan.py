@@ -202,7 +202,8 @@ class JoinPlan:
             chosen.append(fn.col(quoted(time)).alias(TS))
         if importance is not None:
             chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
-        how = Packing(**self._packing(side, travels), counted=self._job(kinds).adaptive)
+        packing = self._packing(side, travels)
+        how = Packing(**packing, counted=self._job(kinds).adaptive, numbered=self.spec.counted_elsewhere)
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
         return frame.select(*chosen, *payload).mapInArrow(pack_worker(how), PACKED)
 

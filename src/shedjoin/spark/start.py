@@ -21,7 +21,15 @@ from shedjoin.spark.inputs import is_connect
 from shedjoin.spark.join import plan_join
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
 from shedjoin.spark.keys import is_number, key_value
-from shedjoin.spark.lasting import began_with_budget, check_budget, check_policy, check_same, kept_policy, may_change
+from shedjoin.spark.lasting import (
+    MAY_DIFFER,
+    began_with_budget,
+    check_budget,
+    check_policy,
+    check_same,
+    kept_policy,
+    may_change,
+)
 from shedjoin.spark.late import warn
 from shedjoin.spark.lock import Owner
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
@@ -382,13 +390,10 @@ def check_before(before: dict[str, Any] | None, now: dict[str, Any], folder: str
 
 def check_lasting(before: dict[str, Any], now: dict[str, Any], folder: str) -> None:
     """What may not change while a checkpoint lives has not. The shards look at more, but only when there are rows."""
-    specs = [
-        {name: value for name, value in job["spec"].items() if name not in ("budget", "policy")}
-        for job in (before, now)
-    ]
     parts = [
         name for name in ("shards", "cube", "seed", "on", "time", "importance", "streams", "columns") if name in now
     ]
+    specs = [{name: value for name, value in job["spec"].items() if name not in MAY_DIFFER} for job in (before, now)]
     others = [{name: job.get(name) for name in parts} for job in (before, now)]
     words = may_change(predicate="predicate" in before["spec"])
     for was, is_now in (specs, others):
