@@ -137,6 +137,10 @@ age_density = flat("age_density", np.float64)  # and the partners for each of it
 age_rank = flat("age_rank", np.int64)  # by stream * ages + place: the ages, best first
 age_from = flat("age_from", np.int64)  # by age: the part of it that is chosen, as places in the timeline
 age_to = flat("age_to", np.int64)
+age_edge = flat(
+    "age_edge", np.int64
+)  # by age + 1: where it begins in the timeline (0: where the window ends); -1: not known yet
+age_before = flat("age_before", np.int64)  # and how many tuples are stored before that
 kind_gain = flat("kind_gain", np.float64)  # by stream * kinds + type of a row that probes it: what samples brought,
 kind_seen = flat("kind_seen", np.float64)  # and the tuples that they were compared with
 kind_fraction = flat("kind_fraction", np.float64)  # the part of the window that such rows are compared with

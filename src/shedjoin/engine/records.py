@@ -310,7 +310,18 @@ SELECT_ARRAYS = (
     *AGE_ARRAYS,
     "age_rank",
     *KIND_ARRAYS,
-    *("age_from", "age_to", "stretch", "kind_worth", "kind_volume", "sack", "sack_value", "sack_next"),
+    *(
+        "age_from",
+        "age_to",
+        "age_edge",
+        "age_before",
+        "stretch",
+        "kind_worth",
+        "kind_volume",
+        "sack",
+        "sack_value",
+        "sack_next",
+    ),
     *("timeline", "timeline_counts", "work"),
 )
 #: Kernels that are compiled apart: the state has their addresses.

@@ -60,6 +60,8 @@ def arrays(how: NDArray[Any]) -> Arrays:
         "age_rank": np.tile(rank, streams),
         "age_from": np.zeros(ages, np.int64),
         "age_to": np.zeros(ages, np.int64),
+        "age_edge": np.zeros(ages + 1, np.int64),
+        "age_before": np.zeros(ages + 1, np.int64),
         "stretch": np.zeros(streams * (ages + 1), STRETCH_RECORD),
         "timeline": np.zeros((streams, room), TIMELINE_RECORD),
         "timeline_counts": np.zeros(streams * room, np.int32),

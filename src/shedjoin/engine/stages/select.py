@@ -13,6 +13,7 @@ from shedjoin.engine import mem
 from shedjoin.engine.codes import KEYED, PARTIAL, ROW, TIME
 from shedjoin.engine.indirect import indirect
 from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import log
 from shedjoin.engine.stages.times import reach
 from shedjoin.engine.structures import draws, timeline
@@ -62,8 +63,7 @@ def _position(how, other, e):
 def skip(how, st, other, base, first, mask, at, span):
     """The next place in a bucket, after one that is not inside, where a tuple may be.
 
-    Entries are in the order of arrival: no time is further behind an earlier one than the lag of the stream. Gaps keep their
-    times.
+    Entries are in the order of arrival: no time is further behind an earlier one than the lag of the stream. Gaps keep theirs.
     """
     by_rows = mem.window_kind(how, other) == ROW
     lag = 0 if by_rows else st["line_lag"][other]
@@ -159,15 +159,31 @@ def _age_ends(how, st, other, cell, age, first, end):
 # -------------------------------------------------------------------------------------------------------- choosing
 
 
+@inlined
+def _set_edge(st, other, at, place):
+    mem.age_edge(st)[at] = place
+    mem.age_before(st)[at] = timeline.before(st, other, place)
+
+
+@kernel
+def _edge(how, st, other, cell, age, first, end):
+    """Where an age begins, worked out once in a probe; neighbours share their edges."""
+    if mem.age_edge(st)[age + 1] == NONE:
+        _set_edge(st, other, age + 1, _age_begins(how, st, other, cell, age, first, end))
+    return mem.age_edge(st)[age + 1]
+
+
 @kernel
 def _choose(how, st, ts, other, first, end, until, fraction):
     """Algorithm 3: the best ages first; of the last one the newest. A part of a tuple is a chance.
 
-    For each age that something is chosen of, `age_from` and `age_to` say what, as places; -1: nothing.
+    For each age that something is chosen of, `age_from` and `age_to` say what, as places.
     """
-    begins, ends, rank = mem.age_from(st), mem.age_to(st), mem.age_rank(st)
+    begins, ends, rank, tuples = mem.age_from(st), mem.age_to(st), mem.age_rank(st), mem.age_before(st)
     for age in range(how["ages"]):
-        begins[age] = -1
+        begins[age] = NONE
+        mem.age_edge(st)[age + 1] = NONE
+    _set_edge(st, other, 0, end)
     there = timeline.count(st, other, first, end, until)
     allowed = fraction * there
     left = there
@@ -176,9 +192,9 @@ def _choose(how, st, ts, other, first, end, until, fraction):
         if left == 0:
             return
         age = rank[other * how["ages"] + place]
-        begin = _age_begins(how, st, other, cell, age, first, end)
-        stop = _age_ends(how, st, other, cell, age, first, end)
-        of_age = timeline.count(st, other, begin, stop, until)
+        begin = _edge(how, st, other, cell, age, first, end)
+        stop = end if age == 0 else _edge(how, st, other, cell, age - 1, first, end)
+        of_age = tuples[age] - tuples[age + 1] if until == FAR else timeline.count(st, other, begin, stop, until)
         if of_age > allowed:
             some = min(int(allowed + draws.unit(st)), of_age)
             if some > 0:
@@ -197,6 +213,8 @@ def _choose(how, st, ts, other, first, end, until, fraction):
 @kernel
 def _leave_out(how, st, io, stream, seq, other, first, end, until):
     """Note what is stored between two places as left out; whether there is anything."""
+    if first >= end:
+        return False
     tuples = timeline.count(st, other, first, end, until)
     if tuples == 0:
         return False
@@ -246,13 +264,19 @@ def _part(how, st, io, stream, ts, seq, other, fraction):
     st["part_size"][other] = 0
     _choose(how, st, ts, other, first, end, until, fraction)
     begins, ends = mem.age_from(st), mem.age_to(st)
-    partial, compared_to = False, first
-    for age in range(how["ages"] - 1, -1, -1):  # from the oldest on
-        if begins[age] >= 0:
+    partial, apart, begin, compared_to = False, False, NONE, first
+    for age in range(how["ages"] - 1, -1, -1):  # from the oldest on, neighbours together
+        if begins[age] == NONE:
+            continue
+        if begin == NONE or begins[age] != compared_to:
+            if begin != NONE:
+                _compare(how, st, other, begin, compared_to, until, apart)
             apart = _leave_out(how, st, io, stream, seq, other, compared_to, begins[age], until)
-            _compare(how, st, other, begins[age], ends[age], until, apart)
             partial = partial or apart
-            compared_to = ends[age]
+            begin = begins[age]
+        compared_to = ends[age]
+    if begin != NONE:
+        _compare(how, st, other, begin, compared_to, until, apart)
     rest = _leave_out(how, st, io, stream, seq, other, compared_to, end, until)
     return partial or rest
 
