@@ -47,10 +47,19 @@ GRAPHS = {
     ("graph", 2): ("a.x = b.y", "|a.y - b.x| <= 1"),
     ("graph", 3): ("a.x = b.x", "b.y = c.y"),
 }
+#: Budgets with their allocation, and policies with their estimator.
+LIMITS: list[tuple[str | None, str | None]] = [(None, None), *itertools.product(BUDGETS[1:], ALLOCATIONS)]
+CHOOSERS: list[tuple[str, str | None]] = [
+    *((policy, None) for policy in UNWEIGHED),
+    *itertools.product(WEIGHED, ESTIMATORS),
+]
+#: Without a budget nothing is given up, whatever the policy; a schedule and a budget that comes later apart.
+WITHOUT_BUDGET: list[tuple[str, str | None]] = [("keep_all", None), ("replay", None), ("prob", "history")]
 #: What the engine cannot do yet. Such combinations are drawn for the twin only; `make matrix` counts them.
 NOT_YET: tuple[dict[str, object], ...] = (
     {"condition": "overlap"},
     {"condition": "band"},
+    *({"condition": condition} for condition in MORE_CONDITIONS),
     {"estimator": "met"},
     {"cpu": "deadline"},
     {"cpu": "queue"},
@@ -105,7 +114,9 @@ class Combination:
             follows_results=self.policy in ("dgl", "cumulative") or self.estimator == "met",
             lazy=self.also == "lazy evaluation",
             cpu="virtual" if queued else "deadline" if self.cpu == "deadline" else None,
-            queue={"queue": "random", "semantic queue": "semantic", "integrated queue": "integrated"}.get(str(self.cpu)),
+            queue={"queue": "random", "semantic queue": "semantic", "integrated queue": "integrated"}.get(
+                str(self.cpu)
+            ),
             selective=self.cpu == "deadline",
             dual=self.cpu == "dual",
         )
@@ -118,6 +129,11 @@ class Combination:
         return why_not(begins) or why_not(after)
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """The value of every dial."""
+        return {dial: getattr(self, dial) for dial in DIALS}
+
+    @property
     def lacks(self) -> str | None:
         """What the engine cannot do of it yet, in words."""
         for settings in NOT_YET:
@@ -126,19 +142,88 @@ class Combination:
         return None
 
 
+#: The dials, and which values each has. None: it is not set.
+DIALS: dict[str, tuple[Any, ...]] = {
+    "streams": STREAMS,
+    "condition": CONDITIONS,
+    "window": WINDOWS,
+    "budget": BUDGETS,
+    "allocation": (None, *ALLOCATIONS),
+    "policy": (*UNWEIGHED, *WEIGHED),
+    "estimator": (None, *ESTIMATORS),
+    "cpu": CPUS,
+    "also": ALSO,
+}
+
+
+def choosers_of(budget: str | None) -> list[tuple[str, str | None]]:
+    return WITHOUT_BUDGET if budget is None else CHOOSERS
+
+
 def combinations(conditions: Sequence[str] = CONDITIONS) -> Iterator[Combination]:
     """The whole product, with what has no meaning."""
-    choosers = [(policy, None) for policy in UNWEIGHED] + list(itertools.product(WEIGHED, ESTIMATORS))
-    for streams, condition, window, budget in itertools.product(STREAMS, conditions, WINDOWS, BUDGETS):
-        for allocation in (None,) if budget is None else ALLOCATIONS:
-            # Without a budget nothing is given up, whatever the policy; a schedule and a budget that comes later apart.
-            some = choosers if budget is not None else [("keep_all", None), ("replay", None), ("prob", "history")]
-            for (policy, estimator), cpu, also in itertools.product(some, CPUS, ALSO):
-                yield Combination(streams, condition, window, budget, allocation, policy, estimator, cpu, also)
+    for streams, condition, window, (budget, allocation) in itertools.product(STREAMS, conditions, WINDOWS, LIMITS):
+        for (policy, estimator), cpu, also in itertools.product(choosers_of(budget), CPUS, ALSO):
+            yield Combination(streams, condition, window, budget, allocation, policy, estimator, cpu, also)
 
 
 def meaningful(conditions: Sequence[str] = CONDITIONS) -> Iterator[Combination]:
     return (one for one in combinations(conditions) if one.why_not is None)
+
+
+Pair = tuple[str, Any, str, Any]
+
+
+def pairs_of(combination: Combination) -> set[Pair]:
+    """Every two dials with the values that they have."""
+    settings = combination.settings
+    return {(a, settings[a], b, settings[b]) for a, b in itertools.combinations(settings, 2)}
+
+
+def covering(seed: int = 0) -> list[Combination]:
+    """Few combinations in which any two values of two dials occur together, if they can and the engine has them.
+
+    For a pair that is not covered yet, the best of some random combinations that have it is taken.
+    """
+    random, dials = Random(seed), _dials_of_the_engine()
+    wanted = [
+        (a, x, b, y) for a, b in itertools.combinations(dials, 2) for x, y in itertools.product(dials[a], dials[b])
+    ]
+    random.shuffle(wanted)
+    chosen: list[Combination] = []
+    covered: set[Pair] = set()
+    for a, x, b, y in wanted:
+        if (a, x, b, y) not in covered:
+            found = list(itertools.islice(_with({a: x, b: y}, dials, random), 30))
+            if found:
+                chosen.append(max(found, key=lambda one: len(pairs_of(one) - covered)))
+                covered |= pairs_of(chosen[-1])
+    return chosen
+
+
+def _dials_of_the_engine() -> dict[str, list[Any]]:
+    """The dials without the values that the engine has not at all."""
+    gone = [next(iter(settings.items())) for settings in NOT_YET if len(settings) == 1]
+    return {dial: [value for value in values if (dial, value) not in gone] for dial, values in DIALS.items()}
+
+
+def _with(fixed: dict[str, Any], dials: dict[str, list[Any]], random: Random) -> Iterator[Combination]:
+    """Random combinations that have a meaning and the values given, as far as a number of tries finds some."""
+    limits = _fitting(LIMITS, ("budget", "allocation"), fixed)
+    choosers = {budget: _fitting(choosers_of(budget), ("policy", "estimator"), fixed) for budget in BUDGETS}
+    limits = [one for one in limits if choosers[one[0]]]
+    for _ in range(200 if limits else 0):
+        settings = {dial: random.choice(values) for dial, values in dials.items()} | fixed
+        settings["budget"], settings["allocation"] = limit = random.choice(limits)
+        settings["policy"], settings["estimator"] = random.choice(choosers[limit[0]])
+        one = Combination(**settings)
+        if one.why_not is None and one.lacks is None:
+            yield one
+
+
+def _fitting(values: Sequence[tuple[Any, ...]], dials: tuple[str, ...], fixed: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The values of some dials that agree with those given."""
+    return [one for one in values if all(fixed.get(d, v) == v for d, v in zip(dials, one, strict=True))]
 
 
 @dataclass(frozen=True)

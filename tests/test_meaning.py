@@ -69,10 +69,7 @@ def has_dials(settings: dict[str, Any]) -> bool:
 def test_the_sentence_is_the_error(reason: Meaningless, dials: Dials, settings: dict[str, Any]) -> None:
     assert why_not(dials) == reason
     with pytest.raises(sj.SpecError) as raised:
-        if has_dials(settings):
-            sj.JoinSpec(**{"window": WINDOW, **settings})
-        else:
-            check_meaning("JoinSpec", dials)
+        sj.JoinSpec(**{"window": WINDOW, **settings}) if has_dials(settings) else check_meaning("JoinSpec", dials)
     assert str(raised.value) == f"JoinSpec.{reason.argument}: {reason.sentence}"
 
 

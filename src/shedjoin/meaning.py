@@ -1,7 +1,7 @@
 """What has no meaning: the settings of a join that do not go together, with a sentence each.
 
-This is the only such list. `JoinSpec` and `Engine` raise its sentences as errors; `tests/matrix.py` leaves these combinations out;
-docs/matrix.md prints it. All other settings combine.
+This is the only such list. `JoinSpec` and `Engine` raise its sentences as errors, `tests/matrix.py` leaves these combinations
+out, and docs/matrix.md prints it. All other settings combine.
 """
 
 from __future__ import annotations
