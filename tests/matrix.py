@@ -122,11 +122,15 @@ class Combination:
         )
 
     @property
-    def why_not(self) -> Meaningless | None:
-        """Why the combination has no meaning, if it has none: as it begins, or after its budget has changed."""
+    def moments(self) -> tuple[Dials, ...]:
+        """The settings as the join begins, and after its budget has changed."""
         begins = self.dials
-        after = replace(begins, budget=True) if self.also == "budget change" else begins
-        return why_not(begins) or why_not(after)
+        return (begins, replace(begins, budget=True)) if self.also == "budget change" else (begins,)
+
+    @property
+    def why_not(self) -> Meaningless | None:
+        """Why the combination has no meaning, if it has none: the first reason."""
+        return next((reason for reason in map(why_not, self.moments) if reason is not None), None)
 
     @property
     def settings(self) -> dict[str, Any]:

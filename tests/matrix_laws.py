@@ -194,7 +194,7 @@ class Trial:
 # ------------------------------------------------------------------------------------------------------- the laws
 
 
-def does_as_the_twin(trial: Trial) -> None:
+def the_engine_does_what_the_twin_does(trial: Trial) -> None:
     """Results and their importance, shed log, what was left out, what is stored, and the counters."""
     twin, expected = run_twin(trial.case)
     assert len(trial.history) == len(expected)
@@ -221,13 +221,13 @@ def the_same_seed_gives_the_same_output(trial: Trial) -> None:
     assert Run(trial.case).whole() == trial.history
 
 
-def a_snapshot_before_any_push_changes_nothing(trial: Trial) -> None:
+def a_snapshot_between_pushes_changes_nothing(trial: Trial) -> None:
     pushes = range(len(trial.case.pushes))
     stops = pushes if trial.case.combination.also == "snapshot" else [Random(trial.case.seed).choice(pushes)]
     assert Run(trial.case).whole(stops) == trial.history
 
 
-def the_cap_holds_and_cuts_between_instants_change_nothing(trial: Trial) -> None:
+def the_cap_holds_after_every_instant_and_cuts_there_change_nothing(trial: Trial) -> None:
     """One instant at a time, with a snapshot now and then, gives what one push gives; the cap holds after each.
 
     What changes on the way, and what a deadline says, belongs to a number of a push: such cases only hold the cap.
@@ -261,7 +261,7 @@ def is_open(case: Case) -> bool:
     return case.join.cpu is not None or case.join.dual is not None
 
 
-def the_cap_of_the_moment_holds(trial: Trial) -> None:
+def the_cap_holds_when_the_budget_changes(trial: Trial) -> None:
     """Also when the budget has changed: the new one holds at once."""
     budget, history = trial.case.join.budget, iter(trial.history)
     for number in range(len(trial.case.pushes)):
@@ -272,7 +272,7 @@ def the_cap_of_the_moment_holds(trial: Trial) -> None:
                 assert_within_cap(budget, told)
 
 
-def the_archive_completes_the_results(trial: Trial) -> None:
+def shed_log_and_archive_complete_the_results(trial: Trial) -> None:
     """`shedjoin.quality` finds what is missing in the archived rows and the shed log, without running the join again."""
     combination = trial.case.combination
     if combination.also != "archive" or (combination.condition, combination.streams) != ("key", 2):
@@ -284,7 +284,7 @@ def the_archive_completes_the_results(trial: Trial) -> None:
     assert Counter(zip(left.tolist(), right.tolist(), strict=True)) == trial.missing
 
 
-def live_recall_is_the_recall(trial: Trial) -> None:
+def live_recall_is_exact_while_there_is_room_for_all_rows(trial: Trial) -> None:
     """There is room for all rows: both limits are the recall of the rows that were not late."""
     if trial.case.combination.also != "live recall":
         return
@@ -300,15 +300,15 @@ def live_recall_is_the_recall(trial: Trial) -> None:
 
 
 LAWS: tuple[Callable[[Trial], None], ...] = (
-    does_as_the_twin,
+    the_engine_does_what_the_twin_does,
     results_are_part_of_the_exact_join,
     the_logs_say_what_is_missing,
     the_same_seed_gives_the_same_output,
-    a_snapshot_before_any_push_changes_nothing,
-    the_cap_holds_and_cuts_between_instants_change_nothing,
-    the_cap_of_the_moment_holds,
-    the_archive_completes_the_results,
-    live_recall_is_the_recall,
+    a_snapshot_between_pushes_changes_nothing,
+    the_cap_holds_after_every_instant_and_cuts_there_change_nothing,
+    the_cap_holds_when_the_budget_changes,
+    shed_log_and_archive_complete_the_results,
+    live_recall_is_exact_while_there_is_room_for_all_rows,
 )
 
 
