@@ -66,8 +66,8 @@ NOT_YET: tuple[dict[str, object], ...] = (
     {"cpu": "semantic queue"},
     {"cpu": "integrated queue"},
     {"cpu": "dual"},
-    {"also": "live recall", "condition": "residual"},
-    {"also": "live recall", "condition": "graph"},
+    *({"also": "live recall", "condition": condition} for condition in CONDITIONS[1:]),
+    *({"also": "live recall", "cpu": cpu} for cpu in CPUS[1:]),
     {"also": "live recall", "streams": 3, "window": "row"},
     {"also": "live recall", "streams": 3, "window": "mixed"},
 )
