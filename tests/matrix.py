@@ -6,13 +6,14 @@ Nothing here calls an engine: a `Case` is a join as the twin has it, its input, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
 import shedjoin as sj
 from naive import Condition, Dual, Graph, Join, Key, Row, cut, on
+from shedjoin.meaning import GRAPH, Dials, Meaningless, why_not
 
 STREAMS = (2, 3)
 CONDITIONS = ("key", "residual", "graph", "overlap", "band")
@@ -46,13 +47,29 @@ GRAPHS = {
     ("graph", 2): ("a.x = b.y", "|a.y - b.x| <= 1"),
     ("graph", 3): ("a.x = b.x", "b.y = c.y"),
 }
-NUMBERED = (
-    "dgl",
-    "cumulative",
-    "additive_arrival",
-    "additive_always",
-    "multiplicative_arrival",
-    "multiplicative_always",
+#: Budgets with their allocation, and policies with their estimator.
+LIMITS: list[tuple[str | None, str | None]] = [(None, None), *itertools.product(BUDGETS[1:], ALLOCATIONS)]
+CHOOSERS: list[tuple[str, str | None]] = [
+    *((policy, None) for policy in UNWEIGHED),
+    *itertools.product(WEIGHED, ESTIMATORS),
+]
+#: Without a budget nothing is given up, whatever the policy; a schedule and a budget that comes later apart.
+WITHOUT_BUDGET: list[tuple[str, str | None]] = [("keep_all", None), ("replay", None), ("prob", "history")]
+#: What the engine cannot do yet. Such combinations are drawn for the twin only; `make matrix` counts them.
+NOT_YET: tuple[dict[str, object], ...] = (
+    {"condition": "overlap"},
+    {"condition": "band"},
+    *({"condition": condition} for condition in MORE_CONDITIONS),
+    {"estimator": "met"},
+    {"cpu": "deadline"},
+    {"cpu": "queue"},
+    {"cpu": "semantic queue"},
+    {"cpu": "integrated queue"},
+    {"cpu": "dual"},
+    *({"also": "live recall", "condition": condition} for condition in CONDITIONS[1:]),
+    *({"also": "live recall", "cpu": cpu} for cpu in CPUS[1:]),
+    {"also": "live recall", "streams": 3, "window": "row"},
+    {"also": "live recall", "streams": 3, "window": "mixed"},
 )
 
 
@@ -84,73 +101,133 @@ class Combination:
         return "-".join([str(self.streams), *(dial.replace(" ", "_") for dial in dials if dial is not None)])
 
     @property
-    def why_not(self) -> str | None:
-        """The sentence that says why the combination has no meaning, if it has none."""
-        return next((sentence for holds, sentence in MEANINGLESS if holds(self)), None)
+    def dials(self) -> Dials:
+        """The settings that the join begins with, as the list of what has no meaning looks at them."""
+        queued = self.cpu is not None and self.cpu.endswith("queue")
+        return Dials(
+            streams=self.streams,
+            condition=GRAPH if self.condition == "residual" else self.condition,
+            windows=frozenset({"time", "row"} if self.window == "mixed" else {self.window}),
+            budget=self.budget is not None,
+            policy=self.policy,
+            estimator=self.estimator,
+            follows_results=self.policy in ("dgl", "cumulative") or self.estimator == "met",
+            lazy=self.also == "lazy evaluation",
+            cpu="virtual" if queued else "deadline" if self.cpu == "deadline" else None,
+            queue={"queue": "random", "semantic queue": "semantic", "integrated queue": "integrated"}.get(
+                str(self.cpu)
+            ),
+            selective=self.cpu == "deadline",
+            dual=self.cpu == "dual",
+        )
+
+    @property
+    def moments(self) -> tuple[Dials, ...]:
+        """The settings as the join begins, and after its budget has changed."""
+        begins = self.dials
+        return (begins, replace(begins, budget=True)) if self.also == "budget change" else (begins,)
+
+    @property
+    def why_not(self) -> Meaningless | None:
+        """Why the combination has no meaning, if it has none: the first reason."""
+        return next((reason for reason in map(why_not, self.moments) if reason is not None), None)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The value of every dial."""
+        return {dial: getattr(self, dial) for dial in DIALS}
+
+    @property
+    def lacks(self) -> str | None:
+        """What the engine cannot do of it yet, in words."""
+        for settings in NOT_YET:
+            if all(getattr(self, dial) == value for dial, value in settings.items()):
+                return ", ".join(f"{dial} {value}" for dial, value in settings.items())
+        return None
 
 
-#: What has no meaning. The sentence is the error message.
-MEANINGLESS: list[tuple[Callable[[Combination], bool], str]] = [
-    (
-        lambda c: c.condition in PREDICATES and c.streams != 2,
-        "A predicate compares two streams: join more of them along a join graph.",
-    ),
-    (
-        lambda c: c.policy == "keep_all" and (c.budget is not None or c.also == "budget change"),
-        "KeepAll() keeps everything and cannot hold a budget: leave one of the two out.",
-    ),
-    (
-        lambda c: c.policy == "prospect" and (c.streams != 2 or c.condition != "key"),
-        "Prospect() learns from the keys of two streams: take a policy such as Prob() here.",
-    ),
-    (
-        lambda c: c.also == "policy change" and c.policy not in NUMBERED and c.estimator != "decayed",
-        "This policy has no numbers, and its estimator no half-life: there is nothing to change.",
-    ),
-    (
-        lambda c: c.estimator == "table" and c.condition == "same_set",
-        "Table() gives weights to single values, and SameSet compares whole sets: take History() or InWindow().",
-    ),
-    (
-        lambda c: c.estimator == "count_min" and c.condition == "theta",
-        "CountMin() counts single values, and Theta needs sums over ranges of them: take History() or InWindow().",
-    ),
-    (
-        lambda c: c.also == "lazy evaluation" and c.cpu is not None,
-        "A CPU limit is spent probe by probe, and lazy evaluation probes in rounds: leave one of the two out.",
-    ),
-    (
-        lambda c: c.also == "lazy evaluation" and (c.policy in ("dgl", "cumulative") or c.estimator == "met"),
-        "Dgl(), Cumulative() and Met() follow the results of each instant, which lazy evaluation has only later.",
-    ),
-    (
-        lambda c: c.cpu == "integrated queue" and c.budget is None,
-        "An integrated queue shares the budget of the memory: give one, or bound the queue by tuples or span.",
-    ),
-    (
-        lambda c: c.cpu == "integrated queue" and c.estimator == "met",
-        "Met() knows nothing of a row before its probe, so an integrated queue would drop whatever waits.",
-    ),
-    (
-        lambda c: c.cpu == "dual" and c.window == "mixed",
-        "Dual windows need windows of one kind: the aux-window is as long as they are.",
-    ),
-]
+#: The dials, and which values each has. None: it is not set.
+DIALS: dict[str, tuple[Any, ...]] = {
+    "streams": STREAMS,
+    "condition": CONDITIONS,
+    "window": WINDOWS,
+    "budget": BUDGETS,
+    "allocation": (None, *ALLOCATIONS),
+    "policy": (*UNWEIGHED, *WEIGHED),
+    "estimator": (None, *ESTIMATORS),
+    "cpu": CPUS,
+    "also": ALSO,
+}
+
+
+def choosers_of(budget: str | None) -> list[tuple[str, str | None]]:
+    return WITHOUT_BUDGET if budget is None else CHOOSERS
 
 
 def combinations(conditions: Sequence[str] = CONDITIONS) -> Iterator[Combination]:
     """The whole product, with what has no meaning."""
-    choosers = [(policy, None) for policy in UNWEIGHED] + list(itertools.product(WEIGHED, ESTIMATORS))
-    for streams, condition, window, budget in itertools.product(STREAMS, conditions, WINDOWS, BUDGETS):
-        for allocation in (None,) if budget is None else ALLOCATIONS:
-            # Without a budget nothing is given up, whatever the policy; a schedule and a budget that comes later apart.
-            some = choosers if budget is not None else [("keep_all", None), ("replay", None), ("prob", "history")]
-            for (policy, estimator), cpu, also in itertools.product(some, CPUS, ALSO):
-                yield Combination(streams, condition, window, budget, allocation, policy, estimator, cpu, also)
+    for streams, condition, window, (budget, allocation) in itertools.product(STREAMS, conditions, WINDOWS, LIMITS):
+        for (policy, estimator), cpu, also in itertools.product(choosers_of(budget), CPUS, ALSO):
+            yield Combination(streams, condition, window, budget, allocation, policy, estimator, cpu, also)
 
 
 def meaningful(conditions: Sequence[str] = CONDITIONS) -> Iterator[Combination]:
     return (one for one in combinations(conditions) if one.why_not is None)
+
+
+Pair = tuple[str, Any, str, Any]
+
+
+def pairs_of(combination: Combination) -> set[Pair]:
+    """Every two dials with the values that they have."""
+    settings = combination.settings
+    return {(a, settings[a], b, settings[b]) for a, b in itertools.combinations(settings, 2)}
+
+
+def covering(seed: int = 0) -> list[Combination]:
+    """Few combinations in which any two values of two dials occur together, if they can and the engine has them.
+
+    For a pair that is not covered yet, the best of some random combinations that have it is taken.
+    """
+    random, dials = Random(seed), _dials_of_the_engine()
+    wanted = [
+        (a, x, b, y) for a, b in itertools.combinations(dials, 2) for x, y in itertools.product(dials[a], dials[b])
+    ]
+    random.shuffle(wanted)
+    chosen: list[Combination] = []
+    covered: set[Pair] = set()
+    for a, x, b, y in wanted:
+        if (a, x, b, y) not in covered:
+            found = list(itertools.islice(_with({a: x, b: y}, dials, random), 30))
+            if found:
+                chosen.append(max(found, key=lambda one: len(pairs_of(one) - covered)))
+                covered |= pairs_of(chosen[-1])
+    return chosen
+
+
+def _dials_of_the_engine() -> dict[str, list[Any]]:
+    """The dials without the values that the engine has not at all."""
+    gone = [next(iter(settings.items())) for settings in NOT_YET if len(settings) == 1]
+    return {dial: [value for value in values if (dial, value) not in gone] for dial, values in DIALS.items()}
+
+
+def _with(fixed: dict[str, Any], dials: dict[str, list[Any]], random: Random) -> Iterator[Combination]:
+    """Random combinations that have a meaning and the values given, as far as a number of tries finds some."""
+    limits = _fitting(LIMITS, ("budget", "allocation"), fixed)
+    choosers = {budget: _fitting(choosers_of(budget), ("policy", "estimator"), fixed) for budget in BUDGETS}
+    limits = [one for one in limits if choosers[one[0]]]
+    for _ in range(200 if limits else 0):
+        settings = {dial: random.choice(values) for dial, values in dials.items()} | fixed
+        settings["budget"], settings["allocation"] = limit = random.choice(limits)
+        settings["policy"], settings["estimator"] = random.choice(choosers[limit[0]])
+        one = Combination(**settings)
+        if one.why_not is None and one.lacks is None:
+            yield one
+
+
+def _fitting(values: Sequence[tuple[Any, ...]], dials: tuple[str, ...], fixed: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The values of some dials that agree with those given."""
+    return [one for one in values if all(fixed.get(d, v) == v for d, v in zip(dials, one, strict=True))]
 
 
 @dataclass(frozen=True)
@@ -199,7 +276,7 @@ def draw(combination: Combination, seed: int, size: int = 40) -> Case:
         other = replace(combination, budget=random.choice(BUDGETS[1:]), allocation=random.choice(ALLOCATIONS))
         budgets = {random.randrange(1, 4): made for made in [_budget(other, random)] if made is not None}
     if combination.also == "policy change":
-        policies = {random.randrange(1, 4): _other_numbers(policy, random)}
+        policies = {random.randrange(1, 4): _another(policy, random)}
     script = [random.choice((1.0, 0.6, 0.3, 0.1)) for _ in range(20)] if combination.cpu == "deadline" else None
     return Case(combination, join, pushes, seed, budgets, policies, script)
 
@@ -316,7 +393,8 @@ def _policy(combination: Combination, random: Random, schedule: list[list[int]])
     return made[combination.policy]
 
 
-def _other_numbers(policy: sj.Policy, random: Random) -> sj.Policy:
+def _another(policy: sj.Policy, random: Random) -> sj.Policy:
+    """The policy with other numbers; or, where it has none, another policy that goes on with what is known."""
     changes: dict[str, Any] = {}
     if isinstance(policy.estimator, sj.Decayed):
         changes["estimator"] = sj.Decayed(random.choice((1.0, 10.0)))
@@ -324,4 +402,17 @@ def _other_numbers(policy: sj.Policy, random: Random) -> sj.Policy:
         changes |= {"gain": random.choice((0.5, 2.0)), "loss": random.choice((0.8, 0.95))}
     elif isinstance(policy, sj.Additive | sj.Multiplicative):
         changes |= {"importance": random.choice((0.0, 1.5)), "life": random.choice((0.0, 0.7))}
-    return replace(policy, **changes)  # type: ignore[type-var]
+    if changes:
+        return replace(policy, **changes)  # type: ignore[type-var]
+    match policy:
+        case sj.Prob(estimator=estimator):
+            return sj.Life(estimator)
+        case sj.Life(estimator=estimator):
+            return sj.DimpProb(estimator)
+        case sj.DimpProb(estimator=estimator):
+            return sj.SimpProb(estimator)
+        case sj.SimpProb(estimator=estimator):
+            return sj.Prob(estimator)
+        case sj.Simp():
+            return sj.Rand()
+    return sj.Simp()

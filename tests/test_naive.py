@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 import shedjoin as sj
-from matrix import CONDITIONS, MEANINGLESS, MORE_CONDITIONS, Case, Combination, combinations, draw, meaningful
+from matrix import CONDITIONS, MORE_CONDITIONS, Case, draw, meaningful
 from naive import Join, LeftOut, Output, Row, Twin, cause, exact, instants, missing, numbers, on, place
 from naive.arithmetic import at_least
 from naive.conditions import Histogram
@@ -79,16 +79,6 @@ def test_laws_of_the_matrix(condition: str) -> None:
     some = Random(condition).sample(list(meaningful([condition])), SAMPLES)
     for number, combination in enumerate(some):
         check(draw(combination, number))
-
-
-def test_all_that_has_no_meaning_is_refused_with_a_sentence() -> None:
-    all_of_them = list(combinations(EVERYTHING))
-    assert len(set(all_of_them)) == len(all_of_them)
-    for holds, sentence in MEANINGLESS:
-        assert any(holds(one) for one in all_of_them), sentence
-        assert sentence.endswith(".")
-    assert Combination(3, "overlap").why_not == MEANINGLESS[0][1]
-    assert Combination().why_not is None
 
 
 # --------------------------------------------------------------------------------------------- worked out by hand

@@ -18,6 +18,7 @@ from shedjoin.engine.plan import Index, Orders, Plan
 from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
 from shedjoin.estimators import Met
+from shedjoin.meaning import GRAPH, KEY, Dials, check_meaning
 from shedjoin.plain import made_of, only, plain
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect, SimpProb
 from shedjoin.predicates import PREDICATES, Predicate
@@ -120,21 +121,19 @@ class JoinSpec:
         graph = self._graph()
         if self.policy is None:
             _freeze(self, "policy", self._default_policy(graph))
-        self._check_memory(graph)
+        self._check_kinds()
         self._check_times()
         self._check_cpu()
         self._check_counts()
+        check_meaning("JoinSpec", self._dials(graph))
+        self._check_memory()
         self._orders()
         self._indexes(graph)
 
     def _graph(self) -> Graph:
         if not isinstance(self.on, Predicate):
             return parse(self.on, self.names)
-        if len(self.names) != len(STREAMS):
-            raise SpecError(
-                f"JoinSpec.on must be a join graph for {len(self.names)} streams, not {self.on!r}: a predicate compares two "
-                "streams"
-            )
+        check_meaning("JoinSpec", Dials(streams=len(self.names), condition=self.on.name))
         return of_columns(*self.on.columns, equal=self.on.code == SAME)
 
     def _default_policy(self, graph: Graph) -> Policy:
@@ -178,32 +177,21 @@ class JoinSpec:
                 )
             _freeze(self, "order", tuple(self.order))
 
-    def _check_memory(self, graph: Graph) -> None:
+    def _check_kinds(self) -> None:
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise SpecError(f"JoinSpec.budget must be a Budget or None, not {self.budget!r}")
         if not isinstance(self.policy, Policy):
             known = ", ".join(kind.__name__ + "()" for kind in POLICIES.values())
             raise SpecError(f"JoinSpec.policy must be a policy ({known}), not {self.policy!r}")
-        if isinstance(self.policy, KeepAll) and self.budget is not None:
-            raise SpecError(
-                "JoinSpec.policy KeepAll() keeps everything and cannot hold a budget: leave one of the two out"
-            )
+        if not isinstance(self.importance, str) or self.importance not in IMPORTANCE:
+            raise SpecError(f"JoinSpec.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
+
+    def _check_memory(self) -> None:
+        assert self.policy is not None  # __post_init__ fills it in
         streams = len(self.names)
-        if isinstance(self.policy, Prospect) and (streams != len(STREAMS) or not self._is_keyed(graph)):
-            raise SpecError(
-                "JoinSpec.policy must not be Prospect() here: it learns what one other stream brings of a key. Take a policy "
-                "such as Prob(), or join two streams on a key"
-            )
         tables = getattr(self.policy.estimator, "streams", None) or getattr(self.policy, "streams", None)
         if tables is not None and tables != streams:
             raise SpecError(f"JoinSpec.policy {self.policy!r} is for {tables} streams, but this join has {streams}")
-        if self.policy.order().organisation == CUMULATIVE and self.evaluate_every:
-            raise SpecError(
-                f"JoinSpec.evaluate_every must be 0 with {type(self.policy).__name__}: its priorities grow with the results "
-                "of each instant, which lazy evaluation has only later"
-            )
-        if not isinstance(self.importance, str) or self.importance not in IMPORTANCE:
-            raise SpecError(f"JoinSpec.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
         if self.budget is not None:
             self.budget.caps(streams, ROW_BYTES)
 
@@ -226,15 +214,6 @@ class JoinSpec:
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise SpecError(f"JoinSpec.{name} must be a {kind.__name__} or None, not {value!r}")
-        if self.cpu is not None and self.selective is None:
-            raise SpecError(
-                "JoinSpec.cpu=Deadline(...) needs selective=Selective(...): something must give when time is short"
-            )
-        if self.selective is not None and self.evaluate_every:
-            raise SpecError(
-                "JoinSpec.evaluate_every must be 0 with selective=Selective(...): a CPU limit is spent probe by probe, and lazy "
-                "evaluation probes in rounds"
-            )
 
     def _check_counts(self) -> None:
         if not isinstance(self.counted_elsewhere, bool):
@@ -269,11 +248,33 @@ class JoinSpec:
         """Whether tuples are stored by a common key, and results come at once."""
         if self.policy is not None and isinstance(self.policy.estimator, Met):
             return False  # tuples of one key have different priorities
-        common = len(graph.parts) == 1 and len(graph.parts[0]) == len(self.names) and not graph.thetas
-        single = all(len(columns) == 1 for columns in graph.columns)
         first = self.order == "auto" or all(one[0] == origin for origin, one in enumerate(self._orders()))
-        return (
-            common and single and first and self.index == "auto" and not self.evaluate_every and not self.expire_every
+        at_once = not self.evaluate_every and not self.expire_every
+        return self._has_common_key(graph) and first and self.index == "auto" and at_once
+
+    def _has_common_key(self, graph: Graph) -> bool:
+        """Whether one column of each stream must be equal in all of them, and nothing else is asked."""
+        common = len(graph.parts) == 1 and len(graph.parts[0]) == len(self.names) and not graph.thetas
+        return common and all(len(columns) == 1 for columns in graph.columns)
+
+    def _dials(self, graph: Graph) -> Dials:
+        """What `shedjoin.meaning` looks at."""
+        assert self.policy is not None  # __post_init__ fills it in
+        estimator = getattr(self.policy.estimator, "name", None)
+        cpu, queue = getattr(self, "cpu", None), getattr(self, "queue", None)
+        return Dials(
+            streams=len(self.names),
+            condition=getattr(self.on, "name", KEY if self._has_common_key(graph) else GRAPH),
+            windows=frozenset(window.kind for window in self.windows),
+            budget=self.budget is not None,
+            policy=self.policy.name,
+            estimator=estimator,
+            follows_results=self.policy.order().organisation == CUMULATIVE or estimator == "met",
+            lazy=self.evaluate_every > 0,
+            cpu=None if cpu is None else "deadline" if isinstance(cpu, Deadline) else "virtual",
+            queue=None if queue is None else "integrated" if queue.integrated else queue.drop,
+            selective=getattr(self, "selective", None) is not None,
+            dual=getattr(self, "dual", None) is not None,
         )
 
     def _orders(self) -> Orders:

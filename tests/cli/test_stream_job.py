@@ -230,7 +230,7 @@ BAD = [
     (GOOD + "policy = 'best'\n", "join.policy must be one of keep_all, rand, prob"),
     (GOOD + "policy = 'life'\n", "join.policy Life(estimator=History()) is given without a budget"),
     (GOOD + "policy = {name = 'prob', speed = 3}\n", "join.policy: Prob has no setting 'speed'; it has estimator"),
-    (GOOD + "budget = 9\npolicy = 'keep_all'\n", "join: JoinSpec.policy KeepAll() keeps everything"),
+    (GOOD + "budget = 9\npolicy = 'keep_all'\n", "join: JoinSpec.policy: KeepAll() keeps everything"),
     (
         GOOD
         + "budget = 9\npolicy = {name = 'prob', estimator = {name = 'table', left = {1 = 0.5}, right = {1 = 0.5}}}\n",

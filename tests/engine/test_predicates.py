@@ -50,7 +50,6 @@ def test_exact_results(predicate: sj.Predicate, kind: str) -> None:
     window = 1200
     engine = sj.JoinSpec(sj.TimeWindow(window), on=predicate).build()
     found: set[tuple[int, int]] = set()
-    halves = [slice(0, ROWS // 2), slice(ROWS // 2, ROWS)]
     border = min(int(left["ts"][ROWS // 2]), int(right["ts"][ROWS // 2]))
     for early in (True, False):
         parts = []
@@ -59,7 +58,6 @@ def test_exact_results(predicate: sj.Predicate, kind: str) -> None:
             parts.append({"x": [side["x"][i] for i in mine], "ts": side["ts"][mine]})
         found |= pairs(engine.push(left=parts[0], right=parts[1]))
         engine = sj.JoinSpec(sj.TimeWindow(window), on=predicate).resume(engine.snapshot())
-    assert halves  # both halves were pushed
     sample = range(0, ROWS, 25)
     for i in sample:
         close = np.flatnonzero(np.abs(right["ts"] - left["ts"][i]) < window)
@@ -91,7 +89,7 @@ def test_what_cannot_be_read_is_said() -> None:
         spec.build().push(left={"word": [[1]]})
     with pytest.raises(sj.InputError, match=r"Batch.values must have what the join's predicate compares"):
         spec.build().push(sj.Batch.of({"key": [1]}))
-    with pytest.raises(sj.SpecError, match=r"JoinSpec.on must be a join graph for 3 streams"):
+    with pytest.raises(sj.SpecError, match=r"A predicate compares two streams"):
         sj.JoinSpec({name: sj.TimeWindow(5) for name in "abc"}, on=sj.Band("x", within=1.0))
     with pytest.raises(sj.SpecError, match=r"JoinSpec.index must be 'auto' or 'scan' with a predicate, not 7"):
         sj.JoinSpec(sj.TimeWindow(5), on=sj.Band("x", within=1.0), index=7)

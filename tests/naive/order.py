@@ -190,9 +190,12 @@ class Order:
                 return gain * x.importance * matches * share
         raise TypeError(f"{self.policy!r} does not gain")
 
-    def change(self, policy: Policy) -> None:
-        """The policy has got other numbers."""
-        if isinstance(policy, Cumulative | Dgl):
+    def change(self, before: Policy) -> None:
+        """The policy has got other numbers, or is another one: then all is weighed as if it arrived now."""
+        if isinstance(self.policy, Rand) and not isinstance(before, Rand):
+            for side in self.twin.stored:
+                side.sort(key=lambda x: x.arrival)
+        if self.cumulates and isinstance(before, Cumulative | Dgl):
             if self.twin.tick >= 0:
                 for x in itertools.chain(*map(self.twin.competing, self.twin.streams)):
                     x.priority -= self.lift

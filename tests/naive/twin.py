@@ -33,7 +33,7 @@ from naive.rows import (
 )
 from naive.selection import Selection, left_out
 from shedjoin.budget import Budget
-from shedjoin.policies import Policy, Replay
+from shedjoin.policies import Policy, Prospect, Replay
 from shedjoin.window import RowWindow, TimeWindow
 
 COUNTERS = ("rows", "null", "late", "results", "expired", "evicted", "scheduled")
@@ -113,11 +113,13 @@ class Twin:
     def set_policy(self, policy: Policy) -> Output:
         self.out = Output()
         self.close()
-        changed, self.policy = policy != self.policy, policy
-        if changed:
+        before, self.policy = self.policy, policy
+        if policy != before:
             if policy.estimator is not None:
                 self.weights.change(policy.estimator)
-            self.order.change(policy)
+            elif isinstance(before, Prospect):
+                self.weights = weights_of(self, None)
+            self.order.change(before)
         return self.out
 
     # ------------------------------------------------------------------------------------------------ what is stored

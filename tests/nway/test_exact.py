@@ -320,7 +320,10 @@ WIDE = dict.fromkeys("abc", sj.TimeWindow(5))
         (dict(index={"z": 3}), "speaks of 'z'"),
         (dict(evaluate_every=4, expire_every=6), "multiple of evaluate_every"),
         (dict(evaluate_every=-1), "evaluate_every must be a whole number"),
-        (dict(budget=sj.Budget(tuples=30), policy=sj.Dgl(), evaluate_every=2), "evaluate_every must be 0 with Dgl"),
+        (
+            dict(budget=sj.Budget(tuples=30), policy=sj.Dgl(), evaluate_every=2),
+            r"evaluate_every: Dgl\(\), Cumulative\(\)",
+        ),
         (dict(budget=sj.Budget(tuples=2, allocation="fixed")), "leaves stream 0 with no tuple"),
         (dict(budget=30), "must be a Budget"),
         (dict(policy=sj.Prob(sj.Table({}, {}))), "is for 2 streams, but this join has 3"),

@@ -40,6 +40,7 @@ from shedjoin.engine.codes import (
 from shedjoin.engine.graph import Graph
 from shedjoin.engine.records import CHECK_RECORD, NONE, STEP_RECORD, WORK_RECORD
 from shedjoin.errors import SnapshotError, SpecError
+from shedjoin.meaning import Dials, check_meaning
 from shedjoin.window import Window
 
 FAR = 2.0**63
@@ -248,9 +249,7 @@ class Plan:
         if budget is None:
             return ()
         if self.order.organisation == KEEP:
-            raise SpecError(
-                "a join that keeps all (KeepAll) cannot be given a budget: build it with a policy such as Prob()"
-            )
+            check_meaning("JoinSpec", Dials(budget=True, policy="keep_all"))
         return budget.caps(self.streams, ROW_BYTES)
 
     def settings(self, budget: Budget | None, *, warmup: int, trace_every: int, emit: bool) -> NDArray[Any]:

@@ -55,6 +55,17 @@ def move_key(how, st, from_place, to_place):
 
 
 @inlined
+def _new_trail(st, g):
+    if st["trail_room"] > 1:
+        trail = mem.trail(st, g)
+        trail["mass"][:] = 0.0
+        trail["last"] = NEVER
+        trail["recent"] = 0
+        trail["looked"] = 0
+        trail["before"] = 0.0
+
+
+@inlined
 def _new_bucket(st, g):
     b = mem.buckets(st, g)
     b["base"] = NONE
@@ -66,13 +77,7 @@ def _new_bucket(st, g):
     b["weight"] = 0.0
     if st["mass_room"] > 1:
         mem.set_mass(st, g, 0.0)
-    if st["trail_room"] > 1:
-        trail = mem.trail(st, g)
-        trail["mass"][:] = 0.0
-        trail["last"] = NEVER
-        trail["recent"] = 0
-        trail["looked"] = 0
-        trail["before"] = 0.0
+    _new_trail(st, g)
 
 
 @inlined
@@ -96,6 +101,7 @@ def new_value(how, st, v, part):
         mem.first_cell(st)[at] = NONE
         if st["mass_room"] > 1:
             mem.set_mass(st, at, 0.0)
+        _new_trail(st, at)
 
 
 @inlined
@@ -185,6 +191,18 @@ def values_of(how, st, x):
 
 
 # ------------------------------------------------------------------------------------------------------------- groups
+
+
+@inlined
+def _key_of(how, st, g):
+    return g >> 1
+
+
+@in_pairs(_key_of)
+@inlined
+def value_of_group(how, st, g):
+    """The value that all tuples of a group have; of several, the first."""
+    return g // how["streams"] if how["layout"] == KEYED else int(mem.cell_values(st)[g * how["parts"]])
 
 
 @inlined

@@ -1,0 +1,146 @@
+"""What has no meaning: the settings of a join that do not go together, with a sentence each.
+
+This is the only such list. `JoinSpec` and `Engine` raise its sentences as errors, `tests/matrix.py` leaves these combinations
+out, and docs/matrix.md prints it. All other settings combine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shedjoin.errors import SpecError
+
+#: Conditions other than predicates: one key that all streams have, or a join graph.
+KEY, GRAPH = "key", "graph"
+
+
+@dataclass(frozen=True, slots=True)
+class Dials:
+    """The settings of a join as plain values, as far as the list looks at them.
+
+    Parameters
+    ----------
+    streams
+        How many there are.
+    condition
+        `KEY`, `GRAPH`, or the name of a predicate, such as "overlap".
+    windows
+        The kinds of windows that occur.
+    budget
+        Whether there is one, or is to be one later.
+    policy, estimator
+        Their names.
+    follows_results
+        Whether priorities depend on the results of each instant.
+    lazy
+        Whether results are evaluated in rounds.
+    cpu
+        "virtual", "deadline" or None.
+    queue
+        "random", "semantic", "integrated" or None.
+    selective, dual
+        Whether these are set.
+    """
+
+    streams: int = 2
+    condition: str = KEY
+    windows: frozenset[str] = frozenset({"time"})
+    budget: bool = False
+    policy: str = "keep_all"
+    estimator: str | None = None
+    follows_results: bool = False
+    lazy: bool = False
+    cpu: str | None = None
+    queue: str | None = None
+    selective: bool = False
+    dual: bool = False
+
+    @property
+    def limits_cpu(self) -> bool:
+        return self.cpu is not None or self.queue is not None or self.selective or self.dual
+
+
+class Meaningless(NamedTuple):
+    """The argument that is refused, what it is refused with, and the sentence that says why."""
+
+    argument: str
+    holds: Callable[[Dials], bool]
+    sentence: str
+
+
+MEANINGLESS: tuple[Meaningless, ...] = (
+    Meaningless(
+        "on",
+        lambda d: d.condition not in (KEY, GRAPH) and d.streams != 2,
+        "A predicate compares two streams: join more of them along a join graph.",
+    ),
+    Meaningless(
+        "policy",
+        lambda d: d.policy == "keep_all" and d.budget,
+        "KeepAll() keeps everything and cannot hold a budget: leave one of the two out.",
+    ),
+    Meaningless(
+        "policy",
+        lambda d: d.policy == "prospect" and (d.streams != 2 or d.condition != KEY),
+        "Prospect() learns from the keys of two streams: take a policy such as Prob() here.",
+    ),
+    Meaningless(
+        "policy",
+        lambda d: d.estimator == "table" and d.condition == "same_set",
+        "Table() gives weights to single values, and SameSet compares whole sets: take History() or InWindow().",
+    ),
+    Meaningless(
+        "policy",
+        lambda d: d.estimator == "count_min" and d.condition == "theta",
+        "CountMin() counts single values, and Theta needs sums over ranges of them: take History() or InWindow().",
+    ),
+    Meaningless(
+        "evaluate_every",
+        lambda d: d.lazy and d.limits_cpu,
+        "A CPU limit is spent probe by probe, and lazy evaluation probes in rounds: leave one of the two out.",
+    ),
+    Meaningless(
+        "evaluate_every",
+        lambda d: d.lazy and d.follows_results,
+        "Dgl(), Cumulative() and Met() follow the results of each instant, which lazy evaluation has only later.",
+    ),
+    Meaningless(
+        "queue",
+        lambda d: d.queue is not None and d.cpu != "virtual",
+        "A queue holds the rows that a slow CPU has not reached: give cpu=VirtualCpu(...) as well.",
+    ),
+    Meaningless(
+        "cpu",
+        lambda d: d.cpu == "deadline" and not d.selective,
+        "A deadline is met by comparing rows with a part of the windows: give selective=Selective(...) as well.",
+    ),
+    Meaningless(
+        "queue",
+        lambda d: d.queue == "integrated" and not d.budget,
+        "An integrated queue shares the budget of the memory: give one, or bound the queue by tuples or span.",
+    ),
+    Meaningless(
+        "queue",
+        lambda d: d.queue == "integrated" and d.estimator == "met",
+        "Met() knows nothing of a row before its probe, so an integrated queue would drop whatever waits.",
+    ),
+    Meaningless(
+        "dual",
+        lambda d: d.dual and len(d.windows) > 1,
+        "Dual windows need windows of one kind: the aux-window is as long as they are.",
+    ),
+)
+
+
+def why_not(dials: Dials) -> Meaningless | None:
+    """The first reason why settings do not go together; None: they do."""
+    return next((one for one in MEANINGLESS if one.holds(dials)), None)
+
+
+def check_meaning(owner: str, dials: Dials) -> None:
+    """Raise the sentence of settings that do not go together, after the name of the argument."""
+    reason = why_not(dials)
+    if reason is not None:
+        raise SpecError(f"{owner}.{reason.argument}: {reason.sentence}")

@@ -1,0 +1,346 @@
+"""The laws of the matrix: what must hold for the engine in every combination that has a meaning.
+
+`hold(case)` runs them all. Each law is a function of a `Trial`, which works out once what several of them ask.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from random import Random
+from typing import Any, NamedTuple
+
+import shedjoin as sj
+from matrix import GRAPHS, PREDICATES, Case
+from naive import LeftOut, Output, Record, Row, Twin, exact, instants, missing, numbers
+from shedjoin.cpu.pace import Script
+from shedjoin.quality.missing import Arrivals, losses, pairs_of
+from shedjoin.recall.follow import Recall, recall_of
+from strategies import records
+
+NAMES = ("a", "b", "c")
+#: The dials of the twin's join that a spec has under the same name.
+SHARED = ("budget", "policy", "importance", "lateness", "max_skew", "evaluate_every", "expire_every")
+CPU_DIALS = ("selective", "cpu", "queue", "dual")
+
+
+class Told(NamedTuple):
+    """What a push or a change gave, and what was stored after it."""
+
+    results: list[tuple[tuple[int, ...], float]]
+    shed: list[Record]
+    left_out: list[LeftOut]
+    residents: tuple[int, ...]
+    used: tuple[int, ...]
+
+
+def spec_of(case: Case) -> sj.JoinSpec:
+    """The join of a case, as a user writes it."""
+    join, combination = case.join, case.combination
+    settings = {name: getattr(join, name) for name in SHARED}
+    if not join.evaluate_every:
+        del settings["expire_every"]
+    known = {field.name for field in fields(sj.JoinSpec)}
+    for name in CPU_DIALS:
+        if getattr(join, name) is not None:
+            assert name in known, f"JoinSpec has no {name}: name the combination in matrix.NOT_YET"
+            settings[name] = getattr(join, name)
+    if join.dual is not None:
+        settings["dual"] = sj.Dual(join.dual.rear, join.dual.front, join.dual.period, join.dual.distribution)
+    if combination.condition in PREDICATES:
+        return sj.JoinSpec(tuple(join.windows), on=PREDICATES[combination.condition], **settings)
+    if combination.condition == "key" and combination.streams == 2:
+        return sj.JoinSpec(tuple(join.windows), **settings)
+    window = dict(zip(NAMES, join.windows, strict=False))
+    predicates = GRAPHS.get((combination.condition, combination.streams), "key")
+    # Orders are looked at often, so that they change on the way.
+    return sj.JoinSpec(window, on=predicates, reordering=sj.Reordering(every=7, drift=0.0), **settings)
+
+
+def batch_of(engine: sj.Engine, case: Case, rows: Sequence[Row]) -> sj.Batch:
+    """Rows in the order in which they come."""
+    columns: dict[str, Any] = {
+        "stream": [row.stream for row in rows],
+        "ts": [row.ts for row in rows],
+        "importance": [row.importance for row in rows],
+        "bytes": [row.bytes for row in rows],
+        "kind": [row.kind for row in rows],
+    }
+    if (case.combination.condition, case.combination.streams) in GRAPHS:
+        columns |= {column: [row.value[column] for row in rows] for column in "xy"}
+    else:
+        columns["key" if case.combination.condition == "key" else "x"] = [row.value for row in rows]
+    return engine.rows(columns)
+
+
+# ------------------------------------------------------------------------------------------------- running a case
+
+
+class Run:
+    """A case on its way through the engine."""
+
+    def __init__(self, case: Case, recall: bool = False) -> None:
+        self.case, self.spec = case, spec_of(case)
+        self.engine = self.spec.build(seed=case.seed)
+        self.recall: Recall | None = recall_of(self.spec, seed=case.seed) if recall else None
+        self.batches: list[sj.Batch] = []
+        self.logs: list[sj.ShedLog] = []
+
+    def told(self, out: sj.Output, batch: sj.Batch | None = None) -> Told:
+        if self.recall is not None:
+            self.recall.follow(batch if batch is not None else batch_of(self.engine, self.case, ()), out)
+        self.logs.append(out.shed)
+        found = sorted(zip(map(tuple, out.rows.tolist()), out.importance.tolist(), strict=True))
+        left = [LeftOut(*one) for one in out.left_out.records().tolist()] if hasattr(out, "left_out") else []
+        return Told(found, records(out.shed), left, tuple(self.engine.residents), tuple(self.engine.used))
+
+    def push(self, rows: Sequence[Row]) -> Told:
+        batch = batch_of(self.engine, self.case, rows)
+        self.batches.append(batch)
+        # A deadline is a clock of the machine: here it is said what r becomes.
+        paced = {} if self.case.script is None else {"pace": Script(self.case.script)}
+        return self.told(self.engine.push(batch, **paced), batch)
+
+    def set_budget(self, budget: sj.Budget) -> Told:
+        self.spec = self.spec.with_budget(budget)
+        return self.told(self.engine.set_budget(budget))
+
+    def set_policy(self, policy: sj.Policy) -> None:
+        self.spec = replace(self.spec, policy=policy)
+        self.engine.set_policy(policy)
+
+    def stop_and_go_on(self) -> None:
+        """The engine is replaced by one that resumes from its snapshot."""
+        self.engine = self.spec.resume(self.engine.snapshot())
+
+    def flush(self) -> Told:
+        return self.told(self.engine.flush())
+
+    def whole(self, stops: Container[int] = (), pushes: Sequence[Sequence[Row]] | None = None) -> list[Told]:
+        """All pushes and changes; `stops`: before which pushes the engine is replaced by its snapshot."""
+        history = []
+        for number, rows in enumerate(self.case.pushes if pushes is None else pushes):
+            if number in stops:
+                self.stop_and_go_on()
+            if number in self.case.budgets:
+                history.append(self.set_budget(self.case.budgets[number]))
+            if number in self.case.policies:
+                self.set_policy(self.case.policies[number])
+            history.append(self.push(rows))
+        return [*history, self.flush()]
+
+
+def run_twin(case: Case) -> tuple[Twin, list[Told]]:
+    twin = Twin(case.join, case.seed)
+
+    def told(out: Output) -> Told:
+        found = sorted((result.rows, result.importance) for result in out.results)
+        return Told(found, out.shed, out.left_out, twin.residents, twin.used)
+
+    history = []
+    for number, rows in enumerate(case.pushes):
+        if number in case.budgets:
+            history.append(told(twin.set_budget(case.budgets[number])))
+        # A change of the policy may close an instant; what is shed then is told with the push.
+        earlier = twin.set_policy(case.policies[number]).shed if number in case.policies else []
+        out = twin.push(rows, script=case.script)
+        out.shed[:0] = earlier
+        history.append(told(out))
+    return twin, [*history, told(twin.flush())]
+
+
+def rows_of(history: Sequence[Told]) -> Counter[tuple[int, ...]]:
+    return Counter(row for told in history for row, _ in told.results)
+
+
+def results_of(history: Sequence[Told]) -> list[tuple[tuple[int, ...], float]]:
+    return sorted(result for told in history for result in told.results)
+
+
+def shed_by(history: Sequence[Told]) -> list[Record]:
+    return [record for told in history for record in told.shed]
+
+
+def left_by(history: Sequence[Told]) -> list[LeftOut]:
+    return [one for told in history for one in told.left_out]
+
+
+@dataclass
+class Trial:
+    """A case, with what several laws ask of it worked out once."""
+
+    case: Case
+
+    @cached_property
+    def run(self) -> Run:
+        return Run(self.case, recall=self.case.combination.also == "live recall")
+
+    @cached_property
+    def history(self) -> list[Told]:
+        return self.run.whole()
+
+    @cached_property
+    def exact(self) -> Counter[tuple[int, ...]]:
+        return Counter(numbers(exact(self.case.join, self.case.pushes, shed_by(self.history))))
+
+    @cached_property
+    def missing(self) -> Counter[tuple[int, ...]]:
+        log, left = shed_by(self.history), left_by(self.history)
+        return Counter(numbers(missing(self.case.join, self.case.pushes, log, left)))
+
+    @cached_property
+    def alone(self) -> list[list[Row]]:
+        """Every instant in a push of its own; instants that pushes had cut are whole again."""
+        ordered = [row for rows in self.case.pushes for instant in instants(rows) for row in instant]
+        return [sorted(instant, key=lambda row: row.stream) for instant in instants(ordered)]
+
+
+# ------------------------------------------------------------------------------------------------------- the laws
+
+
+def the_engine_does_what_the_twin_does(trial: Trial) -> None:
+    """Results and their importance, shed log, what was left out, what is stored, and the counters."""
+    twin, expected = run_twin(trial.case)
+    assert len(trial.history) == len(expected)
+    for mine, theirs in zip(trial.history, expected, strict=True):
+        assert [rows for rows, _ in mine.results] == [rows for rows, _ in theirs.results]
+        assert all(
+            math.isclose(worth, other, rel_tol=1e-12)
+            for (_, worth), (_, other) in zip(mine.results, theirs.results, strict=True)
+        ), (mine.results, theirs.results)
+        assert mine[1:] == theirs[1:]
+    counters = trial.run.engine.counters
+    for name, count in (twin.counters | {name: twin.more_counters[name] for name in counted(trial.case)}).items():
+        assert counters[name] == count, name
+
+
+def counted(case: Case) -> set[str]:
+    """What is counted besides: where rows may wait, or are compared with parts of windows."""
+    join, names = case.join, set()
+    if join.cpu is not None or join.dual is not None:
+        names |= {"dropped", "probed", "unprobed", "compared", "looked_up"}
+    if join.selective is not None:
+        names |= {"probed", "partial", "sampled", "compared", "looked_up"}
+    return names
+
+
+def results_are_part_of_the_exact_join(trial: Trial) -> None:
+    assert rows_of(trial.history) <= trial.exact
+
+
+def the_logs_say_what_is_missing(trial: Trial) -> None:
+    assert rows_of(trial.history) + trial.missing == trial.exact
+
+
+def the_same_seed_gives_the_same_output(trial: Trial) -> None:
+    assert Run(trial.case).whole() == trial.history
+
+
+def a_snapshot_between_pushes_changes_nothing(trial: Trial) -> None:
+    pushes = range(len(trial.case.pushes))
+    stops = pushes if trial.case.combination.also == "snapshot" else [Random(trial.case.seed).choice(pushes)]
+    assert Run(trial.case).whole(stops) == trial.history
+
+
+def the_cap_holds_after_every_instant_and_cuts_there_change_nothing(trial: Trial) -> None:
+    """One instant at a time, with a snapshot now and then, gives what one push gives; the cap holds after each.
+
+    What changes on the way, and what a deadline says, belongs to a number of a push: such cases only hold the cap.
+    """
+    case, run = replace(trial.case, budgets={}, policies={}), Run(trial.case)
+    stops = Random(case.seed).sample(range(len(trial.alone)), min(2, len(trial.alone)))
+    history = []
+    for number, rows in enumerate(trial.alone):
+        if number in stops:
+            run.stop_and_go_on()
+        history.append(run.push(rows))
+        if not is_open(case):
+            assert_within_cap(case.join.budget, history[-1])
+    if case.script is None:
+        history.append(run.flush())
+        whole = Run(case).whole(pushes=[[row for rows in trial.alone for row in rows]])
+        assert results_of(history) == results_of(whole)
+        assert shed_by(history) == shed_by(whole)
+        assert left_by(history) == left_by(whole)
+        assert history[-1].residents == whole[-1].residents
+
+
+def assert_within_cap(budget: sj.Budget | None, told: Told) -> None:
+    if budget is not None:
+        held = (sum(told.used),) if budget.allocation == "variable" else told.used
+        assert all(mine <= cap for mine, cap in zip(held, budget.caps(len(told.used)), strict=True)), (held, budget)
+
+
+def is_open(case: Case) -> bool:
+    """Whether the last instant may still be open after a push: where rows wait, it competes when it closes."""
+    return case.join.cpu is not None or case.join.dual is not None
+
+
+def the_cap_holds_when_the_budget_changes(trial: Trial) -> None:
+    """Also when the budget has changed: the new one holds at once."""
+    budget, history = trial.case.join.budget, iter(trial.history)
+    for number in range(len(trial.case.pushes)):
+        changes = number in trial.case.budgets
+        budget = trial.case.budgets.get(number, budget)
+        for told in itertools.islice(history, 1 + changes):
+            if not is_open(trial.case):
+                assert_within_cap(budget, told)
+    assert_within_cap(budget, trial.history[-1])
+
+
+def shed_log_and_archive_complete_the_results(trial: Trial) -> None:
+    """`shedjoin.quality` finds what is missing from the archived rows and the shed log, for two streams on a key.
+
+    For all other joins `the_logs_say_what_is_missing` says that rows and logs have all that it takes.
+    """
+    combination = trial.case.combination
+    if combination.also != "archive" or (combination.condition, combination.streams, combination.cpu) != (
+        "key",
+        2,
+        None,
+    ):
+        return
+    trial.history  # noqa: B018 - the run that fills the archive
+    run = trial.run
+    shed = sj.ShedLog([log.records() for log in run.logs])
+    left, right = pairs_of(losses(shed, Arrivals.pushed(run.batches), run.spec.windows))
+    assert Counter(zip(left.tolist(), right.tolist(), strict=True)) == trial.missing
+
+
+def live_recall_is_exact_while_there_is_room_for_all_rows(trial: Trial) -> None:
+    """There is room for all rows: both limits are the recall of the rows that were not late."""
+    if trial.case.combination.also != "live recall":
+        return
+    delivered = sum(rows_of(trial.history).values())
+    late = {(record.stream, record.seq) for record in shed_by(trial.history) if record.why == "late"}
+    lost = [rows for rows in trial.missing.elements() if not late & set(enumerate(rows))]
+    assert trial.run.recall is not None
+    now = trial.run.recall.estimate()
+    share = delivered / (delivered + len(lost)) if lost else 1.0
+    assert (now.results, now.missing) == (delivered, len(lost))
+    assert now.low == now.recall == now.high == share
+    assert 0.0 <= now.importance_low <= now.importance <= now.importance_high <= 1.0
+
+
+LAWS: tuple[Callable[[Trial], None], ...] = (
+    the_engine_does_what_the_twin_does,
+    results_are_part_of_the_exact_join,
+    the_logs_say_what_is_missing,
+    the_same_seed_gives_the_same_output,
+    a_snapshot_between_pushes_changes_nothing,
+    the_cap_holds_after_every_instant_and_cuts_there_change_nothing,
+    the_cap_holds_when_the_budget_changes,
+    shed_log_and_archive_complete_the_results,
+    live_recall_is_exact_while_there_is_room_for_all_rows,
+)
+
+
+def hold(case: Case) -> None:
+    """Hold all laws against a case."""
+    trial = Trial(case)
+    for law in LAWS:
+        law(trial)

@@ -1,0 +1,37 @@
+"""Every dial with every other: the laws of the matrix, over combinations in which any two values meet.
+
+`make matrix` holds them against all combinations. One of them: `python tests/run_matrix.py <name> --seed <number>`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from matrix import Combination, covering, draw, meaningful, pairs_of
+from matrix_laws import hold
+
+SAMPLE = covering()
+#: Of these, one in so many also runs without the compiler.
+STEP = 3
+
+
+def parameters() -> list[Any]:
+    marked = [(one, pytest.mark.small if number % STEP == 0 else ()) for number, one in enumerate(SAMPLE)]
+    return [pytest.param(one, marks=marks, id=str(one)) for one, marks in marked]
+
+
+@pytest.mark.parametrize("combination", parameters())
+def test_laws_hold(combination: Combination) -> None:
+    hold(draw(combination, seed=0))
+
+
+def test_every_pair_of_values_is_in_the_sample() -> None:
+    there = {pair for one in meaningful() if one.lacks is None for pair in pairs_of(one)}
+    assert there == {pair for one in SAMPLE for pair in pairs_of(one)}
+
+
+def test_names_are_unique() -> None:
+    names = [str(one) for one in SAMPLE]
+    assert len(set(names)) == len(names)
