@@ -383,7 +383,7 @@ class JoinSpec:
             if getattr(self, name) != default:
                 data[name] = _listed(getattr(self, name))
         if isinstance(self.on, Predicate):
-            data["on"] = {"predicate": self.on.name, **plain(self.on)}
+            data["on"] = plain(self.on)
         for name in ("order", "index"):
             if getattr(self, name) != "auto":
                 data[name] = _listed(getattr(self, name))
@@ -453,11 +453,11 @@ def _windows(data: Any) -> Any:
 
 def parse_predicate(data: Mapping[str, Any]) -> Predicate:
     """The predicate that `to_dict` described: its name and its settings."""
-    name = data.get("predicate")
+    name = data.get("name")
     if name not in PREDICATES:
-        raise SpecError(f"on.predicate must be one of {', '.join(PREDICATES)}, not {name!r}")
+        raise SpecError(f"on.name must be one of {', '.join(PREDICATES)}, not {name!r}")
     kind = PREDICATES[name]
-    settings = {field: value for field, value in data.items() if field != "predicate"}
+    settings = {field: value for field, value in data.items() if field != "name"}
     only(f"on ({name})", settings, [one.name for one in fields(kind)])  # type: ignore[arg-type]
     try:
         return kind(**settings)

@@ -99,5 +99,5 @@ def test_plain_data() -> None:
     for predicate, _ in PREDICATES:
         spec = sj.JoinSpec(sj.TimeWindow(10), on=predicate, budget=sj.Budget(tuples=5))
         assert sj.JoinSpec.from_dict(spec.to_dict()) == spec
-    with pytest.raises(sj.SpecError, match=r"on.predicate must be one of equal, band"):
-        sj.JoinSpec.from_dict({"window": {"time": 5}, "on": {"predicate": "near"}})
+    with pytest.raises(sj.SpecError, match=r"on.name must be one of equal, band"):
+        sj.JoinSpec.from_dict({"window": {"time": 5}, "on": {"name": "near"}})
