@@ -17,8 +17,7 @@ from rich.console import Console
 from shedjoin.cli import main, top
 from shedjoin.cli.view import of_rows, of_samples
 from shedjoin.recall.estimate import LIVE_COLUMNS
-from shedjoin.spark.metrics import METRIC_SCHEMA
-from shedjoin.spark.predicate_metrics import PREDICATE_METRICS
+from shedjoin.spark.metrics import METRIC_SCHEMA, metric_schema
 from shedjoin.spark.prometheus import Endpoint, QueryCollector, samples_of
 from shedjoin.spark.watch import Watch
 
@@ -183,7 +182,10 @@ def test_a_join_with_a_deadline_shows_how_much_it_compares(
     (tmp_path / "job.json").write_text(json.dumps({"format": 3, "spec": {}}))
     place = tmp_path / "metrics" / "batch=0"
     place.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(rows, PREDICATE_METRICS).drop_columns(["batch"]), place / "0.parquet")
+    pq.write_table(
+        pa.Table.from_pylist(rows, metric_schema(("left", "right"), selective=True)).drop_columns(["batch"]),
+        place / "0.parquet",
+    )
     (place / "_SUCCESS").touch()
     assert main(["top", str(tmp_path), "--once"]) == 0
     said = capsys.readouterr().out

@@ -14,14 +14,13 @@ from dict_store import DictStore
 
 import shedjoin as sj
 from predicate_strategies import exact_pairs
-from shedjoin.cpu.rows import Rows as RowsOfEngine
-from shedjoin.spark import predicate_shard
+from shedjoin.spark import deadline as deadlines
+from shedjoin.spark.deadline import Pacing
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, from_blob, pack_by, shard_labels
-from shedjoin.spark.job import PredicateJob
-from shedjoin.spark.predicate_exchange import Arrived, PredicatePacker, PredicatePacking
-from shedjoin.spark.predicate_shard import PredicateShard
-from shedjoin.spark.predicate_state import PredicateLog
-from shedjoin.spark.predicate_values import TYPES, as_column, in_order, values_of
+from shedjoin.spark.job import Job
+from shedjoin.spark.operator import Shard
+from shedjoin.spark.predicate_exchange import PredicatePacker, PredicatePacking
+from shedjoin.spark.predicate_values import TYPES, as_column, in_order, values_in, values_of
 
 Rows = Sequence[tuple[int, Any]]
 CASES = {
@@ -31,18 +30,20 @@ CASES = {
 }
 
 
-def made(join: sj.PredicateJoin, shards: int = 2, **more: Any) -> PredicateJob:
+def made(join: sj.JoinSpec, shards: int = 2, **more: Any) -> Job:
     given: dict[str, Any] = {
         "seed": 0,
         "kept": ((0,), (0,)),
         "signature": {},
         "kinds": (RESULT, SHED, METRIC),
         "cache": False,
+        "spread": not isinstance(join.on, sj.SameSet),
+        "shares": "equal",
     }
-    return PredicateJob(spec=join.to_dict(), labels=shard_labels(shards, shards), spread=True, **{**given, **more})
+    return Job(spec=join.to_dict(), labels=shard_labels(shards, shards), **{**given, **more})
 
 
-def messages(job: PredicateJob, kind: str, sides: Sequence[Rows], firsts: Sequence[int]) -> dict[int, list[Message]]:
+def messages(job: Job, kind: str, sides: Sequence[Rows], firsts: Sequence[int]) -> dict[int, list[Message]]:
     """What the packing tasks send each shard: one task a stream."""
     sent: dict[int, list[Message]] = {label: [] for label in job.labels}
     for stream, (rows, first) in enumerate(zip(sides, firsts, strict=True)):
@@ -57,7 +58,7 @@ def messages(job: PredicateJob, kind: str, sides: Sequence[Rows], firsts: Sequen
             None,
             kind=kind,
             value="x",
-            spread=True,
+            spread=job.spread,
         )
         values = [list(x.items()) if isinstance(x, dict) else None if x is None else x for _, x in rows]
         values = [sorted(x) if isinstance(x, set) else x for x in values]
@@ -76,11 +77,17 @@ def messages(job: PredicateJob, kind: str, sides: Sequence[Rows], firsts: Sequen
     return sent
 
 
+def kind_of(job: Job) -> str:
+    on = sj.JoinSpec.from_dict(job.spec).on
+    assert isinstance(on, sj.Predicate)
+    return on.kind
+
+
 class Run:
     """A join in micro-batches, each shard with a store of its own."""
 
-    def __init__(self, job: PredicateJob, clock: Callable[[PredicateShard], Callable[[], float]] | None = None) -> None:
-        self.job, self.kind = job, sj.PredicateJoin.from_dict(job.spec).predicate.kind
+    def __init__(self, job: Job, clock: Callable[[Shard], Callable[[], float]] | None = None) -> None:
+        self.job, self.kind = job, kind_of(job)
         self.stores = [DictStore() for _ in job.labels]
         self.clock = clock
         self.arrived = [0, 0]
@@ -91,9 +98,9 @@ class Run:
         sent = messages(self.job, self.kind, (left, right), self.arrived)
         self.arrived = [self.arrived[0] + len(left), self.arrived[1] + len(right)]
         for number, label in enumerate(self.job.labels):
-            shard = PredicateShard(self.job, number, self.stores[number])
+            shard = Shard(self.job, number, self.stores[number])
             if self.clock is not None:
-                shard.clock = self.clock(shard)
+                shard.clock = shard.pacing.clock = self.clock(shard)
             for kind, blob in shard.run(sent[label]):
                 for batch in from_blob(blob):
                     if kind == RESULT:
@@ -126,7 +133,7 @@ def test_shards_together_give_the_exact_join(kind: str) -> None:
     sides = [[rows(kind, 25, seed + 10 * batch, 30 * batch) for batch in range(3)] for seed in (1, 2)]
     for predicate in CASES[kind]:
         for shards in (1, 3):
-            run = Run(made(sj.PredicateJoin(sj.TimeWindow(20), predicate), shards))
+            run = Run(made(sj.JoinSpec(sj.TimeWindow(20), on=predicate), shards))
             for left, right in zip(*sides, strict=True):
                 run.push(left, right)
             assert sorted(run.pairs) == exact_pairs(predicate, (20, 20), flat(sides[0]), flat(sides[1]))
@@ -136,10 +143,9 @@ def test_shards_together_give_the_exact_join(kind: str) -> None:
                 x is None for side in sides for part in side for _, x in part
             )
             assert sum(row["results"] for row in told) == len(run.pairs)
-            assert {row["fraction"] for row in told} == {1.0}
 
 
-def laps(shard: PredicateShard) -> Callable[[], float]:
+def laps(shard: Shard) -> Callable[[], float]:
     """A clock by which a row takes a while, and every comparison; it stands still while the state is read and saved."""
     before: list[int] = []
 
@@ -154,10 +160,10 @@ def laps(shard: PredicateShard) -> Callable[[], float]:
     return read
 
 
-def with_deadline() -> sj.PredicateJoin:
-    return sj.PredicateJoin(
+def with_deadline() -> sj.JoinSpec:
+    return sj.JoinSpec(
         sj.TimeWindow(40),
-        sj.Band("x", within=1.0),
+        on=sj.Band("x", within=1.0),
         index="scan",
         selective=sj.Selective(basic=4, rate=False, rank_period=20),
     )
@@ -192,19 +198,22 @@ def test_a_burst_is_over_in_time_and_all_is_compared_again() -> None:
 
 def test_the_start_of_a_process_is_not_paid_for_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A micro-batch that began long ago leaves rows little time; not so the first one of a process."""
-    monkeypatch.setattr(predicate_shard, "_LOADED", set())
+    monkeypatch.setattr(deadlines, "_LOADED", set())
     run = Run(made(with_deadline(), deadline=0.5), laps)
-    monkeypatch.setattr(PredicateShard, "_waited", lambda shard, arrived: 60.0)
-    aims: list[float] = []
-    watch = PredicateShard._watch
+    monkeypatch.setattr(Pacing, "arrive", lambda pacing, began, ended: setattr(pacing, "_spent", 60.0))
+    left: list[float] = []
+    watch = Pacing.watch
 
-    def spent(self: Any, seconds: float) -> Any:
-        aims.append(seconds)
-        return watch(self, seconds)
+    def noted(pacing: Pacing, *given: Any) -> Any:
+        made = watch(pacing, *given)
+        assert made is not None
+        left.append(made._seconds)
+        return made
 
-    monkeypatch.setattr(PredicateShard, "_watch", spent)
+    monkeypatch.setattr(Pacing, "watch", noted)
     burst(run, 2)
-    assert aims == [0.0, 60.0, 60.0, 60.0]  # of two shards in one process, twice
+    assert left[0] > 0.4
+    assert left[1:] == [0.05] * 3  # of two shards in one process, twice
 
 
 def test_what_the_clock_decided_is_remembered(tmp_path: Path) -> None:
@@ -222,7 +231,7 @@ def test_what_the_clock_decided_is_remembered(tmp_path: Path) -> None:
 
 
 def test_a_budget_holds_in_every_shard_and_may_change() -> None:
-    join = sj.PredicateJoin(sj.TimeWindow(60), sj.Overlap("x", at_least=1), budget=sj.Budget(tuples=24))
+    join = sj.JoinSpec(sj.TimeWindow(60), on=sj.Overlap("x", at_least=1), budget=sj.Budget(tuples=24))
     run = Run(made(join))
     sides: list[list[tuple[int, Any]]] = [[], []]
     for batch in range(4):
@@ -236,7 +245,7 @@ def test_a_budget_holds_in_every_shard_and_may_change() -> None:
     for batch in range(4):
         cap = 12 if batch == 3 else 24
         assert sum(row["resident_left"] + row["resident_right"] for row in told if row["batch"] == batch) <= cap
-    everything = exact_pairs(join.predicate, (60, 60), *sides)
+    everything = exact_pairs(sj.Overlap("x", at_least=1), (60, 60), *sides)
     assert set(run.pairs) < set(everything)
     assert len(run.pairs) == len(set(run.pairs))
     assert {row["why"] for row in run.rows[SHED]} == {"evicted"}
@@ -247,17 +256,17 @@ def test_a_checkpoint_goes_on_with_its_own_join_only() -> None:
     run = Run(made(with_deadline(), deadline=1.0))
     run.push(rows("number", 5, 1), rows("number", 5, 2))
     for change, what in (
-        ({"spec": replace(with_deadline(), predicate=sj.Band("x", within=2.0)).to_dict()}, "another predicate"),
+        ({"spec": replace(with_deadline(), on=sj.Band("x", within=2.0)).to_dict()}, "another on"),
         ({"spec": replace(with_deadline(), selective=None).to_dict()}, "another selective"),
         (
-            {"spec": replace(with_deadline(), budget=sj.Budget(tuples=8)).to_dict()},
+            {"spec": replace(with_deadline(), budget=sj.Budget(tuples=8), policy=sj.Rand()).to_dict()},
             "began without a budget",
         ),
         ({"seed": 3}, "another seed"),
     ):
         with pytest.raises(sj.SnapshotError, match=what):
-            list(PredicateShard(replace(run.job, **change), 0, run.stores[0].copy()).run([]))
-    list(PredicateShard(replace(run.job, deadline=3.0), 0, run.stores[0].copy()).run([]))
+            list(Shard(replace(run.job, **change), 0, run.stores[0].copy()).run([]))
+    list(Shard(replace(run.job, deadline=3.0), 0, run.stores[0].copy()).run([]))
 
 
 def test_what_is_in_the_store_is_checked() -> None:
@@ -266,15 +275,15 @@ def test_what_is_in_the_store_is_checked() -> None:
     store = run.stores[0].copy()
     store.values["redo-0", 0] = b"x" + store.values["redo-0", 0][1:]
     with pytest.raises(sj.SnapshotError, match="damaged"):
-        list(PredicateShard(run.job, 0, store).run([]))
+        list(Shard(run.job, 0, store).run([]))
     del store.values["redo-0", 0]
     with pytest.raises(sj.SnapshotError, match="has lost batch 0"):
-        list(PredicateShard(run.job, 0, store).run([]))
+        list(Shard(run.job, 0, store).run([]))
 
 
 def test_a_long_log_becomes_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shedjoin.spark.state.MOST_REDO", 2)
-    run = Run(made(sj.PredicateJoin(sj.TimeWindow(20), sj.Overlap("x", at_least=2)), 1))
+    run = Run(made(sj.JoinSpec(sj.TimeWindow(20), on=sj.Overlap("x", at_least=2)), 1))
     sides = [[rows("set", 12, seed + 10 * batch, 10 * batch, 10) for batch in range(7)] for seed in (1, 2)]
     for left, right in zip(*sides, strict=True):
         run.push(left, right)
@@ -284,7 +293,7 @@ def test_a_long_log_becomes_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_of_a_batch_that_is_mostly_gone_again_the_engine_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shedjoin.spark.state.LEAST_ROWS", 16)
-    join = sj.PredicateJoin(sj.TimeWindow(10), sj.Overlap("x", at_least=2), budget=sj.Budget(tuples=4))
+    join = sj.JoinSpec(sj.TimeWindow(10), on=sj.Overlap("x", at_least=2), budget=sj.Budget(tuples=4))
     run, whole = Run(made(join, 1)), join.build(Run(made(join, 1)).job.seed_of(0))
     sides = [[rows("set", 60, seed + 10 * batch, 60 * batch, 60) for batch in range(3)] for seed in (1, 2)]
     found = []
@@ -299,34 +308,24 @@ def test_of_a_batch_that_is_mostly_gone_again_the_engine_is_kept(monkeypatch: py
     assert not any(name == "redo-0" for name, _ in run.stores[0].values)
 
 
-def test_a_head_that_counts_the_pieces_of_every_batch_is_read() -> None:
-    """As it was written before both logs were one."""
-    base = {"base": None, "budget": None, "base_bytes": 0, "first": 3, "next": 6, "bytes": 9, "chain": "c"}
-    log = PredicateLog({**base, "pieces": [1, 4, 1]})
-    assert log.entry == {**base, "long": {"4": 4}}
-    assert [log._pieces(number) for number in (3, 4, 5)] == [1, 4, 1]
-    assert PredicateLog({**base, "pieces": [1, 1, 1]}).entry == base
-
-
 def test_what_spark_needs_around_the_join_is_not_the_joins() -> None:
     """Of 10 s: nine tenths, less what has passed, what saving took and the shortest of the last gaps between two batches."""
-    shard = PredicateShard(made(with_deadline(), deadline=10.0), 0)
+    pacing = Pacing(10.0, lambda: 0.0)
 
     def seconds(spent: float) -> float:
-        watch = shard._watch(spent)
+        watch = pacing.watch(with_deadline(), spent)
         assert watch is not None
         return watch._seconds
 
     assert seconds(0.0) == 9.0
-    shard.saving, shard.gaps = 0.5, [1.0, 3.0, 2.0]
+    pacing.saving, pacing.gaps = 0.5, [1.0, 3.0, 2.0]
     assert seconds(1.5) == 6.0
-    shard.gaps = [3600.0]  # a quiet stream, or one that was stopped
+    pacing.gaps = [3600.0]  # a quiet stream, or one that was stopped
     assert seconds(1.5) == 2.0
     assert seconds(100.0) == 1.0
     for began in (105.0, 108.0, 109.0, 111.0):
-        shard.head = {"ended": 100.0}
-        shard._waited(Arrived(RowsOfEngine.none(), (None, None), [None, None], began))
-    assert shard.gaps == [8.0, 9.0, 11.0]
+        pacing.arrive(began, 100.0)
+    assert pacing.gaps == [8.0, 9.0, 11.0]
 
 
 def test_values_are_checked_by_the_packing_task() -> None:
@@ -338,5 +337,6 @@ def test_values_are_checked_by_the_packing_task() -> None:
     pairs = pa.array([[(5, 0.5), (2, 1.0)], None], TYPES["weighted"])
     for kind, column in (("set", pa.array([[1, 3], None, []])), ("weighted", pairs)):
         ordered = in_order("x", column, kind)
-        assert as_column(values_of(ordered, kind), kind).to_pylist() == ordered.to_pylist()
-    assert values_of(pa.array([4, None]), "value").null.tolist() == [False, True]
+        values = values_of(ordered, kind)
+        assert as_column(values).to_pylist() == ordered.to_pylist()
+        assert values_in(as_column(values)).items.tolist() == values.items.tolist()

@@ -15,7 +15,6 @@ from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.cli.preflight import check_job, parts_of, schema_of_files
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
-from shedjoin.cpu.join import PredicateJoin
 from shedjoin.errors import SpecError
 from shedjoin.plain import plain
 from shedjoin.predicates import Predicate
@@ -79,7 +78,7 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("shed log, metrics", output.path)
     archive = f"{output.path}/archive, for shedjoin refine" if output.archive else "none: nothing to refine"
     table.add_row("archive", archive)
-    if spec.budget is not None and not isinstance(spec, PredicateJoin) and job.graph is None:
+    if spec.budget is not None and isinstance(spec.on, str) and spec.selective is None:
         table.add_row("live recall", "told while it runs" if output.recall else "left out")
     goes_on = "new" if read_job(output.path) is None else "goes on"
     table.add_row("checkpoint", f"{checkpoint_of(output.path, output.checkpoint)}, {goes_on}")
@@ -103,8 +102,8 @@ def split_words(job: StreamJob) -> str:
 
 
 def by_key(job: StreamJob) -> bool:
-    """Whether the engine is the one for keys, whose memory is known."""
-    return not isinstance(job.spec, PredicateJoin)
+    """Whether tuples are stored by a key, so that their memory is known."""
+    return job.predicate is None
 
 
 def memory(job: StreamJob) -> Table:
@@ -132,7 +131,7 @@ def memory(job: StreamJob) -> Table:
     return table
 
 
-def lateness_words(spec: JoinSpec | PredicateJoin) -> str:
+def lateness_words(spec: JoinSpec) -> str:
     """The lateness, and how long rows are kept because of it."""
     if not spec.lateness:
         return "not at all"
@@ -266,7 +265,6 @@ def source_words(source: Source) -> str:
 def on_words(job: StreamJob) -> str:
     """What rows are joined on."""
     if job.graph is not None:
-        assert isinstance(job.spec, JoinSpec)
         assert isinstance(job.spec.on, tuple)
         return ", ".join(job.spec.on)
     return key_words(job) if job.predicate is None else predicate_words(job.predicate)

@@ -55,7 +55,6 @@ from pathlib import Path
 from typing import Any
 
 from shedjoin.cli.tables import errors_in, flattened, located, read_table, read_toml, settings
-from shedjoin.cpu.join import PredicateJoin
 from shedjoin.engine.graph import Graph, parse
 from shedjoin.errors import SpecError
 from shedjoin.predicates import Predicate
@@ -139,13 +138,13 @@ class StreamJob:
     names: tuple[str, ...]
     sources: tuple[Source, ...]
     join: JoinArgs
-    spec: JoinSpec | PredicateJoin
+    spec: JoinSpec
     output: Output
     sink: Sink | None
     run: Run
     settings: dict[str, str]
 
-    def spec_on(self, shards: int) -> JoinSpec | PredicateJoin:
+    def spec_on(self, shards: int) -> JoinSpec:
         """The join with this number of shards, which `spec` may not know yet."""
         with errors_in("join", PARAMETERS):
             return spec_of(self.join, self.names, lateness=self.spec.lateness, shards=shards)
@@ -242,7 +241,7 @@ def _ddl(columns: Mapping[str, Any], where: str) -> str:
     return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in columns.items())
 
 
-def _join(data: Any, names: tuple[str, ...]) -> tuple[JoinArgs, JoinSpec | PredicateJoin]:
+def _join(data: Any, names: tuple[str, ...]) -> tuple[JoinArgs, JoinSpec]:
     """The arguments of `shed_join`, and the spec they amount to."""
     table = settings(data, "join", JOIN)
     with errors_in("join", PARAMETERS):

@@ -354,7 +354,7 @@ class Engine(Running):
             raise InputError(f"Batch.stream must be from 0 to {streams - 1}: {', '.join(self.names)}")
         if (1 if batch.key.ndim == 1 else batch.key.shape[1]) != width:
             raise InputError(f"Batch.key must have {width} columns, one for each attribute: make it with Engine.batch")
-        if (batch.values is None) != (self._plan.predicate is None):
+        if len(batch) and (batch.values is None) != (self._plan.predicate is None):
             raise InputError("Batch.values must have what the join's predicate compares: make it with Engine.batch")
         types = self._types
         if types and batch.kind is not None and len(batch) and batch.kind.max() >= types:

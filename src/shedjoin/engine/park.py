@@ -18,10 +18,11 @@ from shedjoin.engine.boot import boot_mark
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.plan import Plan
+from shedjoin.engine.records import code_fields
 from shedjoin.engine.snapshot import numbers
 from shedjoin.errors import SnapshotError
 
-FORMAT = 4
+FORMAT = 5
 META = "engine.json"
 #: Arrays below this are written with every parking, all in one file: a mapping of its own would cost more.
 SMALL = 1 << 16
@@ -96,7 +97,10 @@ def fill(engine: Parkable, directory: Path) -> None:
         raise SnapshotError(f"what is parked in {directory} is another join")
     try:
         small = (directory / "small").read_bytes()
+        codes = {name: state[name] for name in code_fields(state.record.dtype)}
         state.record[:] = np.frombuffer(small, state.record.dtype, 1)
+        for name, address in codes.items():  # of this process
+            state[name] = address
         start = state.record.nbytes
         for name, template in list(state.arrays.items()):
             where = meta["arrays"][name]

@@ -344,6 +344,11 @@ def code_field(name: str) -> str:
     return f"code of {name}"
 
 
+def code_fields(dtype: np.dtype[Any]) -> list[str]:
+    """The fields of a state that have addresses of kernels."""
+    return [field for field in map(code_field, CODES) if field in (dtype.names or ())]
+
+
 _MANY_ONLY = (
     [(name, "i8") for name in WORK_COUNTERS + SELECT_NUMBERS]
     + [(name, "f8") for name in SELECT_FLOATS]

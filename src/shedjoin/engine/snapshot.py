@@ -19,7 +19,7 @@ from shedjoin.errors import SnapshotError
 
 MAGIC = b"SHEDJOIN"
 #: Of contents by columns, and of raw arrays (joins on predicates, dual windows).
-VERSION, RAW_VERSION = 4, 3
+VERSION, RAW_VERSION = 5, 3
 _HEAD = struct.Struct("<8sIQ")
 _DIGEST = 32
 #: Kinds of columns.
@@ -129,7 +129,7 @@ def numbers(record: NDArray[Any]) -> NDArray[Any]:
     """The record without its addresses, which mean nothing elsewhere."""
     plain = record.copy()
     for name in plain.dtype.names or ():
-        if name.endswith("_at"):
+        if name.endswith("_at") or name.startswith("code of "):
             plain[name] = 0
     return plain
 

@@ -15,8 +15,11 @@ Recall = LiveRecall | MultiRecall
 
 
 def recall_of(spec: JoinSpec, seed: int) -> Recall | None:
-    """A new estimate of a join's recall; None where there is none: of a join graph, and of n streams with a row window."""
-    if not isinstance(spec.on, str):
+    """A new estimate of a join's recall; None where there is none.
+
+    There is none of join graphs, predicates, selective processing, and n streams with a row window.
+    """
+    if not isinstance(spec.on, str) or spec.selective is not None:
         return None
     if len(spec.names) == len(STREAMS):
         return LiveRecall(spec, seed=seed)

@@ -7,7 +7,6 @@ from typing import Any
 
 from shedjoin.batch import MOST_STREAMS as MOST
 from shedjoin.budget import ALLOCATIONS, Budget
-from shedjoin.cpu.join import PredicateJoin
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.engine.graph import parse
 from shedjoin.errors import SpecError
@@ -16,7 +15,7 @@ from shedjoin.spark.cache import check_option
 from shedjoin.spark.join_args import JoinArgs
 from shedjoin.spark.join_graph import cube_of, rates_of, read_on
 from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, key_pairs, per_stream, selected
-from shedjoin.spark.predicate_spec import join_condition, predicate_join, read_deadline
+from shedjoin.spark.predicate_spec import join_condition, read_deadline, selective_of
 from shedjoin.spark.shares import EQUAL, SHARES, least_of
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
@@ -46,7 +45,7 @@ def stream_names(names: Any, count: int) -> tuple[str, ...]:
 
 def spec_of(
     args: JoinArgs, names: tuple[str, ...], *, lateness: int, shards: int | None, kind: str | None = None
-) -> JoinSpec | PredicateJoin:
+) -> JoinSpec:
     """The join that arguments describe.
 
     Parameters
@@ -102,16 +101,16 @@ def spec_of(
         given["on"] = graph
     elif args["rates"] is not None:
         raise SpecError("rates is for join graphs, whose rows may go to several shards: leave it out")
-    elif predicate is not None or seconds is not None:
-        if len(names) != 2:
-            raise SpecError(f"{'deadline' if predicate is None else 'predicate'} is for two streams, not {len(names)}")
+    elif predicate is not None:
         if args["shares"] not in (None, EQUAL):  # these joins count no keys by which shards could be compared
-            raise SpecError(
-                f"shares must be 'equal' for a join on a predicate or with a deadline, not {args['shares']!r}"
-            )
-        return predicate_join(windows, predicate, seconds, given)
+            raise SpecError(f"shares must be 'equal' for a join on a predicate, not {args['shares']!r}")
+        given["on"] = predicate
+    given["selective"] = selective_of(windows, seconds)
     by_rows = any(isinstance(window, RowWindow) for window in windows)
-    given["counted_elsewhere"] = by_rows and shards is not None and shards > 1
+    # Shards of a predicate see all rows.
+    given["counted_elsewhere"] = by_rows and predicate is None and shards is not None and shards > 1
+    if given["counted_elsewhere"] and seconds is not None:
+        raise SpecError("deadline is for time windows, or for row windows in one shard: pass shards=1")
     if given["counted_elsewhere"] and isinstance(given["policy"], Prospect):
         raise SpecError(
             "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "

@@ -7,6 +7,7 @@ what it counted, so that all share the memory alike (see `shares`). For row wind
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -162,6 +163,7 @@ class Packing:
     side: str = ""  # what the stream is called; default: left or right
     time_at: int | None = None  # the place of the time among the columns that travel
     numbered: bool = False  # whether shards are told when all rows came, to number theirs
+    timed: bool = False  # whether shards are told when the task began
 
     @property
     def called(self) -> str:
@@ -199,6 +201,7 @@ class Packer:
         self.task = task
         self.part = 0
         self.newest = NEVER
+        self._began = time.time()
         self.counter = Counter(len(how.labels)) if how.counted else None
         self.clerk = Clerk(len(how.labels)) if how.numbered else None
         travels = pa.ipc.read_schema(pa.py_buffer(how.schema))
@@ -228,7 +231,10 @@ class Packer:
         blobs = [counts] * len(self.how.labels)
         if self.clerk is not None:
             blobs = [with_counts(counts, told) for told in self.clerk.told()]
-        return self._rows([(place, 0, self.newest, blob) for place, blob in enumerate(blobs)])
+        told = [(place, 0, self.newest, blob) for place, blob in enumerate(blobs)]
+        if self.how.timed:
+            told += [(place, 0, NEVER, began_blob(self._began)) for place in range(len(self.how.labels))]
+        return self._rows(told)
 
     def _rows(self, rows: Sequence[tuple[int, int, int, bytes | None]]) -> pa.RecordBatch:
         count = len(rows)
@@ -324,6 +330,20 @@ class Packer:
             null = key.is_null().to_numpy(zero_copy_only=False)
             shard[null] = np.arange(int(null.sum())) % shards
         return shard
+
+
+#: A message that says when its task began starts with this.
+_BEGAN = b"began "
+
+
+def began_blob(seconds: float) -> bytes:
+    """When a task began, by the clock on the wall."""
+    return _BEGAN + repr(seconds).encode()
+
+
+def began_of(blob: bytes) -> float | None:
+    """What `began_blob` says; None: it is another message."""
+    return float(bytes(blob)[len(_BEGAN) :]) if bytes(blob).startswith(_BEGAN) else None
 
 
 def spread(keys: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from shedjoin.cpu.join import PredicateJoin
 from shedjoin.engine.graph import parse
 from shedjoin.spark import keys as columns
 from shedjoin.spark.arguments import spec_of, stream_names, windows_of
@@ -76,15 +75,10 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
         "timestamps": kind != "number",
         "seed": args["seed"],
         "cache": args["cache"],
+        "deadline": read_deadline(args["deadline"]),
     }
     if graph:
         return GraphPlan(shares=args["shares"] or ADAPTIVE, **graph, **plan)
-    if not isinstance(spec, PredicateJoin):
+    if predicate is None:
         return JoinPlan(shares=args["shares"] or ADAPTIVE, **plan)
-    return PredicatePlan(
-        shares=EQUAL,
-        predicate=predicate,
-        value_types=[] if predicate is None else check_values(predicate, *frames),
-        deadline=read_deadline(args["deadline"]),
-        **plan,
-    )
+    return PredicatePlan(shares=EQUAL, predicate=predicate, value_types=check_values(predicate, *frames), **plan)

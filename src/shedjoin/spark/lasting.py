@@ -13,24 +13,17 @@ from shedjoin.window import UNLIMITED, RowWindow
 from shedjoin.words import format_duration, format_lateness, format_window
 
 _KEYS = (
-    "With the same checkpoint the budget may change, its shares, and the policy, as long as it asks the same estimator or none "
-    "(Decayed's half-life may change too); window, keys, time, estimator, lateness, shards, seed and columns may not: put them "
-    "back, or start from a new checkpoint"
+    "With the same checkpoint the budget may change, its shares, the length of the deadline, and the policy, as long as it asks "
+    "the same estimator or none (Decayed's half-life may change too); window, keys, predicate, time, estimator, lateness, "
+    "shards, seed and columns may not: put them back, or start from a new checkpoint"
 )
-_PREDICATE = (
-    "With the same checkpoint the size of the budget may change, and that of the deadline; predicate, window, time, policy, "
-    "lateness, shards, seed and columns may not, and neither budget nor deadline may be added or removed: put them back, or "
-    "start from a new checkpoint"
-)
-
-
 #: Of a spec as plain data: what may change, and what follows from the number of shards, which may not.
 MAY_DIFFER = ("budget", "policy", "counted_elsewhere")
 
 
-def may_change(*, predicate: bool = False) -> str:
+def may_change() -> str:
     """What may change while a checkpoint lives, and what may not."""
-    return _PREDICATE if predicate else _KEYS
+    return _KEYS
 
 
 def check_same(was: dict[str, Any], now: dict[str, Any], may_change: str, *, timestamps: bool = True) -> None:
@@ -90,23 +83,18 @@ def in_words(name: str, value: Any, *, timestamps: bool = True) -> str:
     return str(value)
 
 
-def check_budget(began: bool, now: bool, query: str = "this query", *, predicate: bool = False) -> None:
+def check_budget(began: bool, now: bool, query: str = "this query") -> None:
     """Whether a join has a budget: one that began without has put nothing in order, and cannot be given one."""
     if now and not began:
         raise SnapshotError(
             f"{query} began without a budget, and a budget cannot be added to it: start with a new output directory and a new "
             "checkpoint"
         )
-    if predicate and began and not now:
-        raise SnapshotError(
-            f"{query} began with a budget, and a join on a predicate or with a deadline keeps to one: give it a budget, or "
-            "start with a new output directory and a new checkpoint"
-        )
 
 
 def began_with_budget(spec: dict[str, Any]) -> bool:
-    """Whether a join, as plain data, was begun with a budget; one on keys may be without it since, but keeps its policy."""
-    return "budget" in spec if "predicate" in spec else spec["policy"]["name"] != KeepAll.name
+    """Whether a join, as plain data, was begun with a budget; it may be without it since, but keeps its policy."""
+    return bool(spec["policy"]["name"] != KeepAll.name)
 
 
 def check_policy(was: dict[str, Any], now: dict[str, Any]) -> None:
@@ -117,9 +105,7 @@ def check_policy(was: dict[str, Any], now: dict[str, Any]) -> None:
     before, after = (json.loads(json.dumps(spec["policy"])) if "policy" in spec else None for spec in (was, now))
     if before == after or kept_policy(was, now) is not None:
         return
-    words = may_change(predicate="predicate" in was)
-    if "predicate" in was:
-        raise SnapshotError(f"{another('policy', before, after)}. {words}")
+    words = may_change()
     try:
         JoinSpec.from_dict(now).plan().check_change(JoinSpec.from_dict(was).plan().signature())
     except SnapshotError as reason:
@@ -127,5 +113,5 @@ def check_policy(was: dict[str, Any], now: dict[str, Any]) -> None:
 
 
 def kept_policy(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] | None:
-    """The policy of a join on keys that goes on without a budget: without a cap nothing is evicted, and the order stays."""
-    return was["policy"] if now.get("budget") is None and "predicate" not in was else None
+    """The policy of a join that goes on without a budget: without a cap nothing is evicted, and the order stays."""
+    return was["policy"] if now.get("budget") is None else None

@@ -35,7 +35,7 @@ _RECALLS = (
 _BY_STREAM = ("rows", "resident", "bytes")
 
 
-def metric_schema(names: Sequence[str]) -> pa.Schema:
+def metric_schema(names: Sequence[str], *, selective: bool = False) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
     stood at its end. (Peaks are taken at the end of every instant, when the cap holds.)
 
@@ -43,6 +43,9 @@ def metric_schema(names: Sequence[str]) -> pa.Schema:
     ----------
     names
         Of the streams; `rows_...`, `resident_...`, `bytes_...` and `clock_...` are of each.
+    selective
+        Of joins with a deadline: r; how much of each window is looked at; the ages of its basic windows, most profitable first;
+        rows that were compared with a part of a window only; tuples that were looked at.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(
@@ -56,8 +59,19 @@ def metric_schema(names: Sequence[str]) -> pa.Schema:
             pa.field("seconds", pa.float64(), nullable=False),
             pa.field("restored", pa.bool_(), nullable=False),
             *(pa.field(name, pa.float64()) for name in (*_RECALLS, *LIVE_COLUMNS)),
+            *(_selective_fields(names) if selective else ()),
         ]
     )
+
+
+def _selective_fields(names: Sequence[str]) -> list[pa.Field]:
+    return [
+        pa.field("fraction", pa.float64()),
+        *(pa.field(f"fraction_{name}", pa.float64()) for name in names),
+        *(pa.field(f"ranking_{name}", pa.list_(pa.int64())) for name in names),
+        pa.field("partial", pa.int64()),
+        pa.field("compared", pa.int64()),
+    ]
 
 
 _WORDS = {
@@ -66,12 +80,13 @@ _WORDS = {
     "double": "double",
     "bool": "boolean",
     "timestamp[us, tz=UTC]": "timestamp",
+    "list<item: int64>": "array<bigint>",
 }
 
 
-def metric_ddl(names: Sequence[str]) -> str:
+def metric_ddl(names: Sequence[str], *, selective: bool = False) -> str:
     """The same for Spark."""
-    return ", ".join(f"{field.name} {_WORDS[str(field.type)]}" for field in metric_schema(names))
+    return ", ".join(f"{field.name} {_WORDS[str(field.type)]}" for field in metric_schema(names, selective=selective))
 
 
 #: Those of two streams.

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shedjoin.batch import COLUMNS, ROW_BYTES, Batch
+from shedjoin.batch import COLUMNS, ROW_BYTES, Batch, Values
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
+from shedjoin.engine.pace import Watch
 from shedjoin.engine.records import NEVER
 from shedjoin.errors import SnapshotError
 from shedjoin.recall.follow import Recall, followed, recall_of
+from shedjoin.spark.deadline import Pacing, loads_kernels
 from shedjoin.spark.exchange import (
     METRIC,
     OWN,
@@ -24,6 +26,7 @@ from shedjoin.spark.exchange import (
     SHED,
     Given,
     Message,
+    began_of,
     from_blob,
     inputs_of,
     sorted_by_time,
@@ -35,6 +38,7 @@ from shedjoin.spark.keeping import BLOB_ROWS, Keeping, one_row
 from shedjoin.spark.lasting import MAY_DIFFER, another, began_with_budget, check_budget, check_same, may_change
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.payload import assemble, gather
+from shedjoin.spark.predicate_values import values_in
 from shedjoin.spark.row_numbers import Times, number, read, without_counts
 from shedjoin.spark.shares import Counts, Picture
 from shedjoin.spark.state import (
@@ -60,6 +64,7 @@ class Arrived(NamedTuple):
     tables: list[pa.RecordBatch | None]
     counts: list[list[Counts]]
     arrived: tuple[int, ...] | None = None  # rows of each stream anywhere, where rows are counted elsewhere
+    began: float | None = None  # when the first task began to read, by the clock on the wall, where there is a deadline
 
     def numbers(self, stream: int, first: int) -> Integers:
         """The numbers of the rows of a stream, of which `first` had come before where they are counted here."""
@@ -80,6 +85,7 @@ def arrange(messages: Iterable[Message], join: JoinSpec, width: int = 1, start: 
     clocks: list[int | None] = []
     tables: list[pa.RecordBatch | None] = []
     counts: list[list[Counts]] = []
+    starts: list[float] = []
     told: list[list[Times]] = []
     for stream in range(len(join.windows)):
         mine = [message for message in ordered if message.stream == stream]
@@ -88,16 +94,18 @@ def arrange(messages: Iterable[Message], join: JoinSpec, width: int = 1, start: 
         parts = [rows for message in mine if message.rows for rows in from_blob(message.blob)]
         tables.append(sorted_by_time(parts) if parts else None)
         last = [message.blob for message in mine if not message.rows and message.blob is not None]
+        starts += [began for blob in last if (began := began_of(blob)) is not None]
+        last = [blob for blob in last if began_of(blob) is None]
         if join.counted_elsewhere:
             both = [without_counts(blob) for blob in last]
             told.append([read(times) for _, times in both])
             last = [counted for counted, _ in both if counted is not None]
         counts.append([Counts.from_bytes(blob) for blob in last])
-    batch = _interleaved(tables, width)
+    batch, began = _interleaved(tables, width), min(starts, default=None)
     if not join.counted_elsewhere:
-        return Arrived(batch, tuple(clocks), tables, counts)
+        return Arrived(batch, tuple(clocks), tables, counts, began=began)
     numbered, arrived = number(batch, told, start)
-    return Arrived(numbered, tuple(clocks), tables, counts, arrived)
+    return Arrived(numbered, tuple(clocks), tables, counts, arrived, began)
 
 
 def _interleaved(tables: list[pa.RecordBatch | None], width: int) -> Batch:
@@ -105,6 +113,12 @@ def _interleaved(tables: list[pa.RecordBatch | None], width: int) -> Batch:
     if not sides:
         return Batch.nothing(width)
     columns: dict[str, Any] = {name: np.concatenate([side[name] for side in sides]) for name in COLUMNS}
+    values = [
+        values_in(table.column("value")) for table in tables if table is not None and "value" in table.schema.names
+    ]
+    if values:  # what a predicate compares
+        columns["values"] = values[0] if len(values) == 1 else Values.joined(values[0], values[1])
+        columns["null"] = columns["values"].null
     whole = Batch(**columns)
     return whole if len(sides) == 1 else whole.take(np.argsort(whole.ts, kind="stable"))
 
@@ -114,7 +128,7 @@ def _columns(table: pa.RecordBatch, stream: int, width: int) -> dict[str, NDArra
     key, importance, size = (table.column(name) for name in ("key", "importance", "bytes"))
     return {
         "stream": np.full(rows, stream, np.int64),
-        "key": _keys(key, width),
+        "key": np.zeros(rows, np.int64) if pa.types.is_null(key.type) else _keys(key, width),
         "null": np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
         "ts": times_of(table),
         "importance": np.ones(rows) if pa.types.is_null(importance.type) else importance.to_numpy(),
@@ -145,10 +159,19 @@ class Shard(Keeping):
         Where its state is kept; None: nowhere (a batch join begins and ends with its input).
     """
 
-    def __init__(self, job: Job, number: int, store: Store | None = None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        number: int,
+        store: Store | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         super().__init__(job, number, store, job.streams)
         self.job = job
         self.spec = job.spec_of(number)
+        self.part = job.part_of(number)
+        self.pacing = Pacing(job.deadline, clock)
+        self.clock = clock
         self.log = EngineLog.new(self.spec)
         self.picture: Picture | None = Picture.new(job.shards, job.streams) if job.adaptive else None
         self.policy_changed = False
@@ -158,11 +181,12 @@ class Shard(Keeping):
 
     def run(self, messages: Iterable[Message]) -> Iterator[Given]:
         """Take in a micro-batch, give what comes of it, and save the state."""
-        began = time.perf_counter()
+        began = self.clock()
         try:
             self._open()
             before = self.engine.counters
             arrived = arrange(messages, self.spec, self.width, self.engine.arrived)
+            self.pacing.arrive(arrived.began, None if self.head is None else self.head["ended"])
             was = self.engine.budget
             changed = self._change_budget(arrived)
             self.engine.forget_peaks()
@@ -170,14 +194,26 @@ class Shard(Keeping):
             numbers = [arrived.numbers(stream, first) for stream, first in enumerate(seqs)]
             self._store_payload(arrived.tables, seqs, numbers if self.spec.counted_elsewhere else None)
             yield from self._echo(arrived, numbers)
-            yield from self._join(arrived, changed)
-            self._save(arrived, moved=self.engine.budget != was)
+            watch = self._watch(arrived, self.clock() - began)
+            yield from self._join(arrived, changed, watch)
+            self._keep_own(arrived, seqs)
+            self._save(arrived, watch, moved=self.engine.budget != was)
             yield from self._late(self.engine, before)
             if METRIC in self.job.kinds:
-                yield METRIC, self._metric(before, [one.size for one in numbers], time.perf_counter() - began)
+                rows = [int((one % self.part[1] == self.part[0]).sum()) for one in numbers]  # each counts in one shard
+                yield METRIC, self._metric(before, rows, self.clock() - began)
         except BaseException:  # also when Spark stops reading
             self._drop_copy()
             raise
+
+    def _watch(self, arrived: Arrived, spent: float) -> Watch | None:
+        """Holds the join to what is left of the deadline."""
+        if self.job.deadline is None:
+            return None
+        if loads_kernels(self.spec, self.spec.build(part=self.part), arrived.batch):
+            self.pacing.forgive()
+            spent = 0.0
+        return self.pacing.watch(self.spec, spent)
 
     # --------------------------------------------------------------------------------------------------- the state
 
@@ -185,13 +221,14 @@ class Shard(Keeping):
         """The state as of the last micro-batch."""
         self.head = read_head(self.store) if self.store is not None else None
         if self.head is None or self.blobs is None:
-            self.engine = self.spec.build(seed=self.job.seed_of(self.number))
+            self.engine = self.spec.build(seed=self.job.seed_of(self.number), part=self.part)
             self.live = self._estimate(self.spec)
             self._begin()
             return
         words = may_change()
         check_same(self.head["join"], self._signature(), words, timestamps=self.job.timestamps)
         self._go_on(self.head)
+        self.pacing.go_on(self.head)
         self.log = EngineLog(self.head["engine"])
         was = as_it_was(self.spec, self.head["budget"], self.head["policy"])
         if self.spec.budget is None:  # without a cap nobody is chosen: the order goes on as it is
@@ -201,7 +238,7 @@ class Shard(Keeping):
         # An estimate that did not see the beginning would be wrong: none is better.
         self.live = self._estimate(was) if self.head["live"] else None
         if not self._open_copy(was):
-            self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number), self.live)
+            self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number), self.live, self.part)
             self._load_payloads()
         self._change_policy(was)
 
@@ -238,7 +275,7 @@ class Shard(Keeping):
         return out.shed
 
     def _open_copy(self, spec: JoinSpec) -> bool:
-        self.engine = spec.build()
+        self.engine = spec.build(part=self.part)
         saved = self._take_copy(self.engine)
         if saved is None:
             return False
@@ -263,16 +300,18 @@ class Shard(Keeping):
             **self.job.signature,
         }
 
-    def _save(self, arrived: Arrived, moved: bool) -> None:
+    def _save(self, arrived: Arrived, watch: Watch | None, moved: bool) -> None:
         if self.blobs is None or self.store is None:
             return
+        began = self.clock()
         now = self.spec.with_budget(self.engine.budget)
         budget, policy = changing(now)
         self._tidy(self.engine)
         new = (budget or {}) if moved else None, policy if self.policy_changed else None
-        self.log.keep(
-            self.blobs, Redo(arrived.batch, arrived.clocks, *new, arrived.arrived), self.engine, self.live, now
-        )
+        said = None if watch is None else watch.said
+        redo = Redo(arrived.batch, arrived.clocks, *new, arrived.arrived, said)
+        self.log.keep(self.blobs, redo, self.engine, self.live, now)
+        payloads = self._saved_payloads()
         token = secrets.token_hex(16)
         head = {
             "format": FORMAT,
@@ -285,17 +324,34 @@ class Shard(Keeping):
             "batches": self.batches + 1,
             "live": self.live is not None,
             "engine": self.log.entry,
-            "payloads": self._saved_payloads(),
+            "payloads": payloads,
+            "saving": self.clock() - began,
+            "gaps": self.pacing.gaps,
+            "ended": time.time(),
         }
         self.blobs.written += write_head(self.store, head)
         self._leave_copy(token, self.engine, self.live.to_bytes() if self.live is not None else b"")
 
     # ------------------------------------------------------------------------------------------------------ the join
 
-    def _join(self, arrived: Arrived, changed: ShedLog) -> Iterator[Given]:
+    def _keep_own(self, arrived: Arrived, seqs: tuple[int, ...]) -> None:
+        """Now that they have probed, columns of rows that are stored elsewhere are of no use here."""
+        if self.part[1] == 1:
+            return
+        for stream, table in enumerate(arrived.tables):
+            if table is not None:
+                segments = self.payloads[stream].segments
+                last = segments.pop()
+                live = self.engine.live(stream)
+                if live.size and live[-1] >= seqs[stream]:
+                    segments.append(last.only(live, last.number, last.level))
+
+    def _join(self, arrived: Arrived, changed: ShedLog, watch: Watch | None) -> Iterator[Given]:
         yield from self._shed(changed)
         limit = self._limit()
-        pieces = self.engine.chunks(arrived.batch, limit=limit, clocks=arrived.clocks, arrived=arrived.arrived)
+        pieces = self.engine.chunks(
+            arrived.batch, limit=limit, clocks=arrived.clocks, arrived=arrived.arrived, pace=watch
+        )
         waiting: list[tuple[Integers, ...]] = []  # a piece may be small, but a blob has its price
         rows = 0
         for out in followed(self.live, arrived.batch, arrived.clocks, pieces):
@@ -338,13 +394,20 @@ class Shard(Keeping):
 
     def _metric(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch, with this many rows of each stream."""
-        return one_row(metric_schema(self.job.names), self._known(before, rows, seconds))
+        schema = metric_schema(self.job.names, selective=self.spec.selective is not None)
+        return one_row(schema, self._known(before, rows, seconds))
 
     def _known(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> dict[str, Any]:
         """What this row says."""
         engine = self.engine
         known = self._told(engine, self.job.names, before, rows, engine.stored_bytes, seconds)
         known["peak_bytes"] = engine.counters["peak_bytes"]
+        if self.spec.selective is not None:
+            known["fraction"] = engine.fraction
+            known |= {name: engine.counters[name] - before.get(name, 0) for name in ("partial", "compared")}
+            for stream, name in enumerate(self.job.names):
+                known[f"fraction_{name}"] = engine.fractions[stream]
+                known[f"ranking_{name}"] = engine.ranking[stream]
         if self.live is not None:
             now = self.live.estimate()
             known |= self.live.sums()

@@ -56,7 +56,7 @@ def check_archive(folder: str) -> dict[str, Any]:
     job = read_job(folder)
     if job is None:
         raise InputError(f"{folder} is not the output directory of a join: it has no job.json")
-    if "predicate" in job["spec"]:
+    if isinstance(job["spec"].get("on"), dict) or "selective" in job["spec"]:
         raise InputError(
             f"{folder} is of a join on a predicate or with a deadline: these have no archive to refine from"
         )

@@ -80,6 +80,7 @@ class JoinPlan:
     shares: str
     cache: str | bool | None
     recall: bool = True  # whether it is estimated while the join runs
+    deadline: float | None = None  # seconds
     query: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
@@ -89,7 +90,7 @@ class JoinPlan:
     @property
     def metrics(self) -> str:
         """The columns of its metric rows."""
-        return metric_ddl(self.names)
+        return metric_ddl(self.names, selective=self.spec.selective is not None)
 
     @property
     def archived(self) -> tuple[tuple[str, Any], ...]:
@@ -224,6 +225,7 @@ class JoinPlan:
             "importance": self.importances[side],
             "side": self.names[side],
             "time_at": travels.index(time) if time in travels else None,
+            "timed": self.deadline is not None,
         }
 
     def _signature(self) -> dict[str, Any]:
@@ -265,6 +267,7 @@ class JoinPlan:
             "recall": self.recall,
             "timestamps": self.timestamps,
             "keys": self._hashed_keys(),
+            "deadline": self.deadline,
         }
 
     @property

@@ -1,19 +1,18 @@
-"""A checked join on a predicate, or with a deadline, as DataFrames."""
+"""A checked join on a predicate as DataFrames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.predicates import Predicate
-from shedjoin.spark import keys as columns
+from shedjoin.engine.codes import SAME
+from shedjoin.predicates import Band, Predicate
 from shedjoin.spark.exchange import PACKED
-from shedjoin.spark.job import PredicateJob
-from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, quoted
+from shedjoin.spark.job import Job
+from shedjoin.spark.keys import IMPORTANCE, KEY, TS, quoted
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.predicate_exchange import PredicatePacking
-from shedjoin.spark.predicate_metrics import PREDICATE_DDL
 from shedjoin.spark.predicate_values import value_column
 
 if TYPE_CHECKING:
@@ -23,20 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PredicatePlan(JoinPlan):
-    """A join on a predicate, or by key with a deadline."""
+    """A join on a predicate: rows go to all shards, equal sets to that of their hash."""
 
-    predicate: Predicate | None = None  # None: by key
-    value_types: Any = ()
-    deadline: float | None = None
+    predicate: Predicate = field(default_factory=lambda: Band("value", within=0.0))
+    value_types: list[str] = field(default_factory=list)
 
     @property
     def spread(self) -> bool:
         """Whether every row goes to every shard."""
-        return self.predicate is not None
-
-    @property
-    def metrics(self) -> str:
-        return PREDICATE_DDL
+        return self.predicate.code != SAME
 
     @property
     def key_columns(self) -> list[tuple[str, str]]:
@@ -47,64 +41,27 @@ class PredicatePlan(JoinPlan):
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
-        frame, importance = self.sides[side], self.importances[side]
-        names = self.travels(side, kinds)
-        chosen = [fn.col(quoted(self.times[side])).alias(TS)]
+        frame, importance, time = self.sides[side], self.importances[side], self.times[side]
+        travels = self.travels(side, kinds)
+        chosen = [fn.lit(None).cast("bigint").alias(KEY)]
+        if time not in travels:
+            chosen.append(fn.col(quoted(time)).alias(TS))
         if importance is not None:
             chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
-        payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(names)]
-        kind, value = "value", ""
-        if self.predicate is None:
-            key = columns.key_number(frame, self.keys.names(side), self.key_types)
-        else:
-            kind, value = self.predicate.kind, self.predicate.columns[side]
-            key = fn.lit(None).cast("bigint")
-            payload.append(value_column(frame, value, kind).alias(f"c{len(names)}"))
-        given = frame.select(key.alias(KEY), *chosen, *payload)
-        schema = StructType(given.schema.fields[1 + len(chosen) :])
-        how = PredicatePacking(
-            stream=side,
-            labels=self.labels,
-            schema=to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes(),
-            weighed=importance is not None,
-            sized=False,
-            time=self.times[side],
-            importance=importance,
-            kind=kind,
-            value=value,
-            spread=self.spread,
-        )
+        kind, name = self.predicate.kind, self.predicate.columns[side]
+        payload = [fn.col(quoted(one)).alias(f"c{place}") for place, one in enumerate(travels)]
+        payload.append(value_column(frame, name, kind).alias(f"c{len(travels)}"))
+        given = frame.select(*chosen, *payload)
+        schema = to_arrow_schema(StructType(given.schema.fields[len(chosen) :]), timezone="UTC")
+        packing = {**self._packing(side, travels), "schema": schema.serialize().to_pybytes()}
+        how = PredicatePacking(**packing, kind=kind, value=name, spread=self.spread)
         return given.mapInArrow(_pack_worker(how), PACKED)
 
-    def _job(self, kinds: tuple[str, ...]) -> PredicateJob:  # type: ignore[override]
-        kept, signature = [], self._signature()
-        for side in (0, 1):
-            travels, schema = self.travels(side, kinds), self.sides[side].schema
-            kept.append(tuple(travels.index(name) for name in self.needed(side)))
-            signature[f"columns of {SIDES[side]}"] = [
-                [name, schema[name].dataType.simpleString()] for name in self.needed(side)
-            ]
-        return PredicateJob(
-            spec=self.spec.to_dict(),
-            labels=self.labels,
-            seed=self.seed,
-            kept=(kept[0], kept[1]),
-            signature=signature,
-            kinds=kinds,
-            cache=self.cache,
-            spread=self.spread,
-            deadline=self.deadline,
-            query=self.query,
-            timestamps=self.timestamps,
-        )
+    def _job(self, kinds: tuple[str, ...]) -> Job:
+        return Job(**{**self._told(kinds), "spread": self.spread})
 
     def _signature(self) -> dict[str, Any]:
-        return {
-            "keys": [[*pair, kind] for pair, kind in zip(self.keys.pairs, self.key_types, strict=True)],
-            "values": list(self.value_types),
-            "time": list(self.times),
-            "weights": list(self.importances),
-        }
+        return {**super()._signature(), "values": list(self.value_types)}
 
 
 def _pack_worker(how: PredicatePacking) -> Any:

@@ -1,4 +1,4 @@
-"""Joins on a predicate, or with a deadline: their arguments, and the join that the shards run."""
+"""Joins on a predicate, or with a deadline: their arguments."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from shedjoin.cpu.join import PredicateJoin
 from shedjoin.cpu.settings import Selective
 from shedjoin.errors import SpecError
 from shedjoin.predicates import PREDICATES, Equal, Predicate
-from shedjoin.spark.keys import KEY, per_stream
-from shedjoin.window import TimeWindow, Window
+from shedjoin.spark.keys import per_stream
+from shedjoin.spec import JoinSpec
+from shedjoin.window import Window
 from shedjoin.words import parse_duration
 
 #: A window has this many basic windows (gedik2007), which are ranked anew this often in its course.
 BASIC, RANKED = 20, 4
-#: What equal keys are to the engine: the hash of the key columns.
-BY_KEY = Equal(KEY)
 
 
 def join_condition(on: Any, predicate: Any) -> tuple[Any, Predicate | None]:
@@ -68,31 +66,22 @@ def read_deadline(value: Any) -> float | None:
     return seconds
 
 
-def predicate_join(
-    windows: tuple[Window, ...], predicate: Predicate | None, seconds: float | None, given: dict[str, Any]
-) -> PredicateJoin:
-    """The join that the shards run. No predicate: by key. `given`: what it has in common with joins on keys."""
-    first, second = windows
-    if not (isinstance(first, TimeWindow) and isinstance(second, TimeWindow)):
-        raise SpecError("window must be a length of time for a join on a predicate or with a deadline, not a RowWindow")
-    longest = max(first.length, second.length)
-    selective = Selective(
+def selective_of(windows: tuple[Window, ...], seconds: float | None) -> Selective | None:
+    """How a join with a deadline copes when there are too many rows. Basic windows of row windows are of rows."""
+    if seconds is None:
+        return None
+    longest = max(window.size for window in windows)
+    return Selective(
         basic=max(1, -(-longest // BASIC)),
         rate=False,  # the clock says what there is time for
         period=max(1, longest // RANKED),
         rank_period=max(1, longest // RANKED),
     )
-    return PredicateJoin(
-        window=first if first == second else (first, second),
-        predicate=predicate or BY_KEY,
-        selective=None if seconds is None else selective,
-        **(given if given["budget"] is not None else {**given, "policy": None}),
-    )
 
 
-def check_archivable(archive: bool, spec: object) -> None:
-    """Reject an archive that `refine` could not use: the shed log does not say what a row was compared with."""
-    if archive and isinstance(spec, PredicateJoin):
+def check_archivable(archive: bool, spec: JoinSpec) -> None:
+    """Reject an archive that `refine` could not use."""
+    if archive and (spec.selective is not None or isinstance(spec.on, Predicate)):
         raise SpecError(
             "archive is for joins on keys without a deadline: refine cannot find which results other joins missed"
         )

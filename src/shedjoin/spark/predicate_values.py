@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from shedjoin.batch import Values
-from shedjoin.cpu.rows import Rows
 from shedjoin.errors import SpecError
 from shedjoin.predicates.base import Predicate
 from shedjoin.predicates.values import read
@@ -122,15 +120,12 @@ def in_order(name: str, column: pa.Array, kind: str) -> pa.Array:
 
 
 def values_of(column: pa.Array, kind: str) -> Values:
-    """What `in_order` or a column of key hashes says, as kernels take it."""
+    """What `in_order` says, as kernels take it."""
     null = np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)
     rows = null.size
     if kind == "number":
         number = np.asarray(column.fill_null(0.0).to_numpy(zero_copy_only=False), np.float64)
         return Values(null, number, np.zeros(rows + 1, np.int64), np.empty(0, np.int64), np.empty(0))
-    if kind == "value":
-        items = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-        return Values(null, np.zeros(rows), np.arange(rows + 1), items, np.ones(rows))
     sizes = np.asarray(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     flat = column.flatten()
     items, weights = flat.flatten() if kind == "weighted" else (flat, None)
@@ -143,18 +138,18 @@ def values_of(column: pa.Array, kind: str) -> Values:
     )
 
 
-def as_column(values: Values, kind: str) -> pa.Array:
-    """The other way round, for the state store."""
-    if kind == "number":
+def values_in(column: pa.Array) -> Values:
+    """What `as_column` wrote."""
+    if pa.types.is_floating(column.type):
+        return values_of(column, "number")
+    return values_of(column, "weighted" if pa.types.is_struct(column.type.value_type) else "set")
+
+
+def as_column(values: Values) -> pa.Array:
+    """Values as one column, for the state store. Weights of 1 are no weights, and empty sets only are no sets."""
+    if values.items.size == 0:
         return pa.array(values.number, mask=values.null)
-    if kind == "value":
-        return pa.array(values.items, mask=values.null)
     items: pa.Array = pa.array(values.items)
-    if kind == "weighted":
+    if (values.weights != 1.0).any():
         items = pa.StructArray.from_arrays([items, pa.array(values.weights)], fields=list(_WEIGHTED.value_type))
     return pa.ListArray.from_arrays(pa.array(values.offsets, pa.int32()), items, mask=pa.array(values.null))
-
-
-def rows_of(stream: NDArray[np.int64], ts: NDArray[np.int64], importance: NDArray[np.float64], values: Values) -> Rows:
-    """Rows that have no type of their own."""
-    return Rows(stream, ts, importance, np.zeros(stream.size, np.int64), values)

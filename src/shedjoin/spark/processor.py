@@ -18,7 +18,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 if TYPE_CHECKING:
     import pandas as pd
 
-    from shedjoin.spark.job import Job, PredicateJob
+    from shedjoin.spark.job import Job
 
 #: Spark's own way to send things to its workers.
 SENDING: Any = CloudPickleSerializer
@@ -61,7 +61,7 @@ def hush() -> None:
 class ShardProcessor(StatefulProcessor):
     """Each grouping key is the label of a shard; each input row a message to it."""
 
-    def __init__(self, job: Job | PredicateJob) -> None:
+    def __init__(self, job: Job) -> None:
         self._sent = SENDING().dumps(job)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ class ShardProcessor(StatefulProcessor):
 
         from shedjoin.spark.exchange import Message
 
-        job: Job | PredicateJob = SENDING().loads(self._sent)
+        job: Job = SENDING().loads(self._sent)
         shard = job.labels.index(int(key[0]))
         messages = (
             Message(int(stream), int(task), int(part), int(size), int(newest), blob)

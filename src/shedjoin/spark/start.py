@@ -395,11 +395,11 @@ def check_lasting(before: dict[str, Any], now: dict[str, Any], folder: str) -> N
     ]
     specs = [{name: value for name, value in job["spec"].items() if name not in MAY_DIFFER} for job in (before, now)]
     others = [{name: job.get(name) for name in parts} for job in (before, now)]
-    words = may_change(predicate="predicate" in before["spec"])
+    words = may_change()
     for was, is_now in (specs, others):
         check_same(json.loads(json.dumps(was)), json.loads(json.dumps(is_now)), words, timestamps=now["timestamps"])
     was, spec = before["spec"], now["spec"]
-    check_budget(began_with_budget(was), "budget" in spec, f"the query in {folder}", predicate="predicate" in was)
+    check_budget(began_with_budget(was), "budget" in spec, f"the query in {folder}")
     check_policy(was, spec)
 
 

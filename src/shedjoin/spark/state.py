@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.engine.engine import Engine
+from shedjoin.engine.pace import Script
 from shedjoin.errors import SnapshotError
 from shedjoin.numbering import Numbering
 from shedjoin.plain import make_policy
 from shedjoin.recall.follow import Recall, followed
 from shedjoin.spark.exchange import from_blob, to_blob
 from shedjoin.spark.payload import Payload, Segment
+from shedjoin.spark.predicate_values import as_column, values_in
 from shedjoin.spec import JoinSpec
 
 Integers = NDArray[np.int64]
@@ -183,9 +185,10 @@ class Redo(NamedTuple):
     budget: dict[str, Any] | None = None
     policy: dict[str, Any] | None = None
     arrived: tuple[int, ...] | None = None
+    said: list[float] | None = None  # what a deadline made of r: a batch that is done again is done alike
 
 
-_TOLD = ("clocks", "budget", "policy", "arrived")
+_TOLD = ("clocks", "budget", "policy", "arrived", "said")
 
 
 def redo_blob(redo: Redo) -> bytes:
@@ -205,6 +208,8 @@ def redo_blob(redo: Redo) -> bytes:
         columns["bytes"] = pa.array(batch.bytes.astype(np.int32))
     if batch.numbers is not None:
         columns |= _number_columns(batch.stream, batch.numbers)
+    if batch.values is not None:
+        columns["value"] = as_column(batch.values)
     made = pa.RecordBatch.from_pydict(columns)
     told = {name: json.dumps(getattr(redo, name)) for name in _TOLD}
     return to_blob(made.replace_schema_metadata(told), codec=CODEC)
@@ -232,7 +237,7 @@ def _numbers_in(made: pa.RecordBatch, stream: Integers) -> Numbering | None:
 def read_redo(blob: bytes) -> Redo:
     """What `redo_blob` wrote."""
     (made,) = from_blob(blob)
-    clocks, budget, policy, arrived = (json.loads(made.schema.metadata[name.encode()]) for name in _TOLD)
+    clocks, budget, policy, arrived, said = (json.loads(made.schema.metadata[name.encode()]) for name in _TOLD)
     key = made.column("key")
     rows = made.num_rows
 
@@ -252,9 +257,10 @@ def read_redo(blob: bytes) -> Redo:
         ts=np.cumsum(made.column("step").to_numpy()),
         importance=column("importance", 1.0, np.float64),
         bytes=column("bytes", ROW_BYTES, np.int64),
+        values=values_in(made.column("value")) if "value" in made.schema.names else None,
         numbers=_numbers_in(made, stream),
     )
-    return Redo(batch, tuple(clocks), budget, policy, arrived)
+    return Redo(batch, tuple(clocks), budget, policy, arrived, said)
 
 
 def as_it_was(spec: JoinSpec, budget: dict[str, Any] | None, policy: dict[str, Any]) -> JoinSpec:
@@ -340,7 +346,7 @@ class Log:
 
 
 class EngineLog(Log):
-    """The log of a join on keys: what may change are its budget and policy; with its base goes the estimate of recall."""
+    """What may change of a join are its budget and policy; with the base goes the estimate of recall."""
 
     @classmethod
     def new(cls, spec: JoinSpec) -> EngineLog:
@@ -365,21 +371,26 @@ class EngineLog(Log):
         self.entry["live"] = blobs.put(f"live-{self.entry['first']}", estimate)
         self.entry["base_bytes"] += len(estimate)
 
-    def recover(self, blobs: Blobs, spec: JoinSpec, seed: int, live: Recall | None) -> Engine:
+    def recover(
+        self, blobs: Blobs, spec: JoinSpec, seed: int, live: Recall | None, part: tuple[int, int] = (0, 1)
+    ) -> Engine:
         """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""
         spec = as_it_was(spec, self.entry["budget"], self.entry["policy"])
         base = self._base(blobs)
-        engine: Engine = spec.build(seed=seed) if base is None else spec.resume(base)
+        engine: Engine = spec.build(seed=seed, part=part) if base is None else spec.resume(base, part=part)
         if base is not None and live is not None:
             live._load(blobs.get(self.entry["live"]))
-        for batch, clocks, budget, policy, arrived in (read_redo(blob) for blob in self._since(blobs)):
+        for batch, clocks, budget, policy, arrived, said in (read_redo(blob) for blob in self._since(blobs)):
             if policy is not None:
                 engine.set_policy(make_policy(policy))
             if budget is not None:
                 shed = engine.set_budget(as_it_was(spec, budget or None, self.entry["policy"]).budget)
                 if live is not None:
                     live.follow(Batch.of(), shed)
-            pieces = engine.chunks(batch, limit=REPLAYED, clocks=clocks, arrived=arrived, emit=live is not None)
+            pace = None if said is None else Script(said)
+            pieces = engine.chunks(
+                batch, limit=REPLAYED, clocks=clocks, arrived=arrived, emit=live is not None, pace=pace
+            )
             for _ in followed(live, batch, clocks, pieces):
                 pass
         return engine

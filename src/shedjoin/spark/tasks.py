@@ -10,7 +10,7 @@ from shedjoin.spark.exchange import GIVEN_ARROW, Message, Packing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from shedjoin.spark.job import Job, PredicateJob
+    from shedjoin.spark.job import Job
 
 
 def pack_worker(how: Packing) -> Any:
@@ -34,7 +34,7 @@ def unpack_worker() -> Any:
     return work
 
 
-def batch_worker(job: Job | PredicateJob) -> Any:
+def batch_worker(job: Job) -> Any:
     import pyarrow as pa
 
     def work(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
