@@ -49,6 +49,7 @@ NUMBERS = (
 FLOATS = (float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1.0, -1.0, 5e-324, 1e308, 2.0**62)
 THREE = {"a": sj.TimeWindow(12), "b": sj.RowWindow(9), "c": sj.TimeWindow(15)}
 GRAPH = ("a.x = b.x", "b.y = c.y")
+SELECTIVE = sj.Selective(basic=3, types=2, period=5, rank_period=7, sample=0.5, fraction=0.5)
 #: Joins of three streams: on a key, and along a join graph.
 MANY: dict[str, dict[str, Any]] = {
     "key": {"policy": sj.Prob(sj.InWindow())},
@@ -61,6 +62,8 @@ MANY: dict[str, dict[str, Any]] = {
     "dimp_prob": {"on": GRAPH, "policy": sj.DimpProb(sj.History())},
     "life": {"on": GRAPH, "policy": sj.Life(sj.CountMin(4, 2))},
     "dgl": {"on": GRAPH, "policy": sj.Dgl(estimator=sj.Decayed(5.0))},
+    "selective": {"policy": sj.Prob(sj.InWindow()), "selective": SELECTIVE},
+    "selective graph": {"on": GRAPH, "selective": SELECTIVE},
 }
 
 

@@ -99,8 +99,8 @@ class Run:
 
     def push(self, batch: sj.Batch) -> Told:
         # A deadline is a clock of the machine: here it is said what r becomes.
-        paced = {} if self.case.script is None else {"pace": Script(self.case.script)}
-        return self.told(self.engine.push(batch, **paced), batch)
+        pace = None if self.case.script is None else Script(self.case.script)
+        return self.told(sj.Output.joined(list(self.engine.chunks(batch, limit=1 << 16, pace=pace))), batch)
 
     def set_budget(self, budget: sj.Budget) -> Told:
         self.spec = self.spec.with_budget(budget)

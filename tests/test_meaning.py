@@ -9,7 +9,7 @@ import pytest
 
 import shedjoin as sj
 from matrix import Combination
-from naive import Dual, Met
+from naive import Dual
 from shedjoin.meaning import GRAPH, KEY, MEANINGLESS, Dials, Meaningless, check_meaning, why_not
 
 pytestmark = pytest.mark.small
@@ -43,7 +43,7 @@ EXAMPLES: list[tuple[Dials, dict[str, Any]]] = [
         Dials(cpu="virtual", queue="integrated", budget=True, policy="simp_prob", estimator="met", follows_results=True),
         dict(
             cpu=CPU, queue=sj.Queue(integrated=True, drop="semantic"), budget=BUDGET,
-            policy=sj.SimpProb(getattr(sj, "Met", Met)()),
+            policy=sj.SimpProb(sj.Met()),
         ),
     ),
     (

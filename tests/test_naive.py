@@ -11,7 +11,7 @@ import pytest
 
 import shedjoin as sj
 from matrix import CONDITIONS, MORE_CONDITIONS, Case, draw, meaningful
-from naive import Join, LeftOut, Met, Output, Row, Twin, cause, exact, instants, missing, numbers, on, place
+from naive import Join, LeftOut, Output, Row, Twin, cause, exact, instants, missing, numbers, on, place
 from naive.arithmetic import at_least
 from naive.conditions import Histogram
 
@@ -165,7 +165,7 @@ def test_the_lowest_is_weighed_again_before_it_goes() -> None:
 
 
 def test_met_counts_the_own_probe() -> None:
-    join = Join((sj.TimeWindow(9), sj.TimeWindow(9)), budget=sj.Budget(tuples=4), policy=sj.SimpProb(Met()))
+    join = Join((sj.TimeWindow(9), sj.TimeWindow(9)), budget=sj.Budget(tuples=4), policy=sj.SimpProb(sj.Met()))
     twin = Twin(join)
     twin.push([Row(0, 1, 0), Row(0, 1, 0), Row(1, 1, 0), Row(0, 1, 1)])
     assert [x.met for x in (*twin.stored[0], *twin.stored[1])] == [0, 0, 1, 2]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shedjoin.engine.output import Output, ShedLog
     from shedjoin.engine.reordering import Reordering
     from shedjoin.errors import DataError, EnvironmentProblem, InputError, ShedjoinError, SnapshotError, SpecError
-    from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
+    from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Met, Table
     from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
     from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
     from shedjoin.planner import Plan, plan
@@ -70,7 +70,7 @@ else:  # the same for Python: a name is imported when it is first asked for
         "engine.output": ["Output", "ShedLog"],
         "engine.reordering": ["Reordering"],
         "errors": ["DataError", "EnvironmentProblem", "InputError", "ShedjoinError", "SnapshotError", "SpecError"],
-        "estimators": ["CountMin", "Decayed", "Estimator", "History", "InMemory", "InWindow", "Table"],
+        "estimators": ["CountMin", "Decayed", "Estimator", "History", "InMemory", "InWindow", "Met", "Table"],
         "multi": ["MultiJoinSpec", "MultiRun", "simulate_multi"],
         "offline": ["Optimum", "Truncated", "odja", "optimum", "truncated_join", "truncated_joins"],
         "planner": ["Plan", "plan"],
@@ -139,6 +139,7 @@ __all__ = [
     "JoinSpec",
     "KeepAll",
     "Life",
+    "Met",
     "MultiJoinSpec",
     "MultiRun",
     "Multiplicative",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shedjoin.errors import InputError
+from shedjoin.numbering import Numbering, numbers_of
 
 #: Beyond this, times are no longer exact in a float.
 LATEST = 2**53
@@ -21,9 +22,54 @@ ROW_BYTES = 192
 STREAMS = ("left", "right")
 #: The most streams that a join can have.
 MOST_STREAMS = 16
+#: The columns that every batch has, and what they are of.
+COLUMNS = ("stream", "key", "null", "ts", "importance", "bytes")
 _KINDS = (np.int64, np.int64, np.bool_, np.int64, np.float64, np.int64)
 
 Table = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names to arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What a predicate compares of rows: a number each, or `items[offsets[i] : offsets[i + 1]]`.
+
+    What it does not look at is empty.
+    """
+
+    null: NDArray[np.bool_]
+    number: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    items: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return int(self.null.size)
+
+    def take(self, rows: NDArray[np.int64] | slice) -> Values:
+        """Some of the rows, in the order given."""
+        if isinstance(rows, slice):
+            rows = np.arange(len(self))[rows]
+        sizes = np.diff(self.offsets)[rows] if self.offsets.size > 1 else np.zeros(rows.size, np.int64)
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        starts = self.offsets[:-1][rows] if self.offsets.size > 1 else np.zeros(rows.size, np.int64)
+        places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Values(self.null[rows], self.number[rows], offsets, self.items[places], self.weights[places])
+
+    @classmethod
+    def joined(cls, first: Values, second: Values) -> Values:
+        """The rows of one after those of the other."""
+        offsets = np.concatenate((first.offsets, first.offsets[-1] + second.offsets[1:]))
+        both = [
+            np.concatenate((getattr(first, part), getattr(second, part)))
+            for part in ("null", "number", "items", "weights")
+        ]
+        return cls(both[0], both[1], offsets, both[2], both[3])
+
+    @classmethod
+    def none(cls) -> Values:
+        """No rows."""
+        nothing = np.empty(0, np.int64)
+        return cls(np.empty(0, np.bool_), np.empty(0), np.zeros(1, np.int64), nothing, np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +77,9 @@ class Batch:
     """Rows in order of arrival. Inside an instant (a run of equal `ts`) they are in the order of streams.
 
     Make one with `Batch.of` (a table for each of two streams), `Batch.of_streams` (of more), or `Batch.rows` (one table, in an
-    order of your own). `key` has one number a row; in a join graph one column for each attribute.
+    order of your own). `key` has one number a row; in a join graph one column for each attribute. `kind` is the type of a row,
+    where selective processing tells types apart; None: all are of type 0. `numbers` is for joins that are `counted_elsewhere`
+    only: `Batch.numbered` makes them.
     """
 
     stream: NDArray[np.int64]
@@ -40,9 +88,14 @@ class Batch:
     ts: NDArray[np.int64]
     importance: NDArray[np.float64]
     bytes: NDArray[np.int64]
+    kind: NDArray[np.int64] | None = None
+    #: What a predicate on numbers or sets compares; None in joins on keys.
+    values: Values | None = None
+    numbers: Numbering | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name, kind in zip(self.__slots__, _KINDS, strict=True):
+        columns = [*zip(COLUMNS, _KINDS, strict=True), *([("kind", np.int64)] if self.kind is not None else [])]
+        for name, kind in columns:
             column = getattr(self, name)
             flat = isinstance(column, np.ndarray) and column.ndim == 1 + (name == "key" and column.ndim == 2)
             if not flat or column.dtype != kind:
@@ -53,6 +106,10 @@ class Batch:
                 raise InputError(f"Batch.{name} has {len(column)} rows where stream has {self.stream.size}")
         if self.stream.size and not (self.stream.min() >= 0 and self.stream.max() < MOST_STREAMS):
             raise InputError("Batch.stream must be the number of a stream in every row: 0 (left), 1 (right), ...")
+        if self.kind is not None and self.kind.size and self.kind.min() < 0:
+            raise InputError(f"Batch.kind must be at least 0 in every row, but one has {self.kind.min()}")
+        if self.numbers is not None and self.numbers.seq.size != self.stream.size:
+            raise InputError(f"Batch.numbers has {self.numbers.seq.size} rows where stream has {self.stream.size}")
 
     def __len__(self) -> int:
         return int(self.stream.size)
@@ -78,10 +135,23 @@ class Batch:
         return cls.of_streams({"left": left, "right": right}, dict.fromkeys(STREAMS, ("key",)), start=start)
 
     @classmethod
+    def nothing(cls, width: int = 1) -> Batch:
+        """No rows, of a join that looks at this many attributes of a stream."""
+        return _nothing(width)
+
+    @classmethod
     def of_streams(
-        cls, tables: Mapping[str, Table], columns: Mapping[str, Sequence[str]], *, start: Sequence[int] | None = None
+        cls,
+        tables: Mapping[str, Table],
+        columns: Mapping[str, Sequence[str]],
+        *,
+        start: Sequence[int] | None = None,
+        kinds: bool = False,
     ) -> Batch:
-        """Interleave one table a stream by time. `columns`: the streams in their order, and what each is joined on."""
+        """Interleave one table a stream by time. `columns`: the streams in their order, and what each is joined on.
+
+        `kinds`: also read the column `kind`, the type of a row from 0 on (default: 0).
+        """
         if not isinstance(tables, Mapping):
             raise InputError(f"rows must be a table for each stream, by its name, not {type(tables).__name__}")
         unknown = [name for name in tables if name not in columns]
@@ -90,7 +160,7 @@ class Batch:
         width = max(1, *(len(mine) for mine in columns.values()))
         first = start or [0] * len(columns)
         sides = [
-            _columns(name, tables[name], number, mine, width, first[number])
+            _columns(name, tables[name], number, mine, width, first[number], kinds)
             for number, (name, mine) in enumerate(columns.items())
             if tables.get(name) is not None
         ]
@@ -99,10 +169,11 @@ class Batch:
         return sides[0] if len(sides) == 1 else _interleave(sides)
 
     @classmethod
-    def rows(cls, table: Table, columns: Mapping[str, Sequence[str]] | None = None) -> Batch:
+    def rows(cls, table: Table, columns: Mapping[str, Sequence[str]] | None = None, *, kinds: bool = False) -> Batch:
         """Rows in the order given, with a column `stream` (numbers of streams) beside those of `Batch.of`.
 
-        A row needs the columns of its own stream only; what other streams' columns hold in it is not looked at.
+        A row needs the columns of its own stream only; what other streams' columns hold in it is not looked at. `kinds`: also
+        read the column `kind`, the type of a row.
 
         Examples
         --------
@@ -132,14 +203,41 @@ class Batch:
                 key[of_stream, place] = values[of_stream]
                 null |= missed & of_stream
         rest = _rest("rows", table, names, stream.size, 0)
-        return cls(stream, key[:, 0] if width == 1 else key, null, *rest).in_canonical_order()
+        kind = _kind("rows", table, names, stream.size) if kinds else None
+        return cls(stream, key[:, 0] if width == 1 else key, null, *rest, kind=kind).in_canonical_order()
 
     def fields(self) -> tuple[NDArray[Any], ...]:
+        """The columns that every batch has."""
         return (self.stream, self.key, self.null, self.ts, self.importance, self.bytes)
 
     def take(self, rows: NDArray[np.int64] | slice) -> Batch:
         """Some of the rows, in the order given; a slice copies nothing."""
-        return Batch(*(column[rows] for column in self.fields()))
+        values = None if self.values is None else self.values.take(rows)
+        kind = None if self.kind is None else self.kind[rows]
+        numbers = None if self.numbers is None else self.numbers.take(rows)
+        return replace(_batch([column[rows] for column in self.fields()], values, kind), numbers=numbers)
+
+    def numbered(self, start: Sequence[int] = (0, 0)) -> Batch:
+        """The same rows with the numbers that one engine would give them.
+
+        Some of them (`take`) can then go to one engine and some to another: row windows count all of them. See
+        `JoinSpec.counted_elsewhere`.
+
+        Parameters
+        ----------
+        start
+            Rows of each stream that have come before, anywhere.
+
+        Examples
+        --------
+        >>> batch = Batch.of({"key": [1, 2], "ts": [5, 6]}, {"key": [3, 1], "ts": [6, 6]}).numbered()
+        >>> batch.numbers.seq, batch.take(np.array([0, 3])).numbers.arrived.tolist()
+        (array([0, 1, 0, 1]), [[1, 0], [2, 2]])
+        """
+        streams = tuple(int(count) for count in start)
+        if self.stream.size and self.stream.max() >= len(streams):
+            raise InputError(f"start must have a number for each stream, not {start!r}")
+        return replace(self, numbers=numbers_of(self.stream, self.ts, streams))
 
     def in_canonical_order(self) -> Batch:
         """In the order of streams inside each run of equal `ts`."""
@@ -148,6 +246,18 @@ class Batch:
         if not (np.diff(place) < 0).any():
             return self
         return self.take(np.argsort(place, kind="stable"))
+
+
+def _batch(
+    columns: Sequence[NDArray[Any]], values: Values | None = None, kind: NDArray[np.int64] | None = None
+) -> Batch:
+    stream, key, null, ts, importance, row_bytes = columns
+    return Batch(stream, key, null, ts, importance, row_bytes, kind, values)
+
+
+def _of_columns(columns: Sequence[NDArray[Any]]) -> Batch:
+    """A batch of its columns, with the types of rows or without."""
+    return _batch(columns[: len(COLUMNS)], None, columns[len(COLUMNS)] if len(columns) > len(COLUMNS) else None)
 
 
 def _nothing(width: int) -> Batch:
@@ -164,12 +274,19 @@ def _interleave(sides: Sequence[Batch]) -> Batch:
             np.arange(len(sides[0])) + np.searchsorted(clocks[1], clocks[0], side="left"),
             np.arange(len(sides[1])) + np.searchsorted(clocks[0], clocks[1], side="right"),
         ]
-        merged = Batch(*(_spread(places, parts) for parts in zip(*(side.fields() for side in sides), strict=True)))
+        merged = _of_columns([_spread(places, parts) for parts in _parts(sides)])
     else:
-        whole = Batch(*(np.concatenate(parts) for parts in zip(*(side.fields() for side in sides), strict=True)))
+        whole = _of_columns([np.concatenate(parts) for parts in _parts(sides)])
         merged = whole.take(np.argsort(np.concatenate(clocks), kind="stable"))
     in_order = all(np.array_equal(clock, side.ts) for clock, side in zip(clocks, sides, strict=True))
     return merged if in_order else merged.in_canonical_order()
+
+
+def _parts(sides: Sequence[Batch]) -> list[tuple[NDArray[Any], ...]]:
+    """Each column of all sides."""
+    parts = list(zip(*(side.fields() for side in sides), strict=True))
+    kinds = tuple(side.kind for side in sides if side.kind is not None)
+    return [*parts, kinds] if kinds else parts
 
 
 def _spread(places: Sequence[NDArray[Any]], parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -211,7 +328,9 @@ def _check_there(name: str, there: list[str], columns: Sequence[str], whose: str
         raise InputError(f"{name} needs a column {missing[0]!r}{whose}; it has {', '.join(there) or 'no columns'}")
 
 
-def _columns(name: str, table: Table, stream: int, columns: Sequence[str], width: int, first: int) -> Batch:
+def _columns(
+    name: str, table: Table, stream: int, columns: Sequence[str], width: int, first: int, kinds: bool = False
+) -> Batch:
     names = column_names(name, table)
     _check_there(name, names, columns)
     read = [integers(f"{name}.{column}", column_of(table, column)) for column in columns]
@@ -225,7 +344,17 @@ def _columns(name: str, table: Table, stream: int, columns: Sequence[str], width
         for place, (values, missed) in enumerate(read):
             key[:, place] = values
             null |= missed
-    return Batch(np.full(size, stream, dtype=np.int64), key, null, *_rest(name, table, names, size, first))
+    kind = _kind(name, table, names, size) if kinds else None
+    return Batch(np.full(size, stream, dtype=np.int64), key, null, *_rest(name, table, names, size, first), kind=kind)
+
+
+def _kind(name: str, table: Table, names: list[str], size: int) -> NDArray[np.int64]:
+    """The types of rows."""
+    if "kind" not in names:
+        return np.zeros(size, np.int64)
+    kinds = _without_null(f"{name}.kind", column_of(table, "kind"), size)
+    check_values(f"{name}.kind", kinds, kinds >= 0, "be at least 0")
+    return kinds
 
 
 def _rest(

@@ -14,6 +14,8 @@ from shedjoin.errors import SpecError
 
 #: Conditions other than predicates: one key that all streams have, or a join graph.
 KEY, GRAPH = "key", "graph"
+#: Conditions by which tuples are stored by a key: equal values, and equal sets by their hash.
+KEYED = (KEY, "equal", "same_set")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     ),
     Meaningless(
         "policy",
-        lambda d: d.policy == "prospect" and (d.streams != 2 or d.condition != KEY),
+        lambda d: d.policy == "prospect" and (d.streams != 2 or d.condition not in KEYED),
         "Prospect() learns from the keys of two streams: take a policy such as Prob() here.",
     ),
     Meaningless(

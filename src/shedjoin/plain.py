@@ -68,6 +68,15 @@ def _make(kind: type[Made], settings: dict[str, Any]) -> Made:
         raise SpecError(f"{kind.__name__} does not take these settings: {reason}") from None
 
 
+def made_of(kind: type[Made], what: str, settings: Any) -> Made:
+    """A description that was written as a table of settings."""
+    only(what, settings, [field.name for field in fields(kind)])  # type: ignore[arg-type]
+    try:
+        return kind(**settings)
+    except TypeError as reason:
+        raise SpecError(f"{what} does not take these settings: {reason}") from None
+
+
 def plain(part: Any) -> dict[str, Any]:
     """A policy, an estimator or a budget as plain data."""
     names = [field.name for field in fields(part)] if is_dataclass(part) else ["left", "right", "more"]

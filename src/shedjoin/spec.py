@@ -10,16 +10,18 @@ import numpy as np
 
 from shedjoin.batch import LATEST, MOST_STREAMS, ROW_BYTES, STREAMS
 from shedjoin.budget import Budget
-from shedjoin.cpu.settings import Deadline
-from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE
-from shedjoin.engine.graph import Graph, parse
+from shedjoin.cpu.settings import Deadline, Selective
+from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE, SAME
+from shedjoin.engine.graph import Graph, of_columns, parse
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.plan import Index, Orders, Plan
 from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
+from shedjoin.estimators import Met
 from shedjoin.meaning import GRAPH, KEY, Dials, check_meaning
-from shedjoin.plain import only, plain
-from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect
+from shedjoin.plain import made_of, only, plain
+from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect, SimpProb
+from shedjoin.predicates import PREDICATES, Predicate
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
 from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_window, parse_windows
 
@@ -45,7 +47,8 @@ class JoinSpec:
         two to 16 streams, in their order, to their windows.
     on
         The name of a column that must be equal in all streams; or predicates: ``"a.x = b.y"``, also with ``<``, ``<=``, ``>``,
-        ``>=``, ``!=``, and ``"|a.x - b.y| <= 5"``.
+        ``>=``, ``!=``, and ``"|a.x - b.y| <= 5"``. Of two streams also a predicate on numbers or sets: `Band`, `Theta`, `Equal`,
+        `SameSet`, `Subset`, `Superset`, `Overlap`, `InnerProduct`.
     budget
         The hard cap on stored tuples. None: none, the join is exact.
     policy
@@ -73,6 +76,16 @@ class JoinSpec:
         How often expired tuples are removed (0: always); default: with every evaluation. They join nothing in any case.
     reordering
         When ``order="auto"`` looks for a better order.
+    selective
+        Compare rows with the most profitable part of the windows when the CPU is short. None: always with all.
+    cpu
+        `Deadline`: every push is to end in time; needs `selective`. None: as fast as it goes.
+    counted_elsewhere
+        For one of several engines that each get a part of the rows, split by key, of a join with row windows. Rows then come
+        with their numbers in the whole stream (`Batch.numbered`), and windows count all rows, wherever they went. Results and the
+        shed log have these numbers too. Together such engines give the results of one, if the rows of a push are in order of
+        time and each push ends with the clocks and the number of rows of the whole. `Prospect` is not available for them; the
+        default policy is `Prob`.
 
     Examples
     --------
@@ -92,26 +105,44 @@ class JoinSpec:
     importance: str = "min"
     lateness: int = 0
     max_skew: int | None = None
-    on: str | tuple[str, ...] = "key"
+    on: str | tuple[str, ...] | Predicate = "key"
     order: str | tuple[str, ...] | Mapping[str, tuple[str, ...]] = "auto"
     index: IndexChoice | Mapping[str, IndexChoice] = "auto"
     evaluate_every: int = 0
     expire_every: int | None = None
     reordering: Reordering = field(default_factory=Reordering)
+    selective: Selective | None = None
+    cpu: Deadline | None = None
+    counted_elsewhere: bool = False
 
     def __post_init__(self) -> None:
         self._check_windows()
         self._freeze_lists()
-        graph = parse(self.on, self.names)
+        graph = self._graph()
         if self.policy is None:
-            keyed = len(self.names) == len(STREAMS) and self._is_keyed(graph)
-            _freeze(self, "policy", KeepAll() if self.budget is None else Prospect() if keyed else Prob())
+            _freeze(self, "policy", self._default_policy(graph))
         self._check_kinds()
         self._check_times()
+        self._check_cpu()
+        self._check_counts()
         check_meaning("JoinSpec", self._dials(graph))
         self._check_memory()
         self._orders()
         self._indexes(graph)
+
+    def _graph(self) -> Graph:
+        if not isinstance(self.on, Predicate):
+            return parse(self.on, self.names)
+        check_meaning("JoinSpec", Dials(streams=len(self.names), condition=self.on.name))
+        return of_columns(*self.on.columns, equal=self.on.code == SAME)
+
+    def _default_policy(self, graph: Graph) -> Policy:
+        if self.budget is None:
+            return KeepAll()
+        if isinstance(self.on, Predicate) and self.on.code != SAME:
+            return SimpProb(Met())
+        keyed = len(self.names) == len(STREAMS) and self._is_keyed(graph) and not self.counted_elsewhere
+        return Prospect() if keyed else Prob()
 
     def _check_windows(self) -> None:
         if isinstance(self.window, Mapping):
@@ -131,9 +162,11 @@ class JoinSpec:
             )
 
     def _freeze_lists(self) -> None:
-        if not isinstance(self.on, str):
+        if not isinstance(self.on, str | Predicate):
             if not isinstance(self.on, list | tuple):
-                raise SpecError(f"on must name a column or list predicates between streams, not {self.on!r}")
+                raise SpecError(
+                    f"on must name a column, list predicates between streams, or be one such as Band(...), not {self.on!r}"
+                )
             _freeze(self, "on", tuple(self.on))
         if isinstance(self.order, Mapping):
             _freeze(self, "order", {name: tuple(order) for name, order in self.order.items()})
@@ -176,6 +209,27 @@ class JoinSpec:
         if not isinstance(self.reordering, Reordering):
             raise SpecError(f"JoinSpec.reordering must be a Reordering, not {self.reordering!r}")
 
+    def _check_cpu(self) -> None:
+        for name, kind in (("selective", Selective), ("cpu", Deadline)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise SpecError(f"JoinSpec.{name} must be a {kind.__name__} or None, not {value!r}")
+
+    def _check_counts(self) -> None:
+        if not isinstance(self.counted_elsewhere, bool):
+            raise SpecError(f"JoinSpec.counted_elsewhere must be True or False, not {self.counted_elsewhere!r}")
+        if not self.counted_elsewhere:
+            return
+        if not any(isinstance(window, RowWindow) for window in self.windows):
+            raise SpecError("JoinSpec.counted_elsewhere is for row windows: time windows do not count rows")
+        if self.evaluate_every:
+            raise SpecError("JoinSpec.evaluate_every must be 0 with counted_elsewhere: results come at once")
+        if isinstance(self.policy, Prospect):
+            raise SpecError(
+                "JoinSpec.policy must not be Prospect() with counted_elsewhere: it learns nothing from rows that went to other "
+                "engines. Take a policy such as Prob()"
+            )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The streams, in their order."""
@@ -192,6 +246,8 @@ class JoinSpec:
 
     def _is_keyed(self, graph: Graph) -> bool:
         """Whether tuples are stored by a common key, and results come at once."""
+        if self.policy is not None and isinstance(self.policy.estimator, Met):
+            return False  # tuples of one key have different priorities
         first = self.order == "auto" or all(one[0] == origin for origin, one in enumerate(self._orders()))
         at_once = not self.evaluate_every and not self.expire_every
         return self._has_common_key(graph) and first and self.index == "auto" and at_once
@@ -228,7 +284,16 @@ class JoinSpec:
             return orders_of(self.names, self.names)
         return orders_of(self.order, self.names)
 
+    @property
+    def _has_lists(self) -> bool:
+        """Whether a predicate finds partners by lists of items or buckets."""
+        return isinstance(self.on, Predicate) and self.on.code != SAME and self.index == "auto" and self.on.indexable
+
     def _indexes(self, graph: Graph) -> tuple[Index, ...]:
+        if isinstance(self.on, Predicate) and self.on.code != SAME:
+            if self.index not in INDEXES:
+                raise SpecError(f"JoinSpec.index must be 'auto' or 'scan' with a predicate, not {self.index!r}")
+            return ()
         choices = self.index if isinstance(self.index, Mapping) else dict.fromkeys(self.names, self.index)
         unknown = [name for name in choices if name not in self.names]
         if unknown:
@@ -246,10 +311,11 @@ class JoinSpec:
                 indexes += [Index(stream, attr, None if choice == "auto" else int(choice)) for attr in equated]
         return () if self._is_keyed(graph) else tuple(indexes)
 
-    def plan(self) -> Plan:
+    def plan(self, part: tuple[int, int] = (0, 1)) -> Plan:
         """The plain settings the engine runs by."""
+        _check_part(part, self.on)
         assert self.policy is not None  # __post_init__ fills it in
-        graph = parse(self.on, self.names)
+        graph = self._graph()
         return Plan.of(
             policy=self.policy,
             windows=self.windows,
@@ -263,30 +329,40 @@ class JoinSpec:
             max_skew=self.max_skew,
             evaluate_every=self.evaluate_every,
             expire_every=self.evaluate_every if self.expire_every is None else self.expire_every,
+            on=self.on if isinstance(self.on, Predicate) else None,
+            lists=self._has_lists,
+            part=part,
+            selective=self.selective,
+            deadline=None if self.cpu is None else self.cpu.seconds,
+            counted_elsewhere=self.counted_elsewhere,
         )
 
     def _reordering(self) -> Reordering | None:
         """With two streams there is one order only: new tuples meet the other window."""
         return self.reordering if self.order == "auto" and len(self.names) > len(STREAMS) else None
 
-    def engine(self, seed: int = 0, **watched: Any) -> Engine:
+    def engine(self, seed: int = 0, *, part: tuple[int, int] = (0, 1), **watched: Any) -> Engine:
         """A new engine that may leave out a warm-up, trace what is stored, or only count: see `Engine`."""
         from shedjoin.engine.engine import (
             Engine,  # and with it numba, which takes half a second: a spec alone needs none
         )
 
         check_seed(seed)
-        return Engine(self.plan(), int(seed), reordering=self._reordering(), **watched)
+        return Engine(self.plan(part), int(seed), reordering=self._reordering(), **watched)
 
-    def build(self, seed: int = 0) -> Engine:
-        """A new engine. The same spec, seed and input give the same output."""
-        return self.engine(seed)
+    def build(self, seed: int = 0, *, part: tuple[int, int] = (0, 1)) -> Engine:
+        """A new engine. The same spec, seed and input give the same output.
 
-    def resume(self, snapshot: bytes) -> Engine:
+        `part=(k, n)`: the k-th of n engines that split a join on a predicate between them (SplitJoin). Each is pushed all rows,
+        in the same order. Each row is stored in one engine and probes all, so that together they give every pair once.
+        """
+        return self.engine(seed, part=part)
+
+    def resume(self, snapshot: bytes, *, part: tuple[int, int] = (0, 1)) -> Engine:
         """Go on from `engine.snapshot()`. Budget, policy and join order may be others; all else must be as it was."""
         from shedjoin.engine.engine import Engine
 
-        return Engine.resume(self.plan(), snapshot, reordering=self._reordering())
+        return Engine.resume(self.plan(part), snapshot, reordering=self._reordering())
 
     def with_budget(self, budget: Budget | None) -> JoinSpec:
         """The same join within another budget. A join that kept everything gets the default policy."""
@@ -306,11 +382,19 @@ class JoinSpec:
         for name, default in (("max_skew", None), ("on", "key"), ("evaluate_every", 0), ("expire_every", None)):
             if getattr(self, name) != default:
                 data[name] = _listed(getattr(self, name))
+        if isinstance(self.on, Predicate):
+            data["on"] = plain(self.on)
         for name in ("order", "index"):
             if getattr(self, name) != "auto":
                 data[name] = _listed(getattr(self, name))
         if self.reordering != Reordering():
             data["reordering"] = plain(self.reordering)
+        if self.selective is not None:
+            data["selective"] = plain(self.selective)
+        if self.cpu is not None:
+            data["cpu"] = {"name": "deadline", **plain(self.cpu)}
+        if self.counted_elsewhere:
+            data["counted_elsewhere"] = True
         return data
 
     def _plain_windows(self) -> Any:
@@ -332,12 +416,29 @@ class JoinSpec:
             "policy": parse_policy(data.get("policy")),
             "lateness": parse_lateness(data.get("lateness", 0)),
         }
+        if isinstance(data.get("on"), Mapping):
+            made["on"] = parse_predicate(data["on"])
         if data.get("max_skew") is not None:
             made["max_skew"] = parse_duration(data["max_skew"], argument="max_skew")
         if data.get("reordering") is not None:
             only("reordering", data["reordering"], ["every", "drift"])
             made["reordering"] = Reordering(**data["reordering"])
+        if data.get("selective") is not None:
+            made["selective"] = made_of(Selective, "selective", data["selective"])
+        if data.get("cpu") is not None:
+            made["cpu"] = _cpu(data["cpu"])
         return cls(**made)
+
+
+#: What limits the CPU, by name.
+CPUS = {"deadline": Deadline}
+
+
+def _cpu(data: Any) -> Deadline:
+    if not isinstance(data, Mapping) or data.get("name") not in CPUS:
+        raise SpecError(f"cpu must be a table with a name, one of {', '.join(CPUS)}, not {data!r}")
+    settings = {name: value for name, value in data.items() if name != "name"}
+    return made_of(CPUS[data["name"]], "cpu", settings)
 
 
 def _windows(data: Any) -> Any:
@@ -350,6 +451,20 @@ def _windows(data: Any) -> Any:
     return parse_window(data)
 
 
+def parse_predicate(data: Mapping[str, Any]) -> Predicate:
+    """The predicate that `to_dict` described: its name and its settings."""
+    name = data.get("name")
+    if name not in PREDICATES:
+        raise SpecError(f"on.name must be one of {', '.join(PREDICATES)}, not {name!r}")
+    kind = PREDICATES[name]
+    settings = {field: value for field, value in data.items() if field != "name"}
+    only(f"on ({name})", settings, [one.name for one in fields(kind)])  # type: ignore[arg-type]
+    try:
+        return kind(**settings)
+    except TypeError as reason:
+        raise SpecError(f"on ({name}) does not take these settings: {reason}") from None
+
+
 def _freeze(spec: JoinSpec, name: str, value: Any) -> None:
     object.__setattr__(spec, name, value)
 
@@ -358,6 +473,14 @@ def _listed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _listed(one) for name, one in value.items()}
     return list(value) if isinstance(value, tuple) else value
+
+
+def _check_part(part: Any, on: Any) -> None:
+    whole = isinstance(part, tuple) and len(part) == 2 and all(type(one) is int for one in part)
+    if not whole or not 0 <= part[0] < part[1]:
+        raise SpecError(f"part must be (which, of how many), such as (0, 2) and (1, 2), not {part!r}")
+    if part[1] > 1 and (not isinstance(on, Predicate) or on.code == SAME):
+        raise SpecError(f"part must be (0, 1) for a join on keys, not {part!r}: split its rows by key instead")
 
 
 def check_seed(seed: object) -> None:
@@ -372,6 +495,12 @@ def check_pair(what: str, spec: object) -> None:
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
     if len(spec.names) != len(STREAMS) or spec.plan().indexes:
         raise SpecError(f"{what} is for joins of two streams on a key with results at once, not for {spec!r}")
+
+
+def check_whole_windows(what: str, spec: JoinSpec) -> None:
+    """Refuse a join that compares rows with parts of windows, for what does not read the log of what was left out."""
+    if spec.selective is not None:
+        raise SpecError(f"{what} is for joins that compare rows with whole windows, not for {spec!r}")
 
 
 def check_warmup(warmup: Any) -> None:

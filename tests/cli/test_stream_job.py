@@ -210,7 +210,10 @@ BAD = [
     (GOOD.replace("10 minutes", "soon"), "join.window must be a duration"),
     (GOOD.replace("10 minutes", "3 months"), "join.window has no unit 'months'"),
     (GOOD.replace("10 minutes", "0 s"), "join.window must be longer than nothing"),
-    (GOOD.replace("10 minutes", "50 rows"), "join.window: a number of rows is counted over a whole stream"),
+    (
+        GOOD.replace("10 minutes", "50 rows") + "shards = 2\nbudget = 9\npolicy = 'prospect'\n",
+        "join.policy: Prospect() is not available for row windows over several shards",
+    ),
     (GOOD.replace('"10 minutes"', "['1 s', 'x']"), "join.window[1] must be a duration"),
     (
         GOOD.replace('"10 minutes"', "{left = '1 s', up = 3}"),
@@ -316,12 +319,24 @@ def test_explain_shows_memory_by_shard_and_stream(
     assert not (folder / "out").exists()
 
 
+@pytest.mark.parametrize(("shards", "policy"), [(1, "Prospect()"), (3, "Prob(")])
+def test_explain_knows_the_policy_of_row_windows(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shards: int, policy: str
+) -> None:
+    """The number of shards decides, also when it is not in the file."""
+    text = GOOD.replace("10 minutes", "50 rows") + "budget = 90\n"
+    said = explained(folder, text + f'[spark]\nmaster = "local[{shards}]"\n', capsys, monkeypatch)
+    assert f"{shards} shard" in said
+    assert policy in said
+
+
 CSV = 'format = "csv"\nschema = "`k` bigint, at timestamp, pay struct<x: int, y: int>"'
 MISSING = [
     (GOOD.replace('"k"', '"kk"'), "join.on: left has no column 'kk'; it has k, at, a, x"),
     (GOOD.replace('"at"', '["at", "then"]'), "join.time: right has no column 'then'; it has k, at, b, x"),
     (GOOD + 'importance = {left = "bid"}\n', "join.importance: left has no column 'bid'"),
     (ITEMS, "join.predicate: left has no column 'tags'"),
+    (GOOD.replace('"k"', '"left.k < right.b2"'), "join.on: right has no column 'b2'; it has k, at, b, x"),
     (
         GOOD.replace('path = "b"', f'path = "b"\n{CSV}').replace('on = "k"', 'on = ["K", ["a", "pay.x"], ["a", "z"]]'),
         "join.on: right has no column 'z'; it has k, at, pay",
@@ -378,6 +393,36 @@ def test_three_streams(folder: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "10 minutes (x), 1 minute (y), 1 minute (z), by at, at and at" in said
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
     assert ["1", "150 tuples", "150 tuples", "150 tuples"] in [row[:4] for row in rows]
+
+
+GRAPH = THREE.replace('on = "k"', 'on = ["x.k = y.k", "y.x < z.k"]')
+
+
+def test_a_join_graph(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    job = read(folder, GRAPH + "budget = 90\nshards = 7\n")
+    assert isinstance(job.spec, sj.JoinSpec)
+    assert (job.spec.on, job.keys) == (("x.k = y.k", "y.x < z.k"), ())
+    said = explained(folder, GRAPH + "budget = 90\nshards = 7\n", capsys, monkeypatch)
+    assert "x.k = y.k, y.x < z.k" in said
+    shares = "shares: x.k=y.k 3, rows of z 2: 6 shards, each row of x goes to 2, of y to 2, of z to 3"
+    assert f"{shares} (join.shards allows 7)" in " ".join(said.split())
+    assert "live recall" not in said
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
+    assert ["5", "15 tuples", "shared", "shared"] in [row[:4] for row in rows]
+    rates = GRAPH + "shards = 4\nrates = {x = 1, y = 1, z = 1000}\n"
+    assert "rows of z 4: 4 shards" in " ".join(explained(folder, rates, capsys, monkeypatch).split())
+
+
+def test_a_join_graph_goes_on_with_its_cube(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = sj.JoinSpec(dict.fromkeys("xyz", sj.TimeWindow(600_000_000)), on=("x.k = y.k", "y.x < z.k"))
+    cube = {"spec": spec.to_dict(), "shards": 2, "cube": [1, 2], "on": [], "streams": ["x", "y", "z"]}
+    begun(folder, **cube, time=["at"] * 3, importance=[None] * 3)
+    (folder / "job.toml").write_text(GRAPH + "shards = 4\n")
+    assert main(["explain", str(folder / "job.toml")]) == 0
+    assert "rows of z 2: 2 shards" in " ".join(capsys.readouterr().out.split())
+    (folder / "job.toml").write_text(GRAPH + "shards = 1\n")
+    assert main(["explain", str(folder / "job.toml")]) == 2
+    assert "another shards: it has 2, this query 1" in capsys.readouterr().err
 
 
 def said_of(folder: Path, predicate: str) -> object:

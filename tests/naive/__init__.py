@@ -11,7 +11,7 @@ part of the windows that rows are compared with, `twin` the loop, `exact` the ex
 from naive.arithmetic import Generator
 from naive.conditions import Condition, Graph, Key, common_column, fits, on
 from naive.exact import cause, exact, exact_needs, missing, numbers, on_time, place
-from naive.join import Dual, Join, Met
+from naive.join import Dual, Join
 from naive.rows import LeftOut, Output, Record, Result, Row, Stored, cut, instant_borders, instants, interleave
 from naive.twin import Twin
 
@@ -23,7 +23,6 @@ __all__ = [
     "Join",
     "Key",
     "LeftOut",
-    "Met",
     "Output",
     "Record",
     "Result",

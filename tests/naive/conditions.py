@@ -198,7 +198,9 @@ class OnValue(OnPredicate):
 
 
 class OnBand(OnPredicate):
-    """Numbers are grouped in buckets as wide as the band, which covers its bucket and half of each neighbour on average."""
+    """Numbers are counted by buckets as wide as the band, which covers its bucket and half of each neighbour on average."""
+
+    alone = True
 
     def bucket(self, number: float) -> int:
         assert isinstance(self.predicate, sj.Band)
@@ -250,6 +252,8 @@ class Histogram:
 
 class OnTheta(OnPredicate):
     """A comparison of two numbers: partners lie in the buckets on the right side, and in half of the own one."""
+
+    alone = True
 
     def values(self, row: Row) -> list[Value]:
         return [row.value]

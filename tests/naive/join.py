@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import shedjoin as sj
 from naive.conditions import Condition, Graph, Key, common_column, on
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from naive.twin import Twin
 
 Spec = sj.JoinSpec | sj.PredicateJoin | sj.DualJoin
-
-
-@dataclass(frozen=True, slots=True)
-class Met(sj.Estimator):
-    """Partners met on arrival: the results that the row's own probe found."""
-
-    name: ClassVar[str] = "met"
 
 
 @dataclass(frozen=True)
@@ -86,13 +79,17 @@ class Join:
             case sj.JoinSpec():
                 expire = spec.evaluate_every if spec.expire_every is None else spec.expire_every
                 names, text = spec.names, spec.on
-                condition: Condition = Graph(names, text) if not isinstance(text, str) else common_column(names, text)
+                condition: Condition
+                if isinstance(text, sj.Predicate):
+                    condition = on(text)
+                else:
+                    condition = common_column(names, text) if isinstance(text, str) else Graph(names, text)
                 if names == ("left", "right") and text == "key":  # rows have a key, and no other columns
                     condition = Key(2)
                 join = cls(spec.windows, condition, spec.budget, spec.policy or sj.KeepAll())
                 join = replace(join, evaluate_every=spec.evaluate_every, expire_every=expire, lateness=spec.lateness)
             case sj.PredicateJoin():
-                policy = sj.SimpProb(Met()) if isinstance(spec.policy, sj.SimpProb) else spec.policy or sj.KeepAll()
+                policy = sj.SimpProb(sj.Met()) if isinstance(spec.policy, sj.SimpProb) else spec.policy or sj.KeepAll()
                 join = cls(spec.windows, on(spec.predicate), spec.budget, policy, lateness=spec.lateness)
                 cpu = spec.cpu if isinstance(spec.cpu, sj.VirtualCpu) else None
                 join = replace(join, selective=spec.selective, cpu=cpu, queue=spec.queue, index=str(spec.index))
@@ -107,7 +104,7 @@ def weights_of(twin: Twin, estimator: sj.Estimator | None) -> Weights:
     if isinstance(twin.policy, sj.Prospect):
         return LearnedWeights(twin)
     match estimator:
-        case None | Met():
+        case None | sj.Met():
             return Weights(twin)
         case sj.Table():
             return TableWeights(twin, estimator)

@@ -7,10 +7,10 @@ import math
 from typing import TYPE_CHECKING
 
 from naive.arithmetic import exp, log, power, times_log
-from naive.join import Met
 from naive.learned import LearnedWeights
 from naive.rows import Stored
 from naive.weights import DecayedWeights
+from shedjoin.estimators import Met
 from shedjoin.policies import (
     Additive,
     Cumulative,
@@ -117,7 +117,7 @@ class Order:
     def common(self, stream: int) -> float:
         match self.policy:
             case Additive(update="always", life=c) | Multiplicative(update="always", life=c):
-                return c * (self.base(stream) / self.twin.windows[stream].size)
+                return c * (float(self.base(stream)) / self.twin.windows[stream].size)
         return 0.0
 
     def rank(self, x: Stored) -> float:

@@ -190,9 +190,12 @@ class DecayedWeights(Weights):
 
     def forget(self, stream: int, value: Value) -> None:
         """A weight that is next to nothing beside one row of now becomes nothing."""
-        clock = self.twin.clocks[stream]
-        if clock is not None and self.sums[stream, value] < 2.0**-20 * math.exp2(self.exponent(clock)):
+        if self.is_next_to_nothing(stream, value):
             self.sums[stream, value] = 0.0
+
+    def is_next_to_nothing(self, stream: int, value: Value) -> bool:
+        clock = self.twin.clocks[stream]
+        return clock is not None and self.sums[stream, value] < 2.0**-20 * math.exp2(self.exponent(clock))
 
     def rename(self, new: Callable[[Any], Any]) -> None:
         self.sums, self.read = merged(self.sums, new), merged(self.read, new)
@@ -205,7 +208,10 @@ class DecayedWeights(Weights):
         self.half_life = estimator.half_life
 
     def weight(self, stream: int, value: Value) -> float:
-        return self.sums.get((stream, value), 0.0)
+        count = self.sums.get((stream, value), 0.0)
+        if self.condition.alone and (count == 0.0 or self.is_next_to_nothing(stream, value)):
+            return 0.0
+        return count
 
     def size(self, stream: int, value: Value) -> float:
         return self.read.get((stream, value), 0.0)
@@ -240,7 +246,11 @@ class CountMinWeights(Weights):
             self.read[stream, value] = float(min(self.counters[cell] for cell in self.cells(stream, value)))
 
     def weight(self, stream: int, value: Value) -> float:
-        return (self.rows if value == ROWS else self.read).get((stream, value), 0.0)
+        if value == ROWS:
+            return self.rows.get((stream, ROWS), 0.0)
+        if self.condition.alone:  # read when a tuple is weighed
+            return float(min(self.counters[cell] for cell in self.cells(stream, value)))
+        return self.read.get((stream, value), 0.0)
 
 
 class WindowWeights(CountedWeights):

@@ -1,14 +1,20 @@
-"""Archives made by engines in this process: many random joins, each a shard of one archive."""
+"""Archives made by engines in this process, each a shard of one archive.
+
+With time windows every shard is a random join of its own. Row windows count the rows of all shards.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 import shedjoin as sj
+from shedjoin.engine.codes import WHY
 from shedjoin.spark.archive import shed_columns
 from shedjoin.spark.keys import SIDES
 
@@ -26,11 +32,11 @@ class Row(NamedTuple):
     batch: int
 
 
-@dataclass
+@dataclass(eq=False)
 class Made:
     """What the engines were given, and what came out."""
 
-    windows: tuple[Window, Window]
+    windows: tuple[Window, ...]
     rows: list[Row] = field(default_factory=list)
     shed: list[dict[str, Any]] = field(default_factory=list)
     met: dict[Pair, int] = field(default_factory=dict)  # and the batch it came in
@@ -44,11 +50,11 @@ class Made:
                 (shard, r.seq, s.seq)
                 for r in ours
                 for s in ours
-                if r.stream == 0 and s.stream == 1 and self.joins(r, s, ours)
+                if r.stream == 0 and s.stream == 1 and self.joins(r, s)
             }
         return found
 
-    def joins(self, r: Row, s: Row, rows: list[Row]) -> bool:
+    def joins(self, r: Row, s: Row) -> bool:
         if r.key is None or r.key != s.key:
             return False
         earlier, later = (r, s) if r.ts <= s.ts else (s, r)
@@ -59,42 +65,97 @@ class Made:
         window = self.windows[older.stream]
         if isinstance(window, sj.TimeWindow) or (older.batch, older.ts) == (newer.batch, newer.ts):
             return True
-        arrived = sum(x.stream == older.stream and (x.batch, x.ts) <= (newer.batch, newer.ts) for x in rows)
-        return older.seq >= arrived - window.rows
+        return older.seq >= self.arrived(older.stream, newer.batch, newer.ts) - window.rows
+
+    def arrived(self, stream: int, batch: int, ts: int) -> int:
+        """Rows of a stream, in all shards, by the end of an instant."""
+        return int(np.searchsorted(self._places[stream], batch * FAR + ts, side="right"))
+
+    @cached_property
+    def _places(self) -> list[Any]:
+        """Where the rows of each stream stand in the order of instants."""
+        mine = [
+            [row.batch * FAR + row.ts for row in self.rows if row.stream == stream]
+            for stream in range(len(self.windows))
+        ]
+        return [np.sort(np.array(places, np.int64)) for places in mine]
+
+
+#: Batches are farther apart than times.
+FAR = 10**6
 
 
 def make(
-    windows: tuple[Window, Window], *, shards: int, batches: int, seed: int, rows: int = 8, lateness: int = 2
+    windows: tuple[Window, ...],
+    *,
+    shards: int,
+    batches: int,
+    seed: int,
+    rows: int = 8,
+    lateness: int = 2,
+    names: Sequence[str] = SIDES,
 ) -> Made:
     """Each shard has its own random rows and its own engine; a batch is sorted by time, as the operator does."""
-    made = Made(windows)
+    made, streams = Made(windows), len(windows)
     draw = np.random.default_rng(seed)
-    for shard in range(shards):
-        budget = sj.Budget(tuples=int(draw.integers(2, 7)), allocation=str(draw.choice(["fixed", "variable"])))
-        policy = (sj.Rand(), sj.Prob(), sj.Life())[int(draw.integers(3))]
-        skew = [None, 3][int(draw.integers(2))]
-        spec = sj.JoinSpec(windows, budget=budget, policy=policy, lateness=lateness, max_skew=skew)
-        engine, counts, clock = spec.build(seed=shard), [0, 0], 0
-        for batch in range(batches):
-            size = int(draw.integers(0, rows))
-            stream = draw.integers(0, 2, size)
-            lag = draw.choice([0, 0, 0, 1, 2, 9], size)
-            ts = clock + np.cumsum(draw.integers(0, 3, size)) - lag
-            clock += int(draw.integers(0, 6))
-            keys = [None if key == 0 else int(key) for key in draw.choice([0, 1, 1, 1, 2], size)]
-            order = np.lexsort((stream, ts))
-            stream, ts, keys = stream[order], ts[order], [keys[place] for place in order]
-            for side, time, key in zip(stream.tolist(), ts.tolist(), keys, strict=True):
-                made.rows.append(Row(shard, side, counts[side], key, time, batch))
-                counts[side] += 1
-            if size == 0:
+    counted = any(isinstance(window, sj.RowWindow) for window in windows)
+    engines = [
+        _engine(draw, dict(zip(names, windows, strict=True)), counted, lateness, shard) for shard in range(shards)
+    ]
+    clocks, counts = [0] * shards, [(0,) * streams] * shards
+    for batch in range(batches):
+        came = [_rows(draw, streams, int(draw.integers(0, rows)), clocks[shard]) for shard in range(shards)]
+        clocks = [clock + int(draw.integers(0, 6)) for clock in clocks]
+        columns = {name: np.concatenate([one[name] for one in came]) for name in ("stream", "key", "ts")}
+        owner = np.repeat(np.arange(shards), [one["ts"].size for one in came])
+        order = np.lexsort((columns["stream"], columns["ts"]))
+        keys = [None if key == 0 else int(key) for key in columns["key"][order]]
+        table = {"stream": columns["stream"][order], "ts": columns["ts"][order], "key": keys}
+        whole, owner = engines[0].rows(table), owner[order]
+        if counted:
+            whole = whole.numbered(counts[0])
+            counts = [
+                tuple(int(total) for total in np.add(counts[0], np.bincount(whole.stream, minlength=streams)))
+            ] * shards
+        for shard, engine in enumerate(engines):
+            mine = whole.take(np.flatnonzero(owner == shard))
+            numbers = (mine if counted else mine.numbered(engine.arrived)).numbers
+            assert numbers is not None
+            described = zip(mine.stream, numbers.seq, mine.key, mine.null, mine.ts, strict=True)
+            made.rows += [
+                Row(shard, int(s), int(q), None if n else int(k), int(t), batch) for s, q, k, n, t in described
+            ]
+            if not len(mine) and not counted:
                 continue
-            out = engine.push(sj.Batch.rows({"stream": stream, "key": keys, "ts": ts}))
-            pairs = zip(out.left.tolist(), out.right.tolist(), strict=True)
-            made.met |= {(shard, left, right): batch for left, right in pairs}
-            records = out.shed.to_arrow().drop_columns(["tick"]).to_pylist()
-            made.shed += [{**record, "left_at": record["when"], "shard": shard, "batch": batch} for record in records]
+            out = engine.push(mine, arrived=counts[shard] if counted else None)
+            made.met |= {(shard, *row): batch for row in out.rows.tolist()}  # type: ignore[misc]
+            for record in out.shed.records():
+                seen = {f"seen_{name}": int(count) for name, count in zip(names, record["seen"], strict=True)}
+                told = {name: int(record[name]) for name in ("stream", "seq", "ts", "key")}
+                known = {"shard": shard, "batch": batch, "left_at": int(record["when"]), "why": WHY[record["why"]]}
+                made.shed.append({**told, **seen, **known})
     return made
+
+
+def _engine(
+    draw: np.random.Generator, windows: dict[str, Window], counted: bool, lateness: int, seed: int
+) -> sj.Engine:
+    least = len(windows)
+    budget = sj.Budget(tuples=int(draw.integers(least, least + 5)), allocation=str(draw.choice(["fixed", "variable"])))
+    policy = (sj.Rand(), sj.Prob(), sj.Life())[int(draw.integers(3))]
+    skew = [None, 3][int(draw.integers(2))]
+    settings = {"budget": budget, "policy": policy, "lateness": lateness, "max_skew": skew}
+    return sj.JoinSpec(windows, counted_elsewhere=counted, **settings).build(seed=seed)  # type: ignore[arg-type]
+
+
+def _rows(draw: np.random.Generator, streams: int, size: int, clock: int) -> dict[str, Any]:
+    """Late rows and nulls (0) among them."""
+    lag = draw.choice([0, 0, 0, 1, 2, 9], size)
+    return {
+        "stream": draw.integers(0, streams, size),
+        "ts": clock + np.cumsum(draw.integers(0, 3, size)) - lag,
+        "key": draw.choice([0, 1, 1, 1, 2], size),
+    }
 
 
 ROW = {

@@ -50,12 +50,25 @@ def table(keys: Sequence[int | None], ts: Sequence[int], first: int = 0) -> pa.R
 
 
 def messages(
-    tables: Sequence[Sequence[pa.RecordBatch]], labels: Sequence[int], *, counted: bool = False
+    tables: Sequence[Sequence[pa.RecordBatch]],
+    labels: Sequence[int],
+    *,
+    counted: bool = False,
+    numbered: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """What the packing tasks of each stream send; each table is a task."""
     for stream, tasks in enumerate(tables):
         how = Packing(
-            stream, tuple(labels), TRAVELS.serialize().to_pybytes(), False, False, "ts", None, counted, f"s{stream}"
+            stream,
+            tuple(labels),
+            TRAVELS.serialize().to_pybytes(),
+            False,
+            False,
+            "ts",
+            None,
+            counted,
+            f"s{stream}",
+            numbered=numbered,
         )
         for task, rows in enumerate(tasks):
             for batch in pack(iter([rows]), how, task):
@@ -71,7 +84,8 @@ class Shards:
 
     def batch(self, *streams: Sequence[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
         """Run one micro-batch; returns the rows of each kind."""
-        sent = list(messages(streams, self.job.labels, counted=self.job.adaptive))
+        numbered = self.job.spec.get("counted_elsewhere", False)
+        sent = list(messages(streams, self.job.labels, counted=self.job.adaptive, numbered=numbered))
         given: dict[str, list[dict[str, Any]]] = {kind: [] for kind in self.job.kinds}
         for number, (label, store) in enumerate(zip(self.job.labels, self.stores, strict=True)):
             mine = [

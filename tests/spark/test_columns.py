@@ -172,7 +172,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "time": ({"time": "x"}, "time: left.x is of type string: it must be a timestamp or a whole number"),
     "window": ({"window": "soon"}, "window must be a duration"),
     "window unit": ({"window": "5 seconds"}, "window must be a whole number, as the times are"),
-    "rows": ({"window": sj.RowWindow(5), "shards": 2}, "pass shards=1"),
+    "rows": ({"window": sj.RowWindow(5), "shards": 2, "budget": 9, "policy": "prospect"}, "or pass shards=1"),
     "budget": ({"budget": "lots"}, "budget must be an amount of tuples or bytes"),
     "allocation": ({"allocation": "some"}, "allocation must be one of fixed, variable, not 'some'"),
     "two allocations": ({"budget": SHARED, "allocation": "fixed"}, "budget has allocation='variable', but .* say one"),

@@ -13,10 +13,10 @@ from shedjoin.spark.archive import Archive, Layout
 from shedjoin.spark.missing import Span, missing_pairs
 
 T, R = sj.TimeWindow, sj.RowWindow
-#: Every shard is a random case of its own, so that a few Spark jobs try hundreds of them.
+#: With time windows every shard is a random case of its own, so that a few Spark jobs try hundreds of them.
 SHARDS = 80
 #: One of each kind is in the test of `refine`.
-WINDOWS = [(T(2), T(9)), (R(2), R(6))]
+WINDOWS = [(T(2), T(9)), (R(80), R(300))]
 
 
 def archive_of(spark: Any, made: archives.Made, upto: int) -> Archive:

@@ -163,7 +163,7 @@ def test_start_keeps_account_and_refine_completes(spark: Any, tmp_path: Path, ca
 
 
 WRONG = {
-    "predicate": ({"on": ["a.k = b.k", "b.k = c.k"]}, "looks like a predicate .* shedjoin.MultiJoinSpec"),
+    "predicate": ({"on": ["a.k = b.k", "b.k = c.k"]}, "on speaks of a stream 'a' .*; the streams are s0, s1, s2"),
     "key form": (
         {"on": ("k", "k")},
         r"on must be a column name, a tuple of one name a stream \(s0 name, s1 name, s2 name\)",
@@ -179,7 +179,6 @@ WRONG = {
     "which": ({"suffixes": None, "select": ["ts"]}, "say 's0.ts' or 's1.ts' or 's2.ts'"),
     "names": ({"names": ("x", "y")}, "names must be one text for each of 3 streams"),
     "words": ({"names": ("x", "y", "Y")}, "names must be simple words that differ"),
-    "row window": ({"window": "9 rows", "shards": 2}, "pass shards=1"),
     "budget": ({"budget": 5, "shards": 2}, "5 tuples are too few for 2 shards"),
 }
 

@@ -19,6 +19,7 @@ from shedjoin.cpu.join import PredicateJoin
 from shedjoin.errors import SpecError
 from shedjoin.plain import plain
 from shedjoin.predicates import Predicate
+from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.predicate_spec import read_deadline
 from shedjoin.spark.session import PARTITIONS
@@ -60,7 +61,7 @@ def what_runs(job: StreamJob) -> Table:
     names, times, spec = job.names, job.times, job.spec
     for name, source in zip(names, job.sources, strict=True):
         table.add_row(name, source_words(source))
-    table.add_row("join on", key_words(job) if job.predicate is None else predicate_words(job.predicate))
+    table.add_row("join on", on_words(job))
     windows = [format_window(one) for one in spec.windows]
     each = ", ".join(f"{window} ({name})" for window, name in zip(windows, names, strict=True))
     lengths = windows[0] if len(set(windows)) == 1 else each
@@ -68,7 +69,7 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("rows may be late", lateness_words(spec))
     seconds = read_deadline(job.join["deadline"])
     exact = "none: exact, without a cap" if seconds is None else "none: without a cap"
-    table.add_row("policy", exact if spec.budget is None else str(spec.policy))
+    table.add_row("policy", exact if spec.budget is None else str(job.spec_on(shards_of(job)[0]).policy))
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
     output, run = job.output, job.run
@@ -78,7 +79,7 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("shed log, metrics", output.path)
     archive = f"{output.path}/archive, for shedjoin refine" if output.archive else "none: nothing to refine"
     table.add_row("archive", archive)
-    if spec.budget is not None and not isinstance(spec, PredicateJoin):
+    if spec.budget is not None and not isinstance(spec, PredicateJoin) and job.graph is None:
         table.add_row("live recall", "told while it runs" if output.recall else "left out")
     goes_on = "new" if read_job(output.path) is None else "goes on"
     table.add_row("checkpoint", f"{checkpoint_of(output.path, output.checkpoint)}, {goes_on}")
@@ -93,6 +94,9 @@ def split_words(job: StreamJob) -> str:
     shards, why = shards_of(job)
     moves = shards > 1 and job.spec.budget is not None and by_key(job) and job.join["shares"] != "equal"
     part = "its part of the budget" + ", which follows what arrives; to begin with:" * moves
+    if (cube := cube_of(job)) is not None and job.graph is not None:
+        words = cube.words(job.names, job.graph.columns)
+        return f"{words} ({why}); all copies of rows count against the budget; each has {part}"
     by_hash, by_row = "has the keys that hash to it", "stores its part of the rows, and compares all with it"
     has = by_hash if job.predicate is None else by_row
     return f"{shards} shard{'s' * (shards != 1)} ({why}); each {has}, and has {part}"
@@ -178,7 +182,21 @@ def size_words(size: float) -> str:
 
 
 def shards_of(job: StreamJob) -> tuple[int, str]:
-    """Into how many shards the job will be split, and why."""
+    """Into how many shards the job will be split, and why. A join graph may need fewer than there could be."""
+    most, why = _most_shards(job)
+    cube = cube_of(job)
+    if cube is None or cube.shards == most:
+        return most, why
+    return cube.shards, f"{why} allows {most}" if why == "join.shards" else f"{why}: at most {most}"
+
+
+def cube_of(job: StreamJob) -> HyperCube | None:
+    """How the shards of a join graph are arranged; None for other joins."""
+    before = read_job(job.output.path)
+    return job.cube(_most_shards(job)[0], None if before is None else before.get("cube"))
+
+
+def _most_shards(job: StreamJob) -> tuple[int, str]:
     before = read_job(job.output.path)
     if before is not None:
         return int(before["shards"]), "as the checkpoint has it"
@@ -243,6 +261,15 @@ def _width(kind: Any) -> int:
 def source_words(source: Source) -> str:
     options = ", ".join(f"{name}={value}" for name, value in source.options.items())
     return " ".join(part for part in (source.format, source.path or "", f"({options})" if options else "") if part)
+
+
+def on_words(job: StreamJob) -> str:
+    """What rows are joined on."""
+    if job.graph is not None:
+        assert isinstance(job.spec, JoinSpec)
+        assert isinstance(job.spec.on, tuple)
+        return ", ".join(job.spec.on)
+    return key_words(job) if job.predicate is None else predicate_words(job.predicate)
 
 
 def key_words(job: StreamJob) -> str:

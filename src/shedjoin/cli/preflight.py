@@ -32,6 +32,10 @@ def check_columns(job: StreamJob) -> None:
     wanted: list[tuple[str, tuple[str | None, ...]]] = [("join.on", pair) for pair in job.keys]
     if job.predicate is not None:
         wanted.append(("join.predicate", job.predicate.columns))
+    if (graph := job.graph) is not None:
+        most = max(map(len, graph.columns))
+        padded = [(*columns, *[None] * (most - len(columns))) for columns in graph.columns]
+        wanted += [("join.on", tuple(column)) for column in zip(*padded, strict=True)]
     wanted += [("join.time", job.times), ("join.importance", job.importances)]
     for side, (name, source) in enumerate(zip(job.names, job.sources, strict=True)):
         known = columns_of(source)
@@ -82,11 +86,13 @@ def check_query(job: StreamJob) -> None:
 
 def known_of(job: StreamJob, before: dict[str, Any]) -> dict[str, Any]:
     """What `start` will write of a job, without what depends on the columns of its sources."""
-    output = job.output
+    output, shards = job.output, job.join["shards"] or before["shards"]
+    cube = job.cube(shards, before.get("cube"))
     default = output.checkpoint is None or is_default(output.path, output.checkpoint)
     return {
-        "spec": job.spec.to_dict(),
-        "shards": job.join["shards"] or before["shards"],
+        "spec": job.spec_on(shards if cube is None else cube.shards).to_dict(),
+        "shards": shards if cube is None else cube.shards,
+        **({} if cube is None else {"cube": list(cube.shares)}),
         "seed": job.join["seed"],
         "on": job.keys,
         "time": job.times,

@@ -42,23 +42,28 @@ sql.shuffle.partitions = 4
 Three streams and more have tables `[streams.NAME]` in place of `[left]` and `[right]`; what is one a stream, such as `time`, is a
 list in their order or a table by their names.
 
+`on` may be a list of predicates between streams, such as `["a.x = b.x", "b.y < c.y"]` (a join graph).
+
 Instead of `on`, `predicate` is a table with its name and settings, such as `{name = "overlap", column = "tags", at_least = 2}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shedjoin.cli.tables import errors_in, flattened, located, read_table, read_toml, settings
 from shedjoin.cpu.join import PredicateJoin
+from shedjoin.engine.graph import Graph, parse
 from shedjoin.errors import SpecError
 from shedjoin.predicates import Predicate
 from shedjoin.spark.arguments import duration_of, spec_of, stream_names
+from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.join import shed_join
 from shedjoin.spark.join_args import PARAMETERS, JoinArgs, complete
+from shedjoin.spark.join_graph import cube_of, rates_of, read_on
 from shedjoin.spark.keys import SIDES, column_names, key_pairs
 from shedjoin.spark.master import check_places
 from shedjoin.spark.predicate_spec import check_archivable, join_condition
@@ -140,6 +145,11 @@ class StreamJob:
     run: Run
     settings: dict[str, str]
 
+    def spec_on(self, shards: int) -> JoinSpec | PredicateJoin:
+        """The join with this number of shards, which `spec` may not know yet."""
+        with errors_in("join", PARAMETERS):
+            return spec_of(self.join, self.names, lateness=self.spec.lateness, shards=shards)
+
     @property
     def predicate(self) -> Predicate | None:
         """None: the join is by key."""
@@ -147,9 +157,22 @@ class StreamJob:
 
     @property
     def keys(self) -> tuple[tuple[str, ...], ...]:
-        """The key columns, one name a stream; none for a join on a predicate."""
+        """The key columns, one name a stream; none for a join on a predicate or of a join graph."""
         on, predicate = join_condition(self.join["on"], self.join["predicate"])
-        return key_pairs(on, self.names) if predicate is None else ()
+        on, graph = read_on(on, self.names)
+        return key_pairs(on, self.names) if predicate is None and graph is None else ()
+
+    @property
+    def graph(self) -> Graph | None:
+        """The join graph; None if the join is by key or on a predicate."""
+        graph = read_on(self.join["on"], self.names)[1]
+        return None if graph is None else parse(graph, self.names)
+
+    def cube(self, shards: int, before: Sequence[int] | None = None) -> HyperCube | None:
+        """How the rows of a join graph are spread over at most this many shards; `before`: as the checkpoint has it."""
+        if self.graph is None:
+            return None
+        return cube_of(self.graph, shards, self.spec.windows, rates_of(self.join["rates"], self.names), before)
 
     @property
     def times(self) -> tuple[str, ...]:

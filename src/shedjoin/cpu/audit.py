@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shedjoin.batch import Values
 from shedjoin.cpu import state as cs
 from shedjoin.cpu.codes import LOWEST
 from shedjoin.cpu.plan import Plan
@@ -14,7 +15,6 @@ from shedjoin.cpu.rows import Rows
 from shedjoin.engine.handle import STREAMS, Handle
 from shedjoin.errors import SnapshotError
 from shedjoin.predicates.state import BY_STREAM, ENTRIES, FIXED_LISTS, ITEMS, LISTS, POOL
-from shedjoin.predicates.values import Values
 
 
 def require(holds: Any, what: str) -> None:

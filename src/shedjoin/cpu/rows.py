@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import STREAMS, Batch, Table
+from shedjoin.batch import STREAMS, Batch, Table, Values
 from shedjoin.errors import InputError
 from shedjoin.predicates.base import Predicate
-from shedjoin.predicates.values import Sets, Values
+from shedjoin.predicates.values import Sets, read
 
 _TIMES = ("ts", "importance")
 
@@ -84,7 +84,7 @@ def _side(name: str, table: Any, column: str, kind: str) -> tuple[Any, Values, N
     names = _names(name, table)
     if column not in names:
         raise InputError(f"{name} needs a column {column!r}; it has {', '.join(names) or 'no columns'}")
-    values = Values.of(f"{name}.{column}", _column(table, column), kind)
+    values = read(f"{name}.{column}", _column(table, column), kind)
     times = {part: _column(table, part) for part in _TIMES if part in names}
     times["key"] = np.arange(len(values))
     kinds = np.zeros(len(values), np.int64)

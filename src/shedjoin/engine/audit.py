@@ -7,17 +7,33 @@ no audit, because they are built here and not read.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_MEMORY, IN_WINDOW, LEARNED, MOST, RANDOM, TUPLE, WHY
+from shedjoin.engine import selection
+from shedjoin.engine.codes import (
+    CUMULATIVE,
+    DECAYED,
+    IN_MEMORY,
+    IN_WINDOW,
+    LEARNED,
+    MET,
+    MOST,
+    MOST_ITEMS,
+    RANDOM,
+    TUPLE,
+    WHY,
+)
 from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
+from shedjoin.engine.item_memory import has_items, has_numbers, values_of_numbers
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import COUNTERS, NEVER, TRAIL_RECORD, shed_record
 from shedjoin.engine.stages import learn, neighbours
+from shedjoin.engine.structures.histogram import NOTHING, ONE, SEVERAL
 from shedjoin.errors import SnapshotError
 
 #: No join has counted so far: sums of two such numbers do not overflow.
@@ -42,11 +58,12 @@ def audit(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
     _check_shapes(plan, how, columns)
     numbers = dict(zip(_NAMES, (int(number) for number in columns["numbers"]), strict=True))
     by_stream = dict(zip(BY_STREAM, columns["by stream"], strict=True))
-    _check_numbers(numbers, by_stream, columns)
+    _check_numbers(plan, numbers, by_stream, columns)
     _check_tuples(plan, how, numbers, by_stream, columns)
     _check_values(plan, how, by_stream, columns)
     _check_estimates(plan, how, numbers, by_stream, columns)
     _check_rounds(how, numbers, columns)
+    selection.audit(how, columns)
 
 
 def checked_log(rows: Any, streams: int) -> NDArray[Any]:
@@ -90,6 +107,15 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         expected["tuple prio"] = ("<f8", (tuples,))
     if organisation == RANDOM:
         expected["tuple place"] = ("<i4", (tuples,))
+    if plan.alone and how[0]["weighed"]:
+        expected["tuple chance"] = ("<f8", (tuples,))
+    if estimator == MET:
+        expected["tuple met"] = ("<i8", (tuples,))
+    if has_numbers(how):
+        expected["tuple number"] = ("<f8", (tuples,))
+    elif has_items(how):
+        items = columns.get("items", np.empty(0)).size
+        expected |= {"tuple items": ("<i8", (tuples,)), "items": ("<i8", None), "item weights": ("<f8", (items,))}
     if estimator == DECAYED:
         expected["value mass"] = ("<f8", (values, streams))
     if estimator == LEARNED:
@@ -98,6 +124,7 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         expected |= {"tuple came": ("<i8", (tuples,)), "pending": ("<i8", None), "marks": ("<i8", None)}
     for stream in range(streams):
         expected |= {f"seen stamp {stream}": ("<i8", None), f"seen value {stream}": ("<i8", None)}
+    expected |= selection.shapes(how)
     require(
         set(columns) == set(expected),
         f"its columns are {sorted(set(columns) ^ set(expected))} more or less than the join has",
@@ -110,7 +137,7 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         )
 
 
-def _check_numbers(numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
+def _check_numbers(plan: Plan, numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
     for name in (*COUNTERS, "tick", "arrival", "peak_tuples", "peak_bytes", "epoch"):
         require(0 <= numbers[name] <= ENDLESS, f"{name} is {numbers[name]}")
     require(numbers["started"] in (0, 1), f"started is {numbers['started']}")
@@ -121,9 +148,9 @@ def _check_numbers(numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], 
         0 <= numbers["lift_tick"] <= numbers["tick"], f"priorities are lifted from instant {numbers['lift_tick']} on"
     )
     require(within(by_stream["arrived"], 0, LATEST + 1), "more rows have arrived than can be counted")
-    require(
-        by_stream["arrived"].sum() == numbers["rows"] == numbers["arrival"], "rows are counted in two ways that differ"
-    )
+    rows = numbers["rows"] if plan.counted_elsewhere else int(by_stream["arrived"].sum())
+    require(rows == numbers["rows"] == numbers["arrival"], "rows are counted in two ways that differ")
+    require(by_stream["arrived"].sum() >= rows, "fewer rows have come anywhere than have come here")
     require(numbers["tick"] <= numbers["rows"], f"{numbers['rows']} rows took {numbers['tick']} instants")
     for name in ("clock", "horizon", "base"):
         times = by_stream[name]
@@ -155,10 +182,31 @@ def _check_tuples(
         for number in range(plan.streams):
             mine = np.sort(columns["tuple place"][stream == number])
             require(np.array_equal(mine, np.arange(mine.size)), "the list of tuples lacks one or has one twice")
+    if has_items(how):
+        _check_compared(how, columns)
     for number, until in enumerate(plan.schedule or ()):
         require(
             by_stream["arrived"][number] <= until.size, f"more rows of stream {number} have arrived than Replay knows"
         )
+
+
+def _check_compared(how: NDArray[Any], columns: Columns) -> None:
+    """What a predicate compares."""
+    if "tuple chance" in columns:
+        require(columns["tuple chance"] >= 0, "a chance is below 0")
+    if "tuple met" in columns:
+        require(within(columns["tuple met"], 0, ENDLESS), "a tuple has met less than nothing")
+    if has_numbers(how):
+        require(np.isfinite(columns["tuple number"]), "a number is not finite")
+        return
+    sizes, items = columns["tuple items"], columns["items"]
+    require(within(sizes, 0, MOST_ITEMS + 1), f"a set has less than none or more than {MOST_ITEMS} items")
+    require(int(sizes.sum()) == items.size, "sets have more or fewer items than there are")
+    inside = np.ones(max(items.size - 1, 0), np.bool_)
+    borders = np.cumsum(sizes)[:-1] - 1
+    inside[borders[(borders >= 0) & (borders < inside.size)]] = False
+    require(np.diff(items)[inside] > 0 if items.size > 1 else True, "the items of a set are not in order")
+    require(np.isfinite(columns["item weights"]), "the weight of an item is not finite")
 
 
 def _check_values(plan: Plan, how: NDArray[Any], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
@@ -169,9 +217,12 @@ def _check_values(plan: Plan, how: NDArray[Any], by_stream: dict[str, NDArray[An
     require(within(columns["value held"], 0, 2**31), "an estimator holds a value less than never")
     weight = columns["value weight"]
     require(np.isfinite(weight) & (weight >= 0), "a weight is not finite and at least 0")
-    if not how[0]["weighed"]:
+    if not how[0]["weighed"] or how[0]["estimator"] == MET:
         return
     known = {(int(one), int(other)) for one, other in both} if not plan.keyed else set()
+    if has_items(how):
+        _check_item_values(how, columns, known)
+        return
     stream = columns["tuple stream"]
     for number, one in enumerate(plan.parts):
         for place, attr in one.items():
@@ -180,6 +231,32 @@ def _check_values(plan: Plan, how: NDArray[Any], by_stream: dict[str, NDArray[An
                 require(np.isin(mine, key), "a tuple is of a key that is not known")
             else:
                 require(all((number, int(value)) in known for value in mine), "a tuple has a value that is not known")
+
+
+def _check_item_values(how: NDArray[Any], columns: Columns, known: set[tuple[int, int]]) -> None:
+    """All items of stored tuples are known to the estimator."""
+    if not has_numbers(how):
+        wanted = {(0, int(item)) for item in np.unique(columns["items"])}
+        wanted |= {(1, 0)} if columns["tuple items"].size else set()
+    else:
+        numbers = dict(zip(_NAMES, (int(number) for number in columns["numbers"]), strict=True))
+        told = {**numbers, **dict(zip(FLOATS, (float(number) for number in columns["floats"]), strict=True))}
+        _check_histogram(told)
+        buckets = values_of_numbers(how, told, columns["tuple number"])
+        wanted = {(0, int(bucket)) for bucket in np.unique(buckets)}
+    require(wanted <= known, "a tuple has a value that is not known")
+
+
+def _check_histogram(told: dict[str, float]) -> None:
+    """The buckets of numbers."""
+    known, width = told["known_numbers"], told["bucket_width"]
+    require(known in (NOTHING, ONE, SEVERAL), f"its histogram knows {known} numbers")
+    low, high = told["lowest_number"], told["highest_number"]
+    require(math.isfinite(low) and math.isfinite(high) and low <= high, "its histogram has no lowest number")
+    require(
+        known < SEVERAL or (0 < width < math.inf and math.frexp(width)[0] == 0.5),
+        f"the buckets of its histogram are {width} wide",
+    )
 
 
 def _check_estimates(

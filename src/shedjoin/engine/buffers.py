@@ -10,7 +10,19 @@ from numpy.typing import NDArray
 from shedjoin.batch import Batch
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.layouts.keyed import AHEAD
-from shedjoin.engine.records import MANY_BUFFERS, MANY_STATE, NEVER, PAIR_BUFFERS, ROW_ARRAYS, shed_record
+from shedjoin.engine.records import (
+    LEFT_OUT_FIELDS,
+    LEFT_OUT_RECORD,
+    MANY_BUFFERS,
+    MANY_STATE,
+    NEVER,
+    NONE,
+    NUMBER_ARRAYS,
+    PAIR_BUFFERS,
+    ROW_ARRAYS,
+    ROW_VALUES,
+    shed_record,
+)
 
 #: Results and shed records leave the kernel in pieces of about this many.
 CHUNK = 1 << 17
@@ -23,6 +35,15 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
     batch = Batch.of() if batch is None else batch
     for name, column in zip(ROW_ARRAYS, batch.fields(), strict=True):
         io.hold(**{f"row_{name}": column.reshape(-1)})
+    if batch.values is not None:
+        for name in ROW_VALUES:
+            io.hold(**{f"row_{name}": getattr(batch.values, name)})
+    if st.record.dtype == MANY_STATE:
+        kinds = int(how[0]["types"])
+        io.hold(row_kind=np.zeros(len(batch) if kinds else 1, np.int64) if batch.kind is None else batch.kind)
+    if batch.numbers is not None:
+        for name in NUMBER_ARRAYS:
+            io.hold(**{f"row_{name}": getattr(batch.numbers, name).reshape(-1)})
     every, size = int(how[0]["trace_every"]), len(batch)
     io.hold(
         out_trace=np.empty((size // every + 2 if every else 1) * (streams + 1), np.int64),
@@ -32,7 +53,10 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
     io.resize(**{name: len(array) for name, array in io.arrays.items()})
     hold_results(io, streams, results)
     hold_shed(io, streams, shed)
+    if st.record.dtype == MANY_STATE:
+        hold_left_out(io, min(CHUNK, 16 * (size + 1)) if how[0]["basic"] else 1)
     io["told"] = NEVER
+    io["guest"] = NONE
     return io
 
 
@@ -46,6 +70,19 @@ def hold_shed(io: Handle, streams: int, size: int) -> None:
     """Room for this many shed records; the full buffer may be part of the log by now."""
     io.hold(out_shed=np.empty(size * shed_record(streams).itemsize // 8, np.int64))
     io.resize(out_shed=size)
+
+
+def hold_left_out(io: Handle, size: int) -> None:
+    """Room for this many stretches that rows were not compared with."""
+    io.hold(out_left_out=np.empty(size * len(LEFT_OUT_FIELDS), np.int64))
+    io.resize(out_left_out=size)
+
+
+def take_left_out(io: Handle) -> NDArray[Any]:
+    """What rows were not compared with. The buffer is empty then."""
+    count = int(io["left_out"])
+    io["left_out"] = 0
+    return io.arrays["out_left_out"].view(LEFT_OUT_RECORD)[:count].copy()
 
 
 def take_results(io: Handle, streams: int) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.float64]]:

@@ -12,7 +12,7 @@ from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
     KEY,
-    LEARNED,
+    MET,
     PRODUCT,
     RANDOM,
     SCHEDULE,
@@ -34,7 +34,7 @@ def as_it_was(plan: Plan, signature: dict[str, Any]) -> Plan:
     order, weigher = _numbers(signature.get("policy"), Order), _numbers(signature.get("estimator"), Weigher)
     made = replace(plan, order=order, weigher=weigher, schedule=None)
     check_order(order, () if order.organisation == SCHEDULE else None)
-    known = weigher.code in range(TABLE, LEARNED + 1) and weigher.half_life > 0
+    known = weigher.code in range(TABLE, MET + 1) and weigher.half_life > 0
     if not known or not 1 <= weigher.width <= 2**28 or not 1 <= weigher.depth <= 16:
         raise SnapshotError(f"the snapshot is of a join with an estimator that there is not: {list(weigher)}")
     return made
@@ -116,7 +116,7 @@ def _decay_from_now(columns: Columns, weigher: Weigher, now: Plan, as_they_stand
     if numbers[_AT["started"]] == 0:
         return
     time = int(clocks.max())
-    fold_at = float(512 // max(1, *(now.graph.factors(stream) for stream in range(now.streams))))
+    fold_at = float(512 // max(1, *(now.factors(stream) for stream in range(now.streams))))
     half_lives = (time - int(numbers[_AT["t0"]])) / weigher.half_life - fold_at * int(numbers[_AT["epoch"]])
     columns["value mass"] *= math.exp2(-half_lives)
     if as_they_stand:

@@ -34,6 +34,7 @@ IN_WINDOW = 3
 DECAYED = 4
 COUNT_MIN = 5
 LEARNED = 6
+MET = 7  # no weights: the results that a tuple's own probe found
 
 # Window kinds.
 TIME = 0
@@ -42,9 +43,30 @@ ROW = 1
 # Layouts: how tuples are stored so that a probe finds partners.
 KEYED = 0  # a common key: a bucket for each key and stream
 INDEXED = 1  # a join graph: an index for each equated attribute of each window
+ITEMS = 2  # a predicate on numbers or sets: time-ordered lists of items or buckets of numbers
+
+# Predicates of two streams. On numbers:
+NO_PREDICATE = -1
+BAND = 0  # |left - right| <= bound
+LESS = 1  # left < right + bound, and so on
+LESS_EQUAL = 2
+GREATER = 3
+GREATER_EQUAL = 4
+NOT_EQUAL = 5
+# On sets; a single value is a set of one item.
+SAME = 6  # a key: stored by its value, or by the hash of its set
+SUBSET = 7  # left in right
+SUPERSET = 8  # right in left
+OVERLAP = 9  # at least `bound` common items
+# On weighted sets.
+INNER = 10  # sum of products of the weights of common items >= bound
+#: Codes below this look at a number, the others at items.
+FIRST_OF_SETS = SAME
 
 #: The most streams that a join can have.
 MOST = 16
+#: The most items that a set can have.
+MOST_ITEMS = 2**15 - 1
 
 # The importance of an output from that of its inputs.
 IMPORTANCE = {"min": 0, "max": 1, "sum": 2, "product": 3, "mean": 4}
@@ -80,7 +102,7 @@ class Weigher(NamedTuple):
     depth: int = 1
 
 
-_NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life", "span", "fold_at")
+_NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life", "span", "fold_at", "bound")
 _CODES = (
     "streams",
     "layout",
@@ -106,6 +128,12 @@ _CODES = (
     "expire_every",
     "limited",  # whether row numbers decide who may be met
     "weighed",  # whether groups and weights are kept
+    "alone",  # each tuple is a group
+    "predicate",
+    "lists",  # whether a predicate has lists; otherwise windows are scanned
+    "part",  # a join that is split: rows whose number leaves this when divided by `of_parts` are stored here, all probe
+    "of_parts",
+    "counted_elsewhere",  # rows come with their numbers, which count what went to other engines too
 )
 #: Settings of each stream; `mem` reads them.
 _BY_STREAM = (
@@ -113,11 +141,29 @@ _BY_STREAM = (
     "window",
     "factors",  # how many weights make the chance of a tuple
 )
+#: Selective processing; behind all others, so that those of two keyed streams stay where they are.
+_SELECTIVE = (
+    "basic",  # length of a basic window; 0: rows are compared with whole windows
+    "ages",  # how many ages a basic window may have
+    "ahead",  # how many of them lie in the probing row's future
+    "rate",
+    "follows_rate",  # r follows the share of rows that the CPU could process
+    "correlation",
+    "direction",
+    "types",  # types of rows; 0: utilities are not looked at
+    "kinds",  # the same, at least 1
+    "rate_every",
+    "rank_every",
+    "counts_work",  # `compared` and `looked_up` count the work of decision 017
+)
+_SELECTIVE_NUMBERS = ("boost", "sample")
 #: Everything a kernel needs to know that does not change while it runs.
 SETTINGS_RECORD = np.dtype(
     [(name, "f8") for name in _NUMBERS]
     + [(name, "i8") for name in _CODES]
     + [(name, "i8", (MOST,)) for name in _BY_STREAM]
+    + [(name, "i8") for name in _SELECTIVE]
+    + [(name, "f8") for name in _SELECTIVE_NUMBERS]
 )
 #: The settings of the form PAIR: two streams on a common key, results at once.
 PAIR = {
@@ -130,6 +176,14 @@ PAIR = {
     "expire_every": 0,
     "limited": 0,
     "weighed": 1,
+    "alone": 0,
+    "predicate": NO_PREDICATE,
+    "lists": 0,
+    "part": 0,
+    "of_parts": 1,
+    "basic": 0,
+    "counts_work": 0,
+    "counted_elsewhere": 0,
 }
 #: The settings of the form PLAIN: of such joins the exact one, by time, of streams that are each in order.
 PLAIN = PAIR | {

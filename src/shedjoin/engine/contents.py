@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import buffers, loop, memory
+from shedjoin.engine import buffers, item_memory, loop, memory, selection
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -21,6 +21,7 @@ from shedjoin.engine.codes import (
     LEARNED,
     LIFE,
     LOGSUM,
+    MET,
     MOST,
     PRODUCT,
     RANDOM,
@@ -29,6 +30,8 @@ from shedjoin.engine.codes import (
     TUPLE,
 )
 from shedjoin.engine.handle import Handle
+from shedjoin.engine.item_memory import has_items, has_numbers
+from shedjoin.engine.layouts.items import EVERY_ROW
 from shedjoin.engine.memory import Rings, Sizes, fill_indexes, fill_rings, in_use, is_keyed, measure, power_of_two
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import CELL_RECORD, COUNTERS, ENTRY_RECORD, EXPIRY_RECORD, NONE, SEEN_RECORD
@@ -52,15 +55,16 @@ NUMBERS = (
     "first_mark",
     "last_evaluation",
     "last_expiry",
+    "known_numbers",
     "random",
 )
-FLOATS = ("importance", "lift")
+FLOATS = ("importance", "lift", "lowest_number", "highest_number", "bucket_width")
 BY_STREAM = ("clock", "arrived", "horizon", "base", "observed", "looked_soon", "looked_later")
 
 
 def live_tuples(st: Handle) -> Integers:
     """The places of all stored tuples, in the order of their arrival."""
-    items = in_use(st, "free", "free_count")
+    items = item_memory.places_in_use(st) if "item_at" in st.arrays else in_use(st, "free", "free_count")
     return items[np.argsort(st.arrays["pool"]["arrival"][items], kind="stable")]
 
 
@@ -80,6 +84,8 @@ def keys_of(how: NDArray[Any], st: Handle, items: Integers) -> NDArray[np.int64]
     if is_keyed(how):
         values = st.arrays["pool"]["group"][items] // int(how[0]["streams"])
         keys = st.arrays["keys"]["key"][values].reshape(-1, 1)
+    elif has_items(how):
+        keys = np.zeros((items.size, 1), np.int64)
     else:
         keys = st.arrays["attr"].reshape(-1, int(how[0]["width"]))[items]
     return keys
@@ -90,7 +96,7 @@ def keys_of(how: NDArray[Any], st: Handle, items: Integers) -> NDArray[np.int64]
 
 def gather(how: NDArray[Any], st: Handle) -> Columns:
     """All columns of a state."""
-    return {**_tuples(how, st), **_values(how, st), **_numbers(st)}
+    return {**_tuples(how, st), **_values(how, st), **_numbers(st), **selection.gather(how, st)}
 
 
 def _tuples(how: NDArray[Any], st: Handle) -> Columns:
@@ -112,6 +118,12 @@ def _tuples(how: NDArray[Any], st: Handle) -> Columns:
         )
     if organisation == RANDOM:
         columns["tuple place"] = st.arrays["place"][items]
+    if how[0]["alone"] and how[0]["weighed"]:
+        columns["tuple chance"] = st.arrays["buckets"]["weight"][items]
+    if how[0]["estimator"] == MET:
+        columns["tuple met"] = st.arrays["met_on_arrival"][items]
+    if has_items(how):
+        columns |= _compared(how, st, items)
     if how[0]["evaluate_every"]:
         columns["tuple came"] = st.arrays["came"][items]
         back = np.zeros(st.arrays["pool"].size, np.int64)
@@ -120,6 +132,18 @@ def _tuples(how: NDArray[Any], st: Handle) -> Columns:
         marks = (int(st["tick"]) - int(st["first_mark"])) * MOST
         columns["marks"] = st.arrays["marks"][:marks]
     return {name: np.ascontiguousarray(column) for name, column in columns.items()}
+
+
+def _compared(how: NDArray[Any], st: Handle, items: Integers) -> Columns:
+    """What a predicate compares: numbers, or items and their weights."""
+    if has_numbers(how):
+        return {"tuple number": st.arrays["number"][items]}
+    places, _ = item_memory.item_places(st, items)
+    return {
+        "tuple items": st.arrays["item_count"][items],
+        "items": st.arrays["items"][places],
+        "item weights": st.arrays["item_weights"][places],
+    }
 
 
 def _values(how: NDArray[Any], st: Handle) -> Columns:
@@ -175,15 +199,23 @@ def build(plan: Plan, how: NDArray[Any], st: Handle, columns: Columns) -> None:
     for name, values in zip(BY_STREAM, columns["by stream"], strict=True):
         st[name][:streams] = values
     _build_values(how, st, columns)
-    _build_tuples(how, st, columns, plan.lateness > 0)
-    _build_rounds(how, st, columns)
-    items = np.arange(columns["tuple arrival"].size)
+    items = _places(how, columns)
+    _build_tuples(how, st, columns, items)
+    _build_rounds(how, st, columns, items)
+    selection.build(how, st, columns)
     build_order(how, st, items, columns.get("tuple prio"), columns.get("tuple place"))
+
+
+def _places(how: NDArray[Any], columns: Columns) -> Integers:
+    """Tuples take the first places of the pool, in the order of their arrival."""
+    stream = columns["tuple stream"].astype(np.int64)
+    return item_memory.places_for(stream) if has_items(how) else np.arange(stream.size)
 
 
 def _build_values(how: NDArray[Any], st: Handle, columns: Columns) -> None:
     keys, streams = columns["value key"], int(how[0]["streams"])
-    sizes = Sizes(power_of_two(memory.LEAST + columns["tuple arrival"].size), power_of_two(memory.LEAST + keys.size))
+    last = int(_places(how, columns).max(initial=0))
+    sizes = Sizes(power_of_two(memory.LEAST + last + 1), power_of_two(memory.LEAST + keys.size))
     st.hold(**memory.pool_arrays(how, sizes, st.arrays["stray_place"].size > 1))
     st.hold(**memory.value_arrays(how, sizes), **memory.order_arrays(how, sizes))
     st["free_count"], st["free_cell_count"] = sizes.tuples, st.arrays["free_cells"].size
@@ -208,13 +240,12 @@ def _build_values(how: NDArray[Any], st: Handle, columns: Columns) -> None:
     measure(st)
 
 
-def _build_tuples(how: NDArray[Any], st: Handle, columns: Columns, strays: bool) -> None:
-    """Tuples take the first places of the pool, in the order of their arrival."""
-    size, streams = columns["tuple arrival"].size, int(how[0]["streams"])
-    pool, items = st.arrays["pool"], np.arange(size)
+def _build_tuples(how: NDArray[Any], st: Handle, columns: Columns, items: Integers) -> None:
+    size, streams = items.size, int(how[0]["streams"])
+    pool = st.arrays["pool"]
     stream = columns["tuple stream"].astype(np.int64)
-    pool["arrival"][:size], pool["stream"][:size] = columns["tuple arrival"], stream
-    pool["bytes"][:size] = columns["tuple bytes"]
+    pool["arrival"][items], pool["stream"][items] = columns["tuple arrival"], stream
+    pool["bytes"][items] = columns["tuple bytes"]
     st["free_count"] = pool.size - size  # the stack has the lowest on top
     for number in range(streams):
         mine = stream == number
@@ -232,12 +263,67 @@ def _build_tuples(how: NDArray[Any], st: Handle, columns: Columns, strays: bool)
         nothing = np.zeros(size, np.int64)
         fill_rings(how, st, Rings(group[order], entry[order], nothing, stream, nothing))
     else:
-        st.arrays["card"][:size] = entry
-        st.arrays["attr"].reshape(-1, keys.shape[1])[:size] = keys
-        _build_indexes(how, st, entry, keys, stream)
-        if how[0]["weighed"]:
-            _build_cells(how, st, keys, stream)
-    _build_expiry(how, st, stream)
+        st.arrays["card"][items] = entry
+        if has_items(how):
+            _build_items(how, st, columns, items)
+        else:
+            st.arrays["attr"].reshape(-1, keys.shape[1])[:size] = keys
+            _build_indexes(how, st, entry, keys, stream)
+            if how[0]["weighed"] and not how[0]["alone"]:
+                _build_cells(how, st, keys, stream)
+        if how[0]["alone"] and how[0]["weighed"]:
+            _build_alone(how, st, columns, items)
+    _build_expiry(how, st, stream, items)
+    if selection.is_selective(how):
+        selection.fill_timeline(how, st, stream, entry)
+
+
+def _build_items(how: NDArray[Any], st: Handle, columns: Columns, items: Integers) -> None:
+    """The items of tuples, one after the other with a place between them, and all lists."""
+    arrays = st.arrays
+    sizes = columns.get("tuple items", np.zeros(items.size, np.int64))
+    arrays["item_count"][items] = sizes
+    arrays["item_at"][items] = np.cumsum(sizes + 1) - sizes - 1
+    st["item_top"] = int(sizes.sum()) + items.size
+    st.hold(**item_memory.arena(2 * int(st["item_top"]) + item_memory.FIRST_ITEMS))
+    if has_numbers(how):
+        arrays["number"][items] = columns["tuple number"]
+    else:
+        places, owner = item_memory.item_places(st, items)
+        arrays["items"][places], arrays["item_weights"][places] = columns["items"], columns["item weights"]
+        hashed = (columns["items"].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58)
+        np.bitwise_or.at(arrays["signature"], items[owner], np.uint64(1) << hashed)
+    measure(st)
+    item_memory.set_free(st, items)
+    item_memory.fill_lists(how, st)
+    if item_memory.counts_values(how):
+        _build_item_values(how, st, items)
+
+
+def _build_item_values(how: NDArray[Any], st: Handle, items: Integers) -> None:
+    """The numbers of the values of each tuple."""
+    arrays = st.arrays
+    last = arrays["item_at"][items] + arrays["item_count"][items]
+    if has_numbers(how):
+        buckets = item_memory.values_of_numbers(how, st, arrays["number"][items])
+        arrays["item_values"][last] = _find_values(st, buckets, np.zeros(items.size, np.int64))
+    else:
+        places, _ = item_memory.item_places(st, items)
+        arrays["item_values"][places] = _find_values(st, arrays["items"][places], np.zeros(places.size, np.int64))
+        nothing = np.zeros(items.size, np.int64)
+        arrays["item_values"][last] = _find_values(st, nothing, np.full(items.size, EVERY_ROW))
+    places, _ = item_memory.item_places(st, items, more=1)
+    np.add.at(arrays["cell_count"], arrays["item_values"][places], 1)
+
+
+def _build_alone(how: NDArray[Any], st: Handle, columns: Columns, items: Integers) -> None:
+    """Each tuple is a group."""
+    st.arrays["pool"]["group"][items] = items
+    groups = st.arrays["buckets"]
+    groups["count"][items] = 1
+    groups["weight"][items] = columns.get("tuple chance", 0.0)
+    if "tuple met" in columns:
+        st.arrays["met_on_arrival"][items] = columns["tuple met"]
 
 
 def _find_values(st: Handle, keys: Integers, parts: Integers) -> Integers:
@@ -302,10 +388,10 @@ def _build_cells(how: NDArray[Any], st: Handle, keys: Integers, stream: Integers
             st.arrays["cell_count"][v] += 1
 
 
-def _build_expiry(how: NDArray[Any], st: Handle, stream: Integers) -> None:
+def _build_expiry(how: NDArray[Any], st: Handle, stream: Integers, items: Integers) -> None:
     """All tuples in the order in which they expire."""
-    streams, size = int(how[0]["streams"]), stream.size
-    cards = cards_of(how, st, np.arange(size))
+    streams = int(how[0]["streams"])
+    cards = cards_of(how, st, items)
     counts = np.bincount(stream, minlength=streams)
     expiry = np.zeros((streams, power_of_two(max(memory.LEAST, int(counts.max(initial=0)) + 1))), EXPIRY_RECORD)
     pool = st.arrays["pool"]
@@ -314,19 +400,20 @@ def _build_expiry(how: NDArray[Any], st: Handle, stream: Integers) -> None:
         stamp = cards["seq" if how[0]["kind"][number] == ROW else "ts"][mine]
         order = np.argsort(stamp, kind="stable")
         ring = expiry[number, : mine.size]
-        ring["item"], ring["stamp"], ring["group"] = mine[order], stamp[order], pool["group"][mine[order]]
-        pool["queued"][mine[order]] = np.arange(mine.size)
+        there = items[mine[order]]
+        ring["item"], ring["stamp"], ring["group"] = there, stamp[order], pool["group"][there]
+        pool["queued"][there] = np.arange(mine.size)
         st["ring_to"][number] = mine.size
         st["ring_newest"][number] = int(stamp.max()) if mine.size else 0
     st.hold(expiry=expiry)
     measure(st)
 
 
-def _build_rounds(how: NDArray[Any], st: Handle, columns: Columns) -> None:
+def _build_rounds(how: NDArray[Any], st: Handle, columns: Columns, items: Integers) -> None:
     if not how[0]["evaluate_every"]:
         return
-    st.arrays["came"][: columns["tuple came"].size] = columns["tuple came"]
-    pending, marks = columns["pending"], columns["marks"]
+    st.arrays["came"][items] = columns["tuple came"]
+    pending, marks = items[columns["pending"]], columns["marks"]
     st.arrays["pending"][: pending.size] = pending
     st["pending_count"] = pending.size
     room = power_of_two(max(st.arrays["marks"].size, 2 * marks.size, 64 * MOST))
@@ -351,7 +438,7 @@ def build_order(
     organisation = int(how[0]["organisation"])
     st["heap_size"] = st["sorted"] = 0
     st["bound"] = -np.inf
-    if not is_keyed(how) and how[0]["weighed"] and organisation not in (KEY, LIFE):
+    if not is_keyed(how) and how[0]["weighed"] and not how[0]["alone"] and organisation not in (KEY, LIFE):
         _run_order(how, st, items[:0])  # cells know their chances then
     if organisation == KEEP:
         return
@@ -402,7 +489,7 @@ def _build_groups(how: NDArray[Any], st: Handle, items: Integers, pool: NDArray[
         order = np.argsort(group, kind="stable")
         _, first = np.unique(group[order], return_index=True)
         groups["low"][group[order[first]]] = items[order[first]]
-        if not is_keyed(how):
+        if not is_keyed(how) and not how[0]["alone"]:
             _build_links(st, items[order], group[order])
         return
     rank = np.array(

@@ -4,29 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import Batch, Table
 from shedjoin.budget import Budget
-from shedjoin.engine import audit, buffers, change, contents, loop, memory, snapshot
+from shedjoin.engine import audit, buffers, change, contents, item_memory, loop, memory, selection, snapshot
 from shedjoin.engine.buffers import CHUNK
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.orders import orders_of
-from shedjoin.engine.output import Output, ShedLog
+from shedjoin.engine.output import LeftOutLog, Output, ShedLog
+from shedjoin.engine.pace import Pace, Watch
 from shedjoin.engine.plan import Orders, Plan, PolicyLike
-from shedjoin.engine.records import COUNTERS, NEVER
+from shedjoin.engine.records import COUNTERS, NEVER, WORK_COUNTERS
 from shedjoin.engine.reordering import Reordering
-from shedjoin.engine.running import Clocks, Running, check_clocks, check_limit
+from shedjoin.engine.running import Clocks, Running, check_arrived, check_clocks, check_limit
 from shedjoin.engine.statistics import Statistics
 from shedjoin.errors import InputError, SnapshotError, SpecError
+from shedjoin.numbering import check as check_numbers
 from shedjoin.ordering import JoinOrder
 
 Integers = NDArray[np.int64]
-#: Results (row numbers, importance) and shed records, and whether they are the last.
-Piece = tuple[tuple[Integers, ...], NDArray[np.float64], list[NDArray[Any]]]
+
+
+class Piece(NamedTuple):
+    """Results (row numbers, importance) and the records of the logs, as they come."""
+
+    columns: tuple[Integers, ...]
+    worth: NDArray[np.float64]
+    shed: list[NDArray[Any]]
+    left_out: list[NDArray[Any]]
 
 
 class Engine(Running):
@@ -106,11 +115,15 @@ class Engine(Running):
 
     def batch(self, tables: Mapping[str, Table]) -> Batch:
         """One table a stream, interleaved by time. Without a `ts` column, rows are numbered on."""
-        return Batch.of_streams(tables, self._columns(), start=self.arrived)
+        if self._plan.on is not None:
+            return self._plan.on.interleaved(tables, self.names, self.arrived, kinds=self._types > 0)
+        return Batch.of_streams(tables, self._columns(), start=self.arrived, kinds=self._types > 0)
 
     def rows(self, table: Table) -> Batch:
         """Rows in an order of your own, with a column `stream` (numbers of streams) beside those of the join."""
-        return Batch.rows(table, self._columns())
+        if self._plan.on is not None:
+            return self._plan.on.in_order(table, kinds=self._types > 0)
+        return Batch.rows(table, self._columns(), kinds=self._types > 0)
 
     def _columns(self) -> dict[str, Sequence[str]]:
         return dict(zip(self.names, self._plan.graph.columns, strict=True))
@@ -120,6 +133,7 @@ class Engine(Running):
         batch: Batch | Mapping[str, Table] | None = None,
         *,
         clocks: Clocks | None = None,
+        arrived: Sequence[int] | None = None,
         **tables: Table,
     ) -> Output:
         """Run rows through the join.
@@ -133,6 +147,8 @@ class Engine(Running):
         clocks
             One time a stream (None: nothing to say), or times by the names of streams: after the rows, its clock is at least
             this. For engines that see a part of the streams and expire by the whole.
+        arrived
+            Rows of each stream that have come anywhere by the end of the push. For joins with `JoinSpec.counted_elsewhere`.
         """
         if isinstance(batch, Batch) and tables:
             raise InputError("push takes either a batch or tables for left and right, not both")
@@ -142,7 +158,7 @@ class Engine(Running):
                     f"push takes a Batch, or a dict of tables by the names of their streams, not {batch!r}"
                 )
             batch = self.batch({**(batch or {}), **tables})
-        return Output.joined(list(self.chunks(batch, limit=CHUNK, clocks=clocks)))
+        return Output.joined(list(self.chunks(batch, limit=CHUNK, clocks=clocks, arrived=arrived)))
 
     def chunks(
         self,
@@ -150,7 +166,9 @@ class Engine(Running):
         *,
         limit: int,
         clocks: Clocks | None = None,
+        arrived: Sequence[int] | None = None,
         emit: bool = True,
+        pace: Pace | None = None,
     ) -> Iterator[Output]:
         """Like `push`, but what comes of the rows is given piece by piece, so that much output needs no more memory.
 
@@ -163,10 +181,13 @@ class Engine(Running):
         limit
             The most results in a piece. (Of two streams, the results of one row are held at once; they are fewer than what is
             stored.)
-        clocks
+        clocks, arrived
             As in `push`.
         emit
             False: count the results, but make no rows of them.
+        pace
+            How r is adapted while the push runs: a `Watch`, or a `Script` of what one said. By default the deadline is kept, if
+            there is one.
         """
         size = check_limit(limit)
         if isinstance(batch, Mapping):
@@ -175,10 +196,19 @@ class Engine(Running):
             raise InputError(
                 f"push takes a Batch (Batch.of, Batch.rows), or tables as left= and right=, not {type(batch).__name__}"
             )
-        told = check_clocks(clocks, self.names)
+        told = {
+            "told": check_clocks(clocks, self.names),
+            "told_arrived": check_arrived(arrived, self.names, self._plan.counted_elsewhere),
+        }
         self._check_idle()
         self._check_rows(batch)
-        return self._chunks(batch, size, told, emit)
+        selective = self._plan.selective
+        if pace is not None and selective is None:
+            raise SpecError("pace needs a join with selective=Selective(...): others compare rows with whole windows")
+        if pace is None and self._plan.deadline is not None and selective is not None:
+            pace = Watch(self._plan.deadline, boost=selective.boost)
+        known = {name: values for name, values in told.items() if values is not None}
+        return self._chunks(batch, size, known, emit, pace)
 
     def flush(self) -> Output:
         """Join what waits for the next round of lazy evaluation, at the end of the input."""
@@ -187,7 +217,9 @@ class Engine(Running):
         pieces = self._drive(self._how, self._buffers(CHUNK, turn=loop.FLUSH)) if self._plan.evaluate_every else ()
         return self._whole(list(pieces), before)
 
-    def _chunks(self, batch: Batch, limit: int, told: Integers | None, emit: bool) -> Iterator[Output]:
+    def _chunks(
+        self, batch: Batch, limit: int, told: dict[str, Integers], emit: bool, pace: Pace | None
+    ) -> Iterator[Output]:
         self._busy = True  # from here on rows are on their way
         if len(batch):
             self._statistics.start(int(batch.ts[0]))
@@ -197,31 +229,41 @@ class Engine(Running):
             how["emit"] = 0
         before = self._totals()
         held: Piece | None = None
-        for piece in self._pieces(how, batch, limit, told):
+        for piece in self._pieces(how, batch, limit, told, pace):
             if held is not None:
                 yield from self._cut(held, limit, None)
-            held = (piece[0], piece[1], self._pending + piece[2])
+            held = piece._replace(shed=self._pending + piece.shed)
             self._pending = []
+        if pace is not None:
+            self.set_fraction(pace.finish(self.fraction))
         self._busy = False  # the last piece is given when all is done: nothing depends on its being taken
         assert held is not None  # there is always a last piece
         yield from self._cut(held, limit, before)
 
-    def _pieces(self, how: NDArray[Any], batch: Batch, limit: int, told: Integers | None) -> Iterator[Piece]:
+    def _pieces(
+        self, how: NDArray[Any], batch: Batch, limit: int, told: dict[str, Integers], pace: Pace | None
+    ) -> Iterator[Piece]:
         """Rows up to the next look at the join order, then on."""
         room = limit if how[0]["emit"] else 1
-        start = 0
+        start = since = 0
+        part = pace.begin(len(batch)) if pace is not None else 0
         while True:
             end = self._next_stop(batch, start)
             some = batch if end - start == len(batch) else batch.take(slice(start, end))
             io = buffers.make(how, self._state, some, results=room, shed=CHUNK)
-            yield from self._drive(how, io)
+            if pace is not None:
+                io["until"], io["since"] = part, since
+            yield from self._drive(how, io, pace)
+            if pace is not None:
+                since = int(io["since"])
             start = end
             self._look()
             if start >= len(batch):
                 break
-        if told is not None:
+        if told:
             io = self._buffers(room, turn=loop.TELL)
-            io["told"][: told.size] = told
+            for name, values in told.items():
+                io[name][: values.size] = values
             yield from self._drive(how, io)
 
     def _buffers(self, results: int = 1, *, turn: int, shed: int = 1) -> Handle:
@@ -230,19 +272,25 @@ class Engine(Running):
         io["turn"] = turn
         return io
 
-    def _drive(self, how: NDArray[Any], io: Handle) -> Iterator[Piece]:
-        """Run what is in the buffers: results and shed records as they come. The last piece may be empty."""
+    def _drive(self, how: NDArray[Any], io: Handle, pace: Pace | None = None) -> Iterator[Piece]:
+        """Run what is in the buffers: results and records of the logs as they come. The last piece may be empty."""
         shed: list[NDArray[Any]] = []
+        left_out: list[NDArray[Any]] = []
+        selective = selection.is_selective(how)
         need = -1
         while need != loop.DONE:
             need = loop.advance(how, self._state, io)
             if need in (loop.DONE, loop.NEED_SHED):
                 shed.append(buffers.take_shed(io, self._plan.streams))
+            if selective and need in (loop.DONE, loop.NEED_LEFT_OUT):
+                left_out.append(buffers.take_left_out(io))
+            if need == loop.PAUSE and pace is not None:
+                self.set_fraction(pace.look(self.fraction))
             if need == loop.DONE and how[0]["trace_every"]:
                 self._trace.append(buffers.take_trace(io, self._plan.streams))
             if need == loop.DONE or (need == loop.NEED_RESULTS and io["results"]):
-                yield *buffers.take_results(io, self._plan.streams), shed
-                shed = []
+                yield Piece(*buffers.take_results(io, self._plan.streams), shed, left_out)
+                shed, left_out = [], []
             self._make_room(how, need, io)
 
     def _make_room(self, how: NDArray[Any], need: int, io: Handle) -> None:
@@ -263,36 +311,40 @@ class Engine(Running):
             memory.grow_expiry(st, wanted)
         elif need == loop.NEED_SEEN:
             memory.grow_seen(st, wanted)
+        elif need == loop.NEED_ITEMS:
+            item_memory.grow_items(st, wanted)
+        elif need == loop.NEED_HISTOGRAM:
+            fresh = io.arrays["out_fresh"][: int(io["fresh"])]
+            memory.widen_histogram(how, st, st.arrays["number"][fresh].tolist())
         elif need == loop.NEED_MARKS:
             memory.grow_marks(st)
         elif need == loop.NEED_BUCKETS:
             memory.grow_index_buckets(self._plan, how, st, wanted)
+        elif need == loop.NEED_LEFT_OUT and io["out_left_out_room"] < wanted:
+            buffers.hold_left_out(io, max(wanted, CHUNK))
+        elif need == loop.NEED_TIMELINE:
+            selection.grow_timeline(how, st, wanted)
 
     def _cut(self, piece: Piece, limit: int, before: dict[str, int] | None) -> Iterator[Output]:
         """A piece in parts of at most `limit` results. Counters come with the last part of the last piece."""
-        columns, worth, shed = piece
-        starts = range(0, max(worth.size, 1), limit)
+        starts = range(0, max(piece.worth.size, 1), limit)
         for start in starts:
             some = slice(start, start + limit)
-            told = before if start == starts[-1] else None
-            yield self._output(tuple(column[some] for column in columns), worth[some], shed if start == 0 else [], told)
+            logs = (piece.shed, piece.left_out) if start == 0 else ([], [])
+            cut = Piece(tuple(column[some] for column in piece.columns), piece.worth[some], *logs)
+            yield self._output(cut, before if start == starts[-1] else None)
 
-    def _output(
-        self,
-        columns: tuple[Integers, ...],
-        worth: NDArray[np.float64],
-        shed: list[NDArray[Any]],
-        before: dict[str, int] | None,
-    ) -> Output:
+    def _output(self, piece: Piece, before: dict[str, int] | None) -> Output:
         totals = self._totals()
-        stats = dict.fromkeys(COUNTERS, 0) if before is None else {name: totals[name] - before[name] for name in totals}
-        return Output(columns, worth, ShedLog(shed, self.names), stats, self.names)
+        stats = dict.fromkeys(totals, 0) if before is None else {name: totals[name] - before[name] for name in totals}
+        shed, left_out = ShedLog(piece.shed, self.names), LeftOutLog(piece.left_out, self.names)
+        return Output(piece.columns, piece.worth, shed, stats, self.names, left_out)
 
     def _whole(self, pieces: list[Piece], before: dict[str, int], shed: Sequence[NDArray[Any]] = ()) -> Output:
         """All pieces of a turn as one output."""
-        nothing: Piece = (tuple(np.empty(0, np.int64) for _ in self.names), np.empty(0), [])
-        parts = [self._output(columns, worth, log, None) for columns, worth, log in pieces or [nothing]]
-        parts.append(self._output(nothing[0], nothing[1], list(shed), before))
+        nothing = Piece(tuple(np.empty(0, np.int64) for _ in self.names), np.empty(0), [], [])
+        parts = [self._output(piece, None) for piece in pieces or [nothing]]
+        parts.append(self._output(nothing._replace(shed=list(shed)), before))
         return Output.joined(parts)
 
     def _check_rows(self, batch: Batch) -> None:
@@ -302,12 +354,35 @@ class Engine(Running):
             raise InputError(f"Batch.stream must be from 0 to {streams - 1}: {', '.join(self.names)}")
         if (1 if batch.key.ndim == 1 else batch.key.shape[1]) != width:
             raise InputError(f"Batch.key must have {width} columns, one for each attribute: make it with Engine.batch")
+        if (batch.values is None) != (self._plan.predicate is None):
+            raise InputError("Batch.values must have what the join's predicate compares: make it with Engine.batch")
+        types = self._types
+        if types and batch.kind is not None and len(batch) and batch.kind.max() >= types:
+            raise InputError(
+                f"kind must be from 0 to {types - 1}, as Selective.types says, but one row has {batch.kind.max()}"
+            )
+        self._check_numbers(batch)
         for stream, until in enumerate(self._plan.schedule or ()):
             rows = self.arrived[stream] + int((batch.stream == stream).sum())
+            if batch.numbers is not None:
+                rows = int(batch.numbers.arrived[:, stream].max(initial=rows))
             if rows > until.size:
                 raise InputError(
                     f"Replay knows {until.size} rows of stream {stream}, but {rows} have arrived with this push"
                 )
+
+    def _check_numbers(self, batch: Batch) -> None:
+        """Rows have numbers where they are counted elsewhere, and nowhere else."""
+        if batch.numbers is not None and not self._plan.counted_elsewhere:
+            raise InputError(
+                "Batch.numbers are for joins with JoinSpec.counted_elsewhere: this one numbers its own rows"
+            )
+        if batch.numbers is not None:
+            check_numbers(batch.stream, batch.ts, batch.numbers, self.arrived)
+        elif self._plan.counted_elsewhere and len(batch):
+            raise InputError(
+                "Batch.numbers must be given to a join with JoinSpec.counted_elsewhere: see Batch.numbered"
+            )
 
     # ---------------------------------------------------------------------------------------------------- what changes
 
@@ -380,6 +455,50 @@ class Engine(Running):
         self._state["caps"][: len(caps)] = caps
         self._budget = budget
 
+    # ------------------------------------------------------------------------------------------ selective processing
+
+    def set_fraction(self, fraction: float) -> None:
+        """Tell the join its r: how much of the windows rows are compared with."""
+        self._check_selective()
+        number = isinstance(fraction, int | float | np.floating) and not isinstance(fraction, bool)
+        if not number or not 0.0 < fraction <= 1.0:
+            raise SpecError(f"fraction must be above 0 and at most 1, not {fraction!r}")
+        self._state["fraction"] = fraction
+        loop.advance(self._how, self._state, self._buffers(turn=loop.FRACTION))
+
+    @property
+    def fraction(self) -> float:
+        """r: the part of the windows that there is CPU for."""
+        self._check_selective()
+        return float(self._state["fraction"])
+
+    @property
+    def fractions(self) -> tuple[float, ...]:
+        """r of each window: how much of it rows of the other streams are compared with."""
+        self._check_selective()
+        return tuple(float(number) for number in self._state["fractions"][: self._plan.streams])
+
+    @property
+    def type_fractions(self) -> NDArray[np.float64]:
+        """r for each window (row) and type of the probing row (column), with utility-based shedding."""
+        self._check_selective()
+        return self._state.arrays["kind_fraction"].reshape(self._plan.streams, -1).copy()
+
+    @property
+    def ranking(self) -> tuple[list[int], ...]:
+        """The ages of each window's basic windows, most profitable first. Age 0 holds the present, -1 lies ahead."""
+        self._check_selective()
+        ages, ahead = self._plan.ages()
+        return tuple((self._state.arrays["age_rank"].reshape(-1, ages) - ahead).tolist())
+
+    def _check_selective(self) -> None:
+        if self._plan.selective is None:
+            raise SpecError("a join without selective processing compares with whole windows: it has no fraction")
+
+    @property
+    def _types(self) -> int:
+        return 0 if self._plan.selective is None else self._plan.selective.types
+
     # ---------------------------------------------------------------------------------------------------- join orders
 
     def _next_stop(self, batch: Batch, start: int) -> int:
@@ -441,7 +560,7 @@ class Engine(Running):
 
     @property
     def arrived(self) -> tuple[int, ...]:
-        """Rows of each stream so far; the next one gets this number."""
+        """Rows of each stream so far, anywhere; the next one gets this number."""
         return self._by_stream("arrived")
 
     @property
@@ -499,7 +618,8 @@ class Engine(Running):
         return tuple(int(number) for number in self._state[field][: self._plan.streams])
 
     def _totals(self) -> dict[str, int]:
-        return {name: int(self._state[name]) for name in COUNTERS}
+        names = COUNTERS + WORK_COUNTERS if self._how[0]["counts_work"] else COUNTERS
+        return {name: int(self._state[name]) for name in names}
 
 
 def _check_meaning(plan: Plan, signature: dict[str, Any]) -> None:

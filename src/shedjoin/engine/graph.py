@@ -82,6 +82,17 @@ class Graph:
         return tuple(sorted(found))
 
 
+def is_predicate(text: object) -> bool:
+    """Whether a text reads as a predicate between two streams, not as the name of a column.
+
+    Examples
+    --------
+    >>> is_predicate("a.x <= b.y"), is_predicate("|a.x - b.x| <= 5"), is_predicate("x=y")
+    (True, True, False)
+    """
+    return isinstance(text, str) and (_SIMPLE.match(text) is not None or _BAND.match(text) is not None)
+
+
 def parse(on: str | Sequence[str], names: Sequence[str]) -> Graph:
     """The graph of a common attribute (its name) or of predicates such as ``"a.x = b.y"`` or ``"|a.x - b.x| <= 5"``.
 
@@ -106,6 +117,17 @@ def parse(on: str | Sequence[str], names: Sequence[str]) -> Graph:
         parts=tuple(_first_attrs(part) for part in parts),
         equalities=tuple(_closed(parts)),
         thetas=tuple(one for one in predicates if one.op != EQUAL),
+    )
+
+
+def of_columns(left: str, right: str, *, equal: bool) -> Graph:
+    """The graph of a predicate between a column of each of two streams."""
+    equality = Predicate(0, 0, EQUAL, 1, 0)
+    return Graph(
+        columns=((left,), (right,)),
+        parts=({0: 0, 1: 0},) if equal else (),
+        equalities=(equality,) if equal else (),
+        thetas=(),
     )
 
 

@@ -45,7 +45,7 @@ def sources_of(package: str) -> list[Path]:
 #: The folders and modules of the engine that kernels are made of; the others run them.
 ENGINE_FOLDERS = ("layouts", "stages", "structures")
 ENGINE_MODULES = (
-    *("codes", "forms", "graph", "handle", "importance", "jit"),
+    *("codes", "forms", "graph", "handle", "importance", "indirect", "jit"),
     *("linked", "loop", "mem", "operation", "records", "views"),
 )
 
@@ -111,13 +111,20 @@ def check_private(folder: Path) -> None:
             )
 
 
+def _package_of(module: str) -> str:
+    """The package with kernels that a module is in."""
+    while module not in PACKAGES:
+        module = module.rpartition(".")[0]
+    return module
+
+
 def entry(function: Function) -> Function:
     """Compile a function that Python calls; its machine code is kept on disk."""
     compiled = numba.njit(cache=True, **OPTIONS)(function)
     file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if file is not None:  # absent when the JIT is off
         # Other versions of the engine have other files: none is ever read by the wrong one.
-        stamp = stamp_of(function.__module__.removeprefix("shedjoin.").rpartition(".")[0])
+        stamp = stamp_of(_package_of(function.__module__.removeprefix("shedjoin.")))
         name = file._index_name.removesuffix(".nbi")
         file.__init__(file._cache_path, f"{name}.{stamp}", stamp)
         if file._cache_path not in _folders:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import (
     EVICTED,
+    FIRST_OF_SETS,
     IN_WINDOW,
+    ITEMS,
     KEYED,
     LEARNED,
+    MET,
     MOST,
     PAIR_SETTINGS,
     PLAIN_SETTINGS,
@@ -25,9 +29,23 @@ from shedjoin.engine.codes import (
 from shedjoin.engine.forms import in_pairs, in_plain, is_plain, unless_plain
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import entry, inlined, kernel
-from shedjoin.engine.layouts import layout, storage
+from shedjoin.engine.layouts import items, layout, storage
 from shedjoin.engine.records import MANY_STATE, NEVER, NONE, PAIR_STATE, PLAIN_STATE
-from shedjoin.engine.stages import clocks, estimate, evict, log, priority, probe, probe_many, rounds, store
+from shedjoin.engine.stages import (
+    adapt,
+    clocks,
+    estimate,
+    evict,
+    log,
+    priority,
+    probe,
+    probe_items,
+    probe_many,
+    rounds,
+    select,
+    store,
+    work,
+)
 from shedjoin.engine.stages.times import newest, stamp_of
 from shedjoin.engine.structures import key_table, kinetic_tournament
 
@@ -44,12 +62,17 @@ from shedjoin.engine.structures import key_table, kinetic_tournament
     NEED_EXPIRY,
     NEED_MARKS,
     NEED_BUCKETS,
-) = range(11)
+    NEED_ITEMS,
+    NEED_HISTOGRAM,
+    NEED_LEFT_OUT,
+    NEED_TIMELINE,
+    PAUSE,  # nothing: a part of the push is done
+) = range(16)
 
 # What is run: rows, or a turn without rows. TELL: clocks that rows elsewhere have moved. SHRINK: memory is made to fit a budget
 # that changed between two pushes, as part of the last instant. FLUSH: what waits for lazy evaluation is joined. ORDER: groups,
-# and the tuples in `out_fresh`, are put in order anew.
-ROWS, TELL, SHRINK, FLUSH, ORDER = range(5)
+# and the tuples in `out_fresh`, are put in order anew. FRACTION: r has changed.
+ROWS, TELL, SHRINK, FLUSH, ORDER, FRACTION = range(6)
 
 # Where `advance` is in an instant.
 BEGIN, MEET, COMPETE = range(3)
@@ -73,6 +96,36 @@ def _is_crowded(st, size):
 
 
 @inlined
+def _values_of_pair(how, io, st, size):
+    return size
+
+
+@in_pairs(_values_of_pair)
+@inlined
+def _values_of_rows(how, io, st, size):
+    """The most values that the rows of an instant can have."""
+    if how["layout"] != ITEMS:
+        return size * how["parts"]
+    if how["predicate"] < FIRST_OF_SETS:
+        return size
+    return mem.row_offsets(io)[io["end"]] - mem.row_offsets(io)[io["first"]] + size
+
+
+@inlined
+def _has_places_of_pair(how, st, size):
+    return st["free_count"] >= size
+
+
+@in_pairs(_has_places_of_pair)
+@inlined
+def _has_places(how, st, size):
+    """Whether the pool has room for this many tuples, whatever their streams."""
+    if how["layout"] == ITEMS:
+        return min(st["free_places"][0], st["free_places"][1]) >= size
+    return st["free_count"] >= size
+
+
+@inlined
 def _keys_wanted(how, st, io, size):
     return NEED_KEYS if st["free_key_count"] < size else DONE
 
@@ -83,6 +136,13 @@ def _layout_wants(how, st, io, size):
     """What the layout needs for `size` rows."""
     if how["layout"] == KEYED:
         return NEED_KEYS if st["free_key_count"] < size else DONE
+    if how["layout"] == ITEMS:
+        io["wanted"] = _values_of_rows(how, io, st, size)
+        if st["item_top"] + io["wanted"] > st["items_room"]:
+            return NEED_ITEMS
+        return NEED_KEYS if items.has_values(how) and st["free_key_count"] < io["wanted"] else DONE
+    if how["alone"]:
+        return DONE
     if _is_crowded(st, size):
         return NEED_BUCKETS
     if how["weighed"]:
@@ -98,12 +158,31 @@ def _layout_wants(how, st, io, size):
 
 
 @inlined
+def _nothing_wanted(how, st, io, size):
+    return DONE
+
+
+@in_pairs(_nothing_wanted)
+@kernel
+def _selection_wants(how, st, io, size):
+    """What selective processing needs for `size` rows."""
+    if how["basic"] > 0:
+        for stream in range(how["streams"]):
+            if st["timeline_room"] - st["line_to"][stream] < io["rows"][stream]:
+                return NEED_TIMELINE
+    return DONE
+
+
+@inlined
 def _wants(how, st, io, size):
     """What has to grow before an instant of `size` rows can begin."""
     io["wanted"] = size
-    if st["free_count"] < size:
+    if not _has_places(how, st, size):
         return NEED_POOL
     need = _layout_wants(how, st, io, size)
+    if need != DONE:
+        return need
+    need = _selection_wants(how, st, io, size)
     if need != DONE:
         return need
     if io["out_shed_room"] - io["shed"] < size:
@@ -114,7 +193,7 @@ def _wants(how, st, io, size):
     if st["expiry_room"] - span < size:
         return NEED_EXPIRY
     if how["estimator"] == IN_WINDOW or how["estimator"] == LEARNED:
-        io["wanted"] = size * how["parts"]
+        io["wanted"] = _values_of_rows(how, io, st, size)
         for stream in range(how["streams"]):
             if st["seen_room"] - st["seen_size"][stream] < io["wanted"]:
                 return NEED_SEEN
@@ -122,6 +201,16 @@ def _wants(how, st, io, size):
 
 
 # ------------------------------------------------------------------------------------------------------- an instant
+
+
+@inlined
+def _is_same_instant(how, io, first, i):
+    """Whether nothing came between two rows of one time: what did may have gone to another engine."""
+    if how["counted_elsewhere"]:
+        for stream in range(how["streams"]):
+            if mem.row_arrived(io, first * how["streams"] + stream) != mem.row_arrived(io, i * how["streams"] + stream):
+                return False
+    return True
 
 
 @inlined
@@ -144,7 +233,7 @@ def _find_instant(how, io, st):
     ts, end = mem.row_ts(io, first), first
     for stream in range(how["streams"]):
         io["rows"][stream] = 0
-    while end < n and mem.row_ts(io, end) == ts:
+    while end < n and mem.row_ts(io, end) == ts and _is_same_instant(how, io, first, end):
         io["rows"][mem.row_stream(io, end)] += 1
         end += 1
     io["end"] = end
@@ -155,10 +244,12 @@ def _begin(how, st, io, ts):
     """Late rows, clocks, expiry. A turn that tells clocks begins like an instant without rows."""
     io["over"] = 0
     io["fresh"] = 0
+    adapt.arrive(how, st, io)
     clocks.begin(how, st, io, ts)
     if io["turn"] == TELL:
         for stream in range(how["streams"]):
             st["clock"][stream] = max(st["clock"][stream], io["told"][stream])
+    clocks.count_elsewhere(how, st, io)
     st["rows"] += io["end"] - io["first"]
     rounds.mark(how, st, io)
     evict.foresee(how, st, 1)
@@ -193,23 +284,52 @@ def _join_pair(how, st, io, i, v, stream, ts, seq):
     return DONE
 
 
+@kernel
+def _probed(how, st, io, i):
+    """The probe of a row is at its end."""
+    if io["guest"] != NONE:
+        items.dismiss(st, int(io["guest"]))
+        io["guest"] = NONE
+    elif how["estimator"] == MET:
+        mem.met_on_arrival(st)[np.int64(mem.out_fresh(io, io["fresh"] - 1))] = st["results"] - io["found"]
+    if how["basic"] > 0 and io["sampling"]:
+        select.learn(how, st, io, i, mem.row_stream(io, i), mem.row_ts(io, i))
+    return DONE
+
+
 @in_pairs(_join_pair)
 @kernel
 def _join(how, st, io, i, v, stream, ts, seq):
     """Store, then probe, now or with the next round."""
-    x = store.add(how, st, io, i, v, stream, ts, seq, 0)
-    _note_fresh(st, io, x)
+    if how["of_parts"] > 1 and not clocks.is_own(how, seq):
+        x = items.receive(how, st, io, i, stream, ts, seq)
+        io["guest"] = x
+    else:
+        x = store.add(how, st, io, i, v, stream, ts, seq, 0)
+        _note_fresh(st, io, x)
+        if how["estimator"] == MET:
+            mem.met_on_arrival(st)[x] = 0
     if how["evaluate_every"] > 0:
         mem.set_pending(st, st["pending_count"], x)
         st["pending_count"] += 1
         return DONE
+    io["found"] = st["results"]
+    if how["basic"] > 0:
+        select.choose(how, st, io, i, stream, ts, seq)
+        if how["counts_work"] and how["layout"] != ITEMS:
+            work.count(how, st, io, i, v, stream, ts)
+        if how["layout"] != ITEMS and select.is_all_left_out(how, st, stream):
+            return DONE
+    if how["layout"] == ITEMS:
+        probe_items.begin(how, st, io, stream, x)
+        return _go_on(how, st, io, i)
     io["value"] = v * how["streams"]
     if how["layout"] == KEYED and not probe_many.all_there(how, st, v, stream):
-        return DONE
+        return _probed(how, st, io, i)
     first = mem.steps(st, stream * how["streams"])["fresh"]
     io["fresh_from"] = seq
     probe_many.begin(how, st, io, stream, x if first else NONE)
-    return DONE if probe_many.go_on(how, st, io) else NEED_RESULTS
+    return _go_on(how, st, io, i)
 
 
 @inlined
@@ -243,27 +363,63 @@ def _is_probing(how, st, io):
 
 
 @inlined
-def _done(how, st, io):
-    return True
+def _done(how, st, io, i):
+    return DONE
 
 
 @in_pairs(_done)
 @inlined
-def _go_on(how, st, io):
-    return probe_many.go_on(how, st, io)
+def _go_on(how, st, io, i):
+    """Probe on."""
+    over = probe_items.go_on(how, st, io) if how["layout"] == ITEMS else probe_many.go_on(how, st, io)
+    return _probed(how, st, io, i) if over else NEED_RESULTS
+
+
+@inlined
+def _always(how, st, io):
+    return True
+
+
+@in_pairs(_always)
+@inlined
+def _are_counted(how, st, io):
+    """Whether the estimator can count all new tuples."""
+    return how["layout"] != ITEMS or items.fits_histogram(how, st, io)
+
+
+@in_pairs(_never)
+@inlined
+def _lacks_room_for_stretches(how, st, io):
+    """Whether what a row leaves out might not fit."""
+    return how["basic"] > 0 and select.lacks_room(how, io)
+
+
+@in_pairs(_never)
+@inlined
+def _is_part_done(how, st, io):
+    """Whether a part of the push ends with this row."""
+    if io["until"] == 0:
+        return False
+    io["since"] += 1
+    if io["since"] < io["until"]:
+        return False
+    io["since"] = 0
+    return True
 
 
 @inlined
 def _meet(how, st, io, i):
     """One row. Says what it needs when there might not be room: nothing is done yet, or its probe has stopped halfway."""
     if _is_probing(how, st, io):
-        return DONE if _go_on(how, st, io) else NEED_RESULTS
+        return _go_on(how, st, io, i)
+    if _lacks_room_for_stretches(how, st, io):
+        return NEED_LEFT_OUT
     stream, ts = mem.row_stream(io, i), mem.row_ts(io, i)
     if clocks.is_late(st, stream, ts):
         st["arrival"] += 1
         return DONE
     if mem.row_null(io, i):
-        st["null"] += 1
+        st["null"] += clocks.is_own(how, io["seq"][stream])
         st["arrival"] += 1
         io["seq"][stream] += 1
         return DONE
@@ -273,8 +429,8 @@ def _meet(how, st, io, i):
     io["wanted"] = layout.make_place(how, st, io, i, v, stream)
     if io["wanted"] > 0:
         return NEED_ENTRIES
-    seq = io["seq"][stream]
-    io["seq"][stream] = seq + 1
+    seq = clocks.number(how, st, io, i, stream)
+    io["seq"][stream] += 1
     if store.is_over(st, stream, stamp_of(how, stream, ts, seq)):
         io["over"] += 1
     need = _join(how, st, io, i, v, stream, ts, seq)
@@ -304,6 +460,8 @@ def _key_of(how, st, x):
     """What the shed log calls the key: the first attribute that the join looks at."""
     if how["layout"] == KEYED:
         return mem.keys(st, storage.value_of(how, st, x, 0))["key"]
+    if how["layout"] == ITEMS:
+        return 0
     return mem.attr(st, x * how["width"])
 
 
@@ -387,6 +545,10 @@ def _run(how, st, io):
                 if need != DONE:
                     return need
                 io["at"] += 1
+                if _is_part_done(how, st, io):
+                    return PAUSE
+            if not _are_counted(how, st, io):
+                return NEED_HISTOGRAM
             evict.foresee(how, st, 2)
             estimate.observe(how, st, io)
             priority.settle(how, st, io, ts)
@@ -437,6 +599,9 @@ def advance_many(settings, state, rows):
     how, st, io = settings[0], state[0], rows[0]
     if io["turn"] == ORDER:
         return _put_in_order(how, st, io)
+    if io["turn"] == FRACTION:
+        adapt.set_fractions(how, st)
+        return DONE
     if io["turn"] == FLUSH:
         return DONE if how["evaluate_every"] == 0 or rounds.evaluate(how, st, io) else NEED_RESULTS
     if io["turn"] == TELL and io["phase"] == BEGIN:

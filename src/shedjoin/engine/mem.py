@@ -20,8 +20,11 @@ from shedjoin.engine.records import (
     MORE_RECORD,
     SEEN_RECORD,
     STEP_RECORD,
+    STRETCH_RECORD,
+    TIMELINE_RECORD,
     TRAIL_RECORD,
     TUPLE_RECORD,
+    WORK_RECORD,
 )
 from shedjoin.engine.views import by_stream, constants, fetcher, flat, reader, records, setting, writer
 
@@ -97,6 +100,60 @@ steps = records("steps", STEP_RECORD)
 checks = records("checks", CHECK_RECORD)
 levels = records("levels", LEVEL_RECORD)
 
+met_on_arrival = flat("met_on_arrival", np.int64)  # Met
+
+# Predicates.
+number = flat("number", np.float64)
+item_at = flat("item_at", np.int64)
+item_count = flat("item_count", np.int64)
+signature = flat("signature", np.uint64)
+hit = flat("hit", np.int32)
+common = flat("common", np.uint8)  # by half a place, see layouts/items.py
+product = flat("product", np.float64)
+items = flat("items", np.int64)
+item_weights = flat("item_weights", np.float64)
+item_values = flat("item_values", np.int32)  # the numbers of a tuple's values, and last that of all rows
+list_item = flat("list_item", np.int64)
+list_tag = flat("list_tag", np.int8)
+list_start = flat("list_start", np.int64)
+list_room = flat("list_room", np.int64)
+list_head = flat("list_head", np.int64)
+list_length = flat("list_length", np.int64)
+list_dead = flat("list_dead", np.int64)
+list_bitmap = flat("list_bitmap", np.int64)
+list_ts = flat("list_ts", np.int64)  # 0 in windows of rows
+list_seq = flat("list_seq", np.int64)
+list_slot = flat("list_slot", np.int32)
+bits = flat("bits", np.uint64)
+planes = flat("planes", np.uint64)
+# Selective processing.
+timeline = records("timeline", TIMELINE_RECORD)  # one stream's, then the next's
+timeline_counts = reader("timeline_counts", np.int32)  # a Fenwick tree for each stream
+set_timeline_count = writer("timeline_counts", np.int32)
+age_met = flat("age_met", np.float64)  # by stream * ages + age: partners that samples met,
+age_seen = flat("age_seen", np.float64)  # tuples that they were compared with,
+age_share = flat("age_share", np.float64)  # the age's share of the window at the last ranking,
+age_density = flat("age_density", np.float64)  # and the partners for each of its tuples
+age_rank = flat("age_rank", np.int64)  # by stream * ages + place: the ages, best first
+age_from = flat("age_from", np.int64)  # by age: the part of it that is chosen, as places in the timeline
+age_to = flat("age_to", np.int64)
+age_edge = flat(
+    "age_edge", np.int64
+)  # by age + 1: where it begins in the timeline (0: where the window ends); -1: not known yet
+age_before = flat("age_before", np.int64)  # and how many tuples are stored before that
+kind_gain = flat("kind_gain", np.float64)  # by stream * kinds + type of a row that probes it: what samples brought,
+kind_seen = flat("kind_seen", np.float64)  # and the tuples that they were compared with
+kind_fraction = flat("kind_fraction", np.float64)  # the part of the window that such rows are compared with
+kind_worth = flat("kind_worth", np.float64)  # what a comparison brings such a row
+kind_volume = flat("kind_volume", np.float64)  # and how many comparisons with the whole window there are
+kind_rows = flat("kind_rows", np.float64)  # by stream * kinds + type: the stream's own rows,
+kind_sum = flat("kind_sum", np.float64)  # and their importance
+stretch = records("stretch", STRETCH_RECORD)  # by stream * (ages + 1) + number: oldest first
+sack = flat("sack", np.int64)  # the knapsack's heap of (stream, type)
+sack_value = flat("sack_value", np.float64)
+sack_next = flat("sack_next", np.int64)
+work = records("work", WORK_RECORD)  # by origin * streams + other
+
 fetch_bucket = fetcher("buckets", BUCKET_RECORD)
 fetch_key = fetcher("keys", KEY_RECORD)
 fetch_probed = fetcher("probed", np.int64)
@@ -114,6 +171,13 @@ row_null = reader("row_null", np.bool_)
 row_ts = reader("row_ts", np.int64)
 row_importance = reader("row_importance", np.float64)
 row_bytes = reader("row_bytes", np.int64)
+row_number = flat("row_number", np.float64)
+row_offsets = flat("row_offsets", np.int64)
+row_items = flat("row_items", np.int64)
+row_weights = flat("row_weights", np.float64)
+row_kind = reader("row_kind", np.int64)
+row_seq = reader("row_seq", np.int64)  # of rows that are counted elsewhere
+row_arrived = reader("row_arrived", np.int64)  # (row, stream)
 
 out_ahead = reader("out_ahead", np.int64)  # the values of the next rows
 set_out_ahead = writer("out_ahead", np.int64)
@@ -123,4 +187,5 @@ set_out_worth = writer("out_worth", np.float64)
 set_out_fresh = writer("out_fresh", np.int64)
 out_fresh = reader("out_fresh", np.int64)
 set_out_shed = writer("out_shed", np.int64)  # (record, field)
+set_out_left_out = writer("out_left_out", np.int64)  # (record, field)
 set_out_trace = writer("out_trace", np.int64)  # (line, 0: time, then what is stored of each stream)

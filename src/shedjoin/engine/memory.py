@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import loop
+from shedjoin.engine import indirect, item_memory, loop, selection
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -16,6 +16,7 @@ from shedjoin.engine.codes import (
     KEYED,
     LEARNED,
     LIFE,
+    MET,
     MOST,
     RANDOM,
     SCHEDULE,
@@ -23,6 +24,8 @@ from shedjoin.engine.codes import (
 )
 from shedjoin.engine.forms import is_pair
 from shedjoin.engine.handle import Handle
+from shedjoin.engine.item_memory import has_items
+from shedjoin.engine.layouts.items import EVERY_ROW
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import (
     BUCKET_RECORD,
@@ -31,6 +34,7 @@ from shedjoin.engine.records import (
     EXPIRY_RECORD,
     HEAP_RECORD,
     INDEX_RECORD,
+    ITEM_CODES,
     KEY_RECORD,
     LEAF_RECORD,
     LEVEL_RECORD,
@@ -41,11 +45,12 @@ from shedjoin.engine.records import (
     NONE,
     PAIR_STATE,
     SEEN_RECORD,
+    SELECT_CODES,
     TRAIL_RECORD,
     TUPLE_RECORD,
 )
 from shedjoin.engine.stages import learn, neighbours
-from shedjoin.engine.structures import heap, kinetic_tournament
+from shedjoin.engine.structures import heap, histogram, kinetic_tournament
 from shedjoin.engine.structures.buckets import SMALLEST
 from shedjoin.engine.structures.key_table import hash_of
 
@@ -95,7 +100,14 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
         part_of=part_of.ravel(),
         **index_arrays(plan, FEW),
     )
+    if not is_pair(how):
+        st.hold(**selection.arrays(how))
+        if plan.selective is not None:
+            st.hold(work=plan.work())
+            selection.start(how, st, plan.selective.fraction)
     set_steps(st, plan, plan.orders)
+    if has_items(how):
+        st.hold(**item_memory.arena(item_memory.FIRST_ITEMS))
     measure(st)
     st["clock"] = st["base"] = st["horizon"] = st["limit"] = st["oldest"] = NEVER
     st["bound"] = -np.inf
@@ -108,8 +120,22 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
         mine = [number for number, index in enumerate(plan.indexes) if index.stream == stream]
         if mine:
             st["first_index"][stream], st["end_index"][stream] = mine[0], mine[-1] + 1
+    _link(plan, how, st)
+    if has_items(how):
+        item_memory.set_free(st, np.empty(0, np.int64))
+        item_memory.fill_lists(how, st)
     _preload(plan, how, st)
     return st
+
+
+def _link(plan: Plan, how: NDArray[Any], st: Handle) -> None:
+    """The kernels that only this kind of join needs."""
+    if has_items(how):
+        indirect.link(st, ITEM_CODES)
+    elif plan.alone:
+        indirect.link(st, ("expect partners",))
+    if plan.selective is not None:
+        indirect.link(st, SELECT_CODES)
 
 
 def measure(st: Handle) -> None:
@@ -170,13 +196,13 @@ def is_keyed(how: NDArray[Any]) -> bool:
 
 
 def _has_cells(how: NDArray[Any]) -> bool:
-    return not is_keyed(how) and bool(how[0]["weighed"])
+    return not is_keyed(how) and bool(how[0]["weighed"]) and not how[0]["alone"]
 
 
 def _groups(how: NDArray[Any], sizes: Sizes) -> int:
     if is_keyed(how):
         return sizes.values * int(how[0]["streams"])
-    return sizes.tuples if _has_cells(how) else 1
+    return sizes.tuples if how[0]["weighed"] else 1
 
 
 def pool_arrays(how: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
@@ -204,13 +230,17 @@ def pool_arrays(how: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
     }
     if not is_keyed(how):
         arrays["buckets"] = _cache_lines(_groups(how, sizes), BUCKET_RECORD)
+    if how[0]["estimator"] == MET:
+        arrays["met_on_arrival"] = np.zeros(size, np.int64)
+    if has_items(how):
+        arrays |= item_memory.pool_arrays(size)
     return arrays
 
 
 def value_arrays(how: NDArray[Any], sizes: Sizes) -> Arrays:
     """What there is one of for each value, and in the keyed layout for each group."""
     size, streams = sizes.values, int(how[0]["streams"])
-    cells = size if _has_cells(how) else 1
+    cells = size if _has_cells(how) or (has_items(how) and how[0]["weighed"]) else 1
     arrays = {
         "keys": np.zeros(size, KEY_RECORD),
         "heads": np.full(2 * size, NONE, np.int32),
@@ -298,15 +328,30 @@ def _preload(plan: Plan, how: NDArray[Any], st: Handle) -> None:
         for stream in part
         if plan.tables[stream] is not None
     ]
+    if has_items(how):
+        wanted = _known_values(how, st, [one for one in wanted if one[0] != EVERY_ROW])
     keys = np.concatenate([keys for _, _, keys, _ in wanted])
     parts = np.concatenate([np.full(keys.size, number) for number, _, keys, _ in wanted])
     both, which = np.unique(np.stack([parts, keys]), axis=1, return_inverse=True)
     weights = np.zeros((both.shape[1], streams))
     start = 0
     for _, stream, mine, numbers in wanted:
-        weights[which.reshape(-1)[start : start + mine.size], stream] = numbers
+        np.add.at(weights[:, stream], which.reshape(-1)[start : start + mine.size], numbers)
         start += mine.size
     add_values(how, st, both[1], both[0], held=np.ones(both.shape[1], np.int32), weights=weights)
+
+
+def _known_values(how: NDArray[Any], st: Handle, wanted: list[Any]) -> list[Any]:
+    """A table of a predicate: of single items, or of numbers, which are counted by buckets."""
+    if not item_memory.has_numbers(how):
+        every = [(EVERY_ROW, stream, np.zeros(1, np.int64), np.ones(1)) for stream in range(int(how[0]["streams"]))]
+        return wanted + every
+    if item_memory.has_histogram(how):
+        histogram.widen(st, np.concatenate([keys for _, _, keys, _ in wanted]).astype(np.float64).tolist())
+    return [
+        (part, stream, item_memory.values_of_numbers(how, st, keys.astype(np.float64)), numbers)
+        for part, stream, keys, numbers in wanted
+    ]
 
 
 def add_values(
@@ -402,9 +447,16 @@ def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
     before = st.arrays["pool"].size
     size = power_of_two(max(2 * before, before - int(st["free_count"]) + room))
     strays = st.arrays["stray_place"].size > 1
+    if has_items(how):
+        size = power_of_two(max(2 * before, 2 * (before + room)))
+        used = item_memory.places_in_use(st)
     sizes = Sizes(size, st.arrays["keys"].size)
     old = _exchange(st, pool_arrays(how, sizes, strays), but=("free", "free_cells", "cell_heads"))
-    _stack_more(st, "free", "free_count", old["free"])
+    if has_items(how):
+        item_memory.set_free(st, used)
+        item_memory.renew_bitmaps(st)
+    else:
+        _stack_more(st, "free", "free_count", old["free"])
     if _has_cells(how):
         _stack_more(st, "free_cells", "free_cell_count", old["free_cells"])
         rehash_cells(how, st)
@@ -425,6 +477,42 @@ def make_room_for_values(how: NDArray[Any], st: Handle, room: int) -> None:
     _rehash(how, st, values)
     if is_keyed(how):
         _grow_order(how, st, sizes)
+
+
+def widen_histogram(how: NDArray[Any], st: Handle, numbers: list[float]) -> None:
+    """Wider buckets of numbers, so that these have one. What was counted by old buckets is counted by new ones."""
+    before = int(st["known_numbers"]), float(st["bucket_width"])
+    histogram.widen(st, numbers)
+    values, streams = in_use(st, "free_keys", "free_key_count"), int(how[0]["streams"])
+    arrays, old = st.arrays, st.arrays["keys"][values]
+    order = np.argsort(old["key"], kind="stable")
+    keys, which = np.unique(histogram.renamed(old["key"][order], before, st), return_inverse=True)
+    number = np.zeros(arrays["keys"].size, np.int64)
+    number[values[order]] = which
+    groups = values[order][:, None] * streams + np.arange(streams)
+    merged = {
+        name: _merged(arrays[name][groups], which, keys.size) for name in ("weight", "mass") if arrays[name].size > 1
+    }
+    held = _merged(old["held"][order], which, keys.size)
+    if how[0]["estimator"] != IN_WINDOW:
+        held = np.minimum(held, 1)  # known, not counted
+    stored = _merged(arrays["cell_count"][values[order]], which, keys.size)
+    places, _ = item_memory.item_places(st, item_memory.places_in_use(st), more=1)
+    arrays["item_values"][places] = number[arrays["item_values"][places]]
+    arrays["seen"]["value"] = number[arrays["seen"]["value"]]
+    st.hold(**value_arrays(how, _sizes(st)))
+    add_values(how, st, keys, np.zeros(keys.size, np.int64), held, merged["weight"])
+    st.arrays["cell_count"][: keys.size] = stored
+    if "mass" in merged:
+        st.arrays["mass"][: keys.size * streams] = merged["mass"].reshape(-1)
+    measure(st)
+
+
+def _merged(counts: NDArray[Any], which: Integers, size: int) -> NDArray[Any]:
+    """Sums of counts, one after the other."""
+    sums = np.zeros((size, *counts.shape[1:]), counts.dtype)
+    np.add.at(sums, which, counts)
+    return sums
 
 
 def rehash_cells(how: NDArray[Any], st: Handle) -> None:
@@ -542,7 +630,10 @@ def fill_rings(how: NDArray[Any], st: Handle, rings: Rings, room: int = 0) -> No
 
 
 def grow_entries(how: NDArray[Any], st: Handle, room: int) -> None:
-    """A new arena, with room for at least one more ring of `room` places."""
+    """A new arena, with room for at least one more ring of `room` places, or for a row of that many items."""
+    if has_items(how):
+        item_memory.fill_lists(how, st, room)
+        return
     rings = all_rings(how, st)
     if not is_keyed(how):
         _empty(st.arrays["index_buckets"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.pieces import Pieces
-from shedjoin.engine.records import shed_record
+from shedjoin.engine.records import LEFT_OUT_FIELDS, LEFT_OUT_RECORD, shed_record
 from shedjoin.errors import InputError
 
 #: What two streams are called.
@@ -95,6 +96,78 @@ class ShedLog:
         return f"ShedLog({len(self)} rows)"
 
 
+class LeftOutLog:
+    """The stretches of other windows that rows were not compared with, in the order in which it happened.
+
+    A stretch holds the tuples of stream `other` from place (`lo_ts`, `lo_seq`) up to, but not including, (`hi_ts`, `hi_seq`). A
+    place is a tuple's time and row number; in row windows the time is 0.
+
+    Attributes
+    ----------
+    stream, seq
+        The row.
+    other
+        The stream of the window.
+    lo_ts, lo_seq, hi_ts, hi_seq
+        The stretch: it begins with the first tuple that was left out, and ends right after the last one.
+    """
+
+    __slots__ = ("_names", "_pieces")
+
+    def __init__(self, chunks: Iterable[NDArray[np.void]] = (), names: Sequence[str] = SIDES) -> None:
+        self._names = tuple(names)
+        self._pieces = Pieces(LEFT_OUT_RECORD, chunks)
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @property
+    def stream(self) -> NDArray[np.int64]:
+        return self._column("stream")
+
+    @property
+    def seq(self) -> NDArray[np.int64]:
+        return self._column("seq")
+
+    @property
+    def other(self) -> NDArray[np.int64]:
+        return self._column("other")
+
+    @property
+    def lo_ts(self) -> NDArray[np.int64]:
+        return self._column("lo_ts")
+
+    @property
+    def lo_seq(self) -> NDArray[np.int64]:
+        return self._column("lo_seq")
+
+    @property
+    def hi_ts(self) -> NDArray[np.int64]:
+        return self._column("hi_ts")
+
+    @property
+    def hi_seq(self) -> NDArray[np.int64]:
+        return self._column("hi_seq")
+
+    def _column(self, name: str) -> NDArray[np.int64]:
+        return self._pieces.whole()[name].copy()
+
+    def records(self) -> NDArray[np.void]:
+        """The log as one structured array."""
+        return self._pieces.whole().copy()
+
+    def to_arrow(self) -> pa.Table:
+        """The log as a table, with words for streams where the shed log has them."""
+        columns: dict[str, NDArray[Any]] = {name: self._column(name) for name in LEFT_OUT_FIELDS}
+        if self._names != SIDES:
+            for name in ("stream", "other"):
+                columns[name] = np.array(self._names, dtype=object)[columns[name]]
+        return pa.table(columns)
+
+    def __repr__(self) -> str:
+        return f"LeftOutLog({len(self)} stretches)"
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """What one push produced.
@@ -111,6 +184,8 @@ class Output:
         Counters of this push.
     names
         Of the streams.
+    left_out
+        What rows were not compared with, in a join with selective processing.
     """
 
     columns: tuple[NDArray[np.int64], ...]
@@ -118,6 +193,7 @@ class Output:
     shed: ShedLog
     stats: dict[str, int]
     names: tuple[str, ...] = SIDES
+    left_out: LeftOutLog = field(default_factory=LeftOutLog)
 
     def __len__(self) -> int:
         return int(self.importance.size)
@@ -152,4 +228,5 @@ class Output:
         stats = {name: sum(part.stats[name] for part in parts) for name in first.stats}
         shed = ShedLog((piece for part in parts for piece in part.shed._pieces.parts), first.names)
         columns = tuple(np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True))
-        return cls(columns, np.concatenate([part.importance for part in parts]), shed, stats, first.names)
+        left_out = LeftOutLog((piece for part in parts for piece in part.left_out._pieces.parts), first.names)
+        return cls(columns, np.concatenate([part.importance for part in parts]), shed, stats, first.names, left_out)

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import ROW_BYTES
+from shedjoin.batch import ROW_BYTES, Batch, Table
 from shedjoin.budget import Budget
 from shedjoin.engine.codes import (
+    FIRST_OF_SETS,
     IMPORTANCE,
     INDEXED,
+    ITEMS,
     KEEP,
     KEY,
     KEYED,
     LEARNED,
     LIFE,
     LOGSUM,
+    MET,
+    NO_PREDICATE,
     PRODUCT,
     ROW,
+    SAME,
     SCHEDULE,
     SETTINGS_RECORD,
     SUM,
@@ -32,7 +38,7 @@ from shedjoin.engine.codes import (
     Weigher,
 )
 from shedjoin.engine.graph import Graph
-from shedjoin.engine.records import CHECK_RECORD, STEP_RECORD
+from shedjoin.engine.records import CHECK_RECORD, NONE, STEP_RECORD, WORK_RECORD
 from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.meaning import Dials, check_meaning
 from shedjoin.window import Window
@@ -50,6 +56,19 @@ class EstimatorLike(Protocol):
     def table(self, stream: int) -> Tables | None: ...
 
 
+class PredicateLike(Protocol):
+    """What the engine asks of a predicate."""
+
+    @property
+    def code(self) -> int: ...
+    @property
+    def bound(self) -> float: ...
+    def interleaved(
+        self, tables: Mapping[str, Table], names: Sequence[str], start: Sequence[int], *, kinds: bool = False
+    ) -> Batch: ...
+    def in_order(self, table: Table, *, kinds: bool = False) -> Batch: ...
+
+
 @runtime_checkable
 class PolicyLike(Protocol):
     """What the engine asks of a policy."""
@@ -58,6 +77,32 @@ class PolicyLike(Protocol):
     def estimator(self) -> EstimatorLike | None: ...
     def order(self) -> Order: ...
     def schedule(self) -> tuple[NDArray[np.int64], ...] | None: ...
+
+
+@runtime_checkable
+class SelectiveLike(Protocol):
+    """What the engine asks of the settings of selective processing."""
+
+    @property
+    def basic(self) -> int: ...
+    @property
+    def rate(self) -> bool: ...
+    @property
+    def correlation(self) -> bool: ...
+    @property
+    def direction(self) -> bool: ...
+    @property
+    def types(self) -> int: ...
+    @property
+    def period(self) -> int: ...
+    @property
+    def rank_period(self) -> int: ...
+    @property
+    def boost(self) -> float: ...
+    @property
+    def sample(self) -> float: ...
+    @property
+    def fraction(self) -> float: ...
 
 
 def check_order(order: Order, schedule: object) -> None:
@@ -100,6 +145,16 @@ class Plan:
         The predicates of a join graph; None: all streams share a key.
     indexes
         Of a join graph; empty in the keyed layout.
+    on
+        A predicate of two streams; None: streams are joined along the graph.
+    lists
+        Whether a predicate has lists of items or buckets. Otherwise windows are scanned.
+    part
+        (k, n): of n engines that split the join between them this is the k-th.
+    selective, deadline
+        The part of the windows that rows are compared with, and the seconds that a push may take.
+    counted_elsewhere
+        Whether rows come with their numbers, because other engines have rows of the same streams.
     """
 
     names: tuple[str, ...]
@@ -117,6 +172,12 @@ class Plan:
     max_skew: int | None
     evaluate_every: int = 0
     expire_every: int = 0
+    on: PredicateLike | None = None
+    lists: bool = False
+    part: tuple[int, int] = (0, 1)
+    selective: SelectiveLike | None = None
+    deadline: float | None = None
+    counted_elsewhere: bool = False
 
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
@@ -141,7 +202,17 @@ class Plan:
     @property
     def keyed(self) -> bool:
         """Whether tuples are stored by a common key."""
-        return not self.indexes
+        return not self.indexes and self.predicate is None
+
+    @property
+    def predicate(self) -> PredicateLike | None:
+        """A predicate that is more than equality: equal values and equal sets are stored by a key."""
+        return None if self.on is None or self.on.code == SAME else self.on
+
+    @property
+    def alone(self) -> bool:
+        """Whether each tuple is a group: hardly two have the same chance."""
+        return self.predicate is not None or self.weigher.code == MET
 
     @property
     def kinds(self) -> list[int]:
@@ -149,8 +220,17 @@ class Plan:
 
     @property
     def parts(self) -> tuple[dict[int, int], ...]:
-        """Sets of attributes that must all be equal: for each, the attribute of each stream in it."""
-        return self.graph.parts
+        """What values are of: sets of attributes that must all be equal, for each the attribute of each stream in it.
+
+        The values of a predicate are buckets of numbers; or items, and one that every row has.
+        """
+        if self.predicate is None:
+            return self.graph.parts
+        return ({0: 0, 1: 0},) * (1 if self.predicate.code < FIRST_OF_SETS else 2)
+
+    def factors(self, stream: int) -> int:
+        """How many weights make the chance of a tuple."""
+        return self.graph.factors(stream) if self.predicate is None else 1
 
     @property
     def width(self) -> int:
@@ -175,10 +255,16 @@ class Plan:
     def settings(self, budget: Budget | None, *, warmup: int, trace_every: int, emit: bool) -> NDArray[Any]:
         """What kernels are told, as one record."""
         order, weigher, kinds = self.order, self.weigher, self.kinds
-        factors = [self.graph.factors(stream) for stream in range(self.streams)]
+        factors = [self.factors(stream) for stream in range(self.streams)]
         values = dict(
             streams=self.streams,
-            layout=KEYED if self.keyed else INDEXED,
+            layout=KEYED if self.keyed else INDEXED if self.predicate is None else ITEMS,
+            predicate=NO_PREDICATE if self.predicate is None else self.predicate.code,
+            bound=0.0 if self.predicate is None else self.predicate.bound,
+            lists=int(self.lists),
+            part=self.part[0],
+            of_parts=self.part[1],
+            alone=int(self.alone),
             width=self.width,
             spots=max(1, *(sum(index.stream == stream for index in self.indexes) for stream in range(self.streams))),
             parts=len(self.parts),
@@ -209,6 +295,7 @@ class Plan:
             evaluate_every=self.evaluate_every,
             expire_every=self.expire_every,
             limited=int(self.evaluate_every > 0 or (self.expire_every > 0 and ROW in kinds)),
+            counted_elsewhere=int(self.counted_elsewhere),
             weighed=int(self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator()),
         )
         record = np.zeros(1, SETTINGS_RECORD)
@@ -217,7 +304,38 @@ class Plan:
         record["kind"][0, : self.streams] = kinds
         record["window"][0, : self.streams] = [window.size for window in self.windows]
         record["factors"][0, : self.streams] = factors
+        for name, value in self._selection().items():
+            record[name] = value
         return record
+
+    def _selection(self) -> dict[str, float]:
+        """What kernels are told of selective processing."""
+        one = self.selective
+        if one is None:
+            return {}
+        ages, ahead = self.ages()
+        return dict(
+            basic=one.basic,
+            ages=ages,
+            ahead=ahead,
+            rate=int(one.rate),
+            correlation=int(one.correlation),
+            direction=int(one.direction),
+            types=one.types,
+            kinds=max(one.types, 1),
+            rate_every=one.period,
+            rank_every=one.rank_period,
+            boost=one.boost,
+            sample=one.sample,
+            counts_work=1,
+        )
+
+    def ages(self) -> tuple[int, int]:
+        """How many ages a basic window may have, and how many of them lie ahead of the probing row."""
+        if self.selective is None:
+            return 1, 0
+        ahead = -(-max(window.size for window in self.windows) // self.selective.basic)
+        return 2 * ahead + 1, ahead
 
     def _asks_estimator(self) -> bool:
         return self.weigher != Weigher(TABLE) or any(table is not None for table in self.tables)
@@ -230,6 +348,8 @@ class Plan:
     def _oldest_is_lowest(self) -> bool:
         """Whether, inside a group, the order of arrival is the policy's order."""
         order = self.order
+        if self.alone:
+            return order.organisation == LIFE or (order.organisation == KEY and not order.importance and not order.life)
         if order.organisation == LIFE:
             return self.lateness == 0 or TIME not in self.kinds
         return order.organisation == KEY and order.importance == 0.0 and order.life == 0.0
@@ -247,11 +367,15 @@ class Plan:
                     for one in (*graph.equalities, *graph.thetas)
                 ],
             ],
+            "predicate": None if self.on is None else [self.on.code, self.on.bound],
+            "part": list(self.part),
             "importance": self.importance,
             "lateness": self.lateness,
             "max_skew": self.max_skew,
             "evaluate_every": self.evaluate_every,
             "expire_every": self.expire_every,
+            "selective": None if self.selective is None else self._selection(),
+            "counted_elsewhere": self.counted_elsewhere,
         }
 
     def signature(self) -> dict[str, Any]:
@@ -307,17 +431,45 @@ class Plan:
                 step["fresh"] = int(stream == origin)
                 step["limited"] = int(level > fresh_at)
                 step["by_bucket"] = 1
-                if self.keyed:
+                step["shared"] = int(self.keyed and level == 1 and fresh_at == 0)
+                if not self.indexes:
                     continue
                 attr, source = self._way_in(order, level)
                 step["index"] = self._index_on(stream, attr)
                 step["by_bucket"] = int(source is not None)
                 if source is not None:
                     step["source_level"], step["source_attr"] = source
+                if level == 1 and fresh_at == 0 and source is not None:
+                    step["shared"] = int(step["index"] == self._shared_index(origin, stream))
                 step["first_check"] = len(checks)
                 checks += self._residual(order, level, attr if source is not None else None)
                 step["checks"] = len(checks) - step["first_check"]
         return steps, np.array(checks or [(0, 0, 0, 0, 0)], CHECK_RECORD)
+
+    def _shared_index(self, origin: int, other: int) -> int:
+        """The index of a window on the first value that a row of another stream shares with its tuples; -1: none."""
+        part = next((part for part in self.parts if origin in part and other in part), None)
+        if part is None:
+            return NONE
+        return next(
+            (
+                number
+                for number, index in enumerate(self.indexes)
+                if (index.stream, index.attr) == (other, part[other]) and index.buckets != 1
+            ),
+            NONE,
+        )
+
+    def work(self) -> NDArray[Any]:
+        """How the work of a probe is counted, by origin and other stream."""
+        ways = np.zeros(self.streams**2, WORK_RECORD)
+        for origin in range(self.streams):
+            for other in range(self.streams):
+                way = ways[origin * self.streams + other]
+                way["index"] = NONE if origin == other else self._shared_index(origin, other)
+                shared = [part[origin] for part in self.parts if origin in part and other in part]
+                way["attr"] = shared[0] if shared else 0
+        return ways
 
     def _equal_to_bound(self, order: tuple[int, ...], level: int) -> dict[int, tuple[int, int]]:
         """For each attribute of a level's stream that a bound one must equal: (level, attribute) of that one."""

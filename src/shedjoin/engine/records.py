@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -97,6 +98,7 @@ STEP_RECORD = np.dtype(
             "by_bucket",  # 1: one bucket, 0: all of the window
             "fresh",  # 1: only new tuples, the loop of the origin
             "limited",  # 1: the origin is bound already, its limits hold
+            "shared",  # 1: its bucket holds what shares a value with the origin, see stages/work.py
             "source_level",  # whose attribute the bucket is chosen by
             "source_attr",
             "first_check",
@@ -110,6 +112,16 @@ LEVEL_RECORD = np.dtype(
     [(name, "i8") for name in ("bucket", "last", "at", "key", "hi", "end", "item", "seq")]
     + [("importance", "f8"), ("worth", "f8")]
 )
+
+# A stored tuple in the order in which its window is left, see structures/timeline.py. item -1: it is gone.
+TIMELINE_RECORD = np.dtype([("ts", "i8"), ("seq", "i8"), ("item", "i4"), ("unused", "i4")])
+# A part of a window that a row is compared with: from `lo` up to, but not including, `hi`. In row windows `ts` is 0.
+STRETCH_RECORD = np.dtype([(name, "i8") for name in ("lo_ts", "lo_seq", "hi_ts", "hi_seq")])
+# How the work of a probe is counted, by origin and other stream: the index on a value that both have (-1: none).
+WORK_RECORD = np.dtype([("index", "i8"), ("attr", "i8")])
+#: A stretch of another window that a row was not compared with.
+LEFT_OUT_FIELDS = ("stream", "seq", "other", "lo_ts", "lo_seq", "hi_ts", "hi_seq")
+LEFT_OUT_RECORD = np.dtype([(name, "i8") for name in LEFT_OUT_FIELDS])
 
 #: What the shed log says of a row, before `seen`: how many rows of each stream had arrived when it left.
 SHED_FIELDS = ("stream", "seq", "ts", "key", "when", "tick", "why")
@@ -140,13 +152,41 @@ POOL_ARRAYS = (
     "link",  # a queue inside each cell
     "pending",
     "came",
+    "met_on_arrival",  # Met: results of a tuple's own probe
+    # of predicates:
+    "number",
+    "item_at",  # where its items begin
+    "item_count",
+    "signature",  # a bit for each item
+    "hit",  # the partners that a probe found
+    "common",  # scratch of a probe: common items of each tuple
+    "product",
+)
+#: Predicates: items of all tuples, and lists of tuples in the order in which they expire.
+ITEM_ARRAYS = ("items", "item_weights", "item_values")
+LIST_ARRAYS = (
+    "list_item",  # the hash table: which item, of which stream, has a list here
+    "list_tag",
+    "list_start",
+    "list_room",
+    "list_head",  # entries before it are over
+    "list_length",
+    "list_dead",  # how many of its entries are nobody's
+    "list_bitmap",
+    "list_ts",
+    "list_seq",
+    "list_slot",
+    "bits",
+    "planes",
 )
 VALUE_ARRAYS = ("keys", "heads", "free_keys", "mass", "trail", "part", "weight", "cell_count", "first_cell")
 GROUP_ARRAYS = ("buckets", "probed", "cell_values", "cell_links", "cell_heads", "free_cells")
 HEAP_ARRAYS = ("heap", "place")
 PLAN_ARRAYS = ("steps", "checks", "levels", "part_of", "indexes", "index_buckets")
 OTHER_ARRAYS = ("entries", "entry_key", "expiry", "seen", "sketch", "model", "until", "until_from", "marks")
-STATE_ARRAYS = POOL_ARRAYS + VALUE_ARRAYS + GROUP_ARRAYS + HEAP_ARRAYS + PLAN_ARRAYS + OTHER_ARRAYS
+STATE_ARRAYS = (
+    POOL_ARRAYS + ITEM_ARRAYS + LIST_ARRAYS + VALUE_ARRAYS + GROUP_ARRAYS + HEAP_ARRAYS + PLAN_ARRAYS + OTHER_ARRAYS
+)
 
 #: Totals since the beginning of the join.
 COUNTERS = (
@@ -159,6 +199,7 @@ COUNTERS = (
     "scheduled",
     "matches",
     "compared",  # tuples looked at by probes
+    "looked_up",  # lists that probes of predicates, and of joins whose work is counted, looked up
     "evaluations",  # rounds of lazy evaluation
     "expirations",  # rounds of expiry
 )
@@ -181,6 +222,19 @@ NUMBERS = (
     "started",
     "faded",  # Prospect: up to when totals have faded
     "lift_tick",  # cumulative priorities: the instant in which the lift was 0
+    # of predicates:
+    "item_top",  # items behind this were never used
+    "list_top",
+    "lists_used",
+    "bitmaps_used",
+    "known_numbers",  # the histogram of Theta: 0: no number is known, 1: one, 2: more
+)
+SUMS = (
+    "importance",
+    "lift",
+    "lowest_number",  # the histogram of Theta
+    "highest_number",
+    "bucket_width",
 )
 BY_STREAM = (
     "clock",
@@ -209,25 +263,132 @@ BY_STREAM = (
     "hi",  # up to, and without, this
     "first_index",  # the indexes of a stream stand side by side
     "end_index",
+    # of predicates:
+    "stored_to",  # the row number after that of the newest stored tuple
+    "gone_to",  # tuples before this row number are gone if their window has ended
+    "free_places",  # in the pool: of the first stream the even ones, of the second the odd ones
 )
 
 
-def _state(streams: int) -> np.dtype[Any]:
+# ------------------------------------------------------------------------------------------------ selective processing
+
+#: Totals of joins whose work is counted.
+WORK_COUNTERS = (
+    "probed",  # rows that probed
+    "partial",  # of these, not compared with some stored tuple
+    "sampled",  # of these, compared with whole windows to learn where partners are
+)
+SELECT_NUMBERS = (
+    "came",  # rows since the last rate adaptation
+    "fetched",  # and how many of them the CPU has processed
+    "next_rate",  # when r is adapted next,
+    "next_rank",  # and when basic windows are ranked
+)
+SELECT_FLOATS = (
+    "fraction",  # r: the part of the windows that there is CPU for
+    "gained",  # the importance of the results of the probe at hand
+)
+SELECT_BY_STREAM = (
+    "line_from",  # the timeline: places before this hold nothing,
+    "line_to",  # nor do those from here on
+    "line_torn",  # from here on, times rise with row numbers
+    "line_newest",  # the largest time since the window was empty,
+    "line_lag",  # and how far rows have lagged behind it
+    "stretches",  # parts of the window that the row at hand is compared with; -1: all of it
+    "part_size",  # tuples in them
+    "samples",  # rows that were compared with all of this window since the last ranking
+)
+SELECT_FLOATS_BY_STREAM = (
+    "fractions",  # r of each window
+    "mean_density",  # at the last ranking: partners for each tuple of the window looked at,
+    "mean_window",  # and how many tuples the window had
+)
+#: By stream and age, by stream and type, and scratch.
+AGE_ARRAYS = ("age_met", "age_seen", "age_share", "age_density")
+KIND_ARRAYS = ("kind_gain", "kind_seen", "kind_rows", "kind_sum", "kind_fraction")
+SELECT_ARRAYS = (
+    *AGE_ARRAYS,
+    "age_rank",
+    *KIND_ARRAYS,
+    *(
+        "age_from",
+        "age_to",
+        "age_edge",
+        "age_before",
+        "stretch",
+        "kind_worth",
+        "kind_volume",
+        "sack",
+        "sack_value",
+        "sack_next",
+    ),
+    *("timeline", "timeline_counts", "work"),
+)
+#: Kernels that are compiled apart: the state has their addresses.
+ITEM_CODES = (
+    "store item",
+    "remove item",
+    "make room for item",
+    "receive item",
+    "count items",
+    "begin item probe",
+    "give item results",
+    "expect partners",
+)
+SELECT_CODES = ("choose part", "learn part")
+CODES = ITEM_CODES + SELECT_CODES
+
+
+def code_field(name: str) -> str:
+    """The field of a state that has the address of a kernel."""
+    return f"code of {name}"
+
+
+_MANY_ONLY = (
+    [(name, "i8") for name in WORK_COUNTERS + SELECT_NUMBERS]
+    + [(name, "f8") for name in SELECT_FLOATS]
+    + [(name, "i8", (MOST,)) for name in SELECT_BY_STREAM]
+    + [(name, "f8", (MOST,)) for name in SELECT_FLOATS_BY_STREAM]
+    + pointers(*SELECT_ARRAYS)
+    + [(code_field(name), "i8") for name in CODES]
+)
+
+
+def _state(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
     return np.dtype(
         [(name, "i8") for name in COUNTERS + NUMBERS]
-        + [("importance", "f8"), ("lift", "f8"), ("random", "u8")]
+        + [(name, "f8") for name in SUMS]
+        + [("random", "u8")]
         + [(name, "i8", (streams,)) for name in BY_STREAM]
         + [("bound", "f8", (streams,))]
         + [("free_entries", "i8", (FREE_LISTS,))]
         + pointers(*STATE_ARRAYS)
+        + list(more)
     )
 
 
 ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes")
+#: What predicates compare: a number, or `items[offsets[i] : offsets[i + 1]]`.
+ROW_VALUES = ("number", "offsets", "items", "weights")
+#: Columns of rows that are counted elsewhere, which only the form MANY knows: see numbering.py.
+NUMBER_ARRAYS = ("seq", "arrived")
 OUT_ARRAYS = ("rows", "worth", "shed", "trace", "fresh", "ahead")
 
 
-def _buffers(streams: int) -> np.dtype[Any]:
+#: What only the form MANY has: the types of rows, and selective processing.
+MORE_ROW_ARRAYS, MORE_OUT_ARRAYS = ("kind",), ("left_out",)
+_MANY_BUFFERS_ONLY = [
+    (name, "i8")
+    for name in (
+        "until",  # a part of a push has this many rows; 0: it is run as a whole
+        "since",  # rows since the last part
+        "sampling",  # the row at hand is compared with whole windows to learn from it
+        "left_out",
+    )
+] + pointers(*(f"row_{name}" for name in MORE_ROW_ARRAYS), *(f"out_{name}" for name in MORE_OUT_ARRAYS))
+
+
+def _buffers(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
     """The rows of a push, where the loop is in them, and the buffers it writes to."""
     numbers = (
         "turn",  # what is run: rows, or one of the turns without rows
@@ -251,21 +412,30 @@ def _buffers(streams: int) -> np.dtype[Any]:
         "next",  # lazy evaluation: which of the pending tuples is next,
         "stream",  # and whose new tuples are joined
         "fresh_from",  # row numbers from here on are new
+        "hits",  # of predicates: how many partners were found,
+        "given",  # and how many of them are written
+        "found",  # results before the probe
+        "guest",  # a tuple that probes here and is stored in another part of the join; -1: none
     )
-    by_stream = (
+    by_stream: tuple[str, ...] = (
         "rows",  # of this instant
         "old_seq",  # the first of them
         "seq",  # the next to be met
         "told",  # clocks from outside
     )
+    rows: tuple[str, ...] = ROW_ARRAYS
+    if streams == MOST:
+        by_stream = (*by_stream, "told_arrived")  # rows that came anywhere, from outside
+        rows = (*rows, *ROW_VALUES, *NUMBER_ARRAYS)
     return np.dtype(
         [(name, "i8") for name in numbers]
         + [(name, "i8", (streams,)) for name in by_stream]
-        + pointers(*(f"row_{name}" for name in ROW_ARRAYS), *(f"out_{name}" for name in OUT_ARRAYS))
+        + pointers(*(f"row_{name}" for name in rows), *(f"out_{name}" for name in OUT_ARRAYS))
+        + list(more)
     )
 
 
 #: States and buffers of each form. PLAIN sees the state of PAIR under another type.
-MANY_STATE, PAIR_STATE = _state(MOST), _state(2)
+MANY_STATE, PAIR_STATE = _state(MOST, _MANY_ONLY), _state(2)
 PLAIN_STATE = marked(PAIR_STATE, "plain")
-MANY_BUFFERS, PAIR_BUFFERS = _buffers(MOST), _buffers(2)
+MANY_BUFFERS, PAIR_BUFFERS = _buffers(MOST, _MANY_BUFFERS_ONLY), _buffers(2)

@@ -77,3 +77,18 @@ def check_clocks(clocks: Clocks | None, names: Sequence[str] = ("left", "right")
     if len(told) != len(names) or not whole or not all(clock is None or abs(clock) <= LATEST for clock in told):
         raise InputError(f"clocks must be {known}, not {clocks!r}")
     return np.array([NEVER if clock is None else int(clock) for clock in told], np.int64)
+
+
+def check_arrived(
+    arrived: Sequence[int] | None, names: Sequence[str], counted_elsewhere: bool
+) -> NDArray[np.int64] | None:
+    """Rows of each stream that have come anywhere, as they are told."""
+    if arrived is None:
+        return None
+    if not counted_elsewhere:
+        raise InputError("arrived is for joins with JoinSpec.counted_elsewhere: this one counts its own rows")
+    told = list(arrived) if isinstance(arrived, Sequence) and not isinstance(arrived, str) else []
+    whole = all(isinstance(count, int | np.integer) and not isinstance(count, bool) for count in told)
+    if len(told) != len(names) or not whole or not all(0 <= count <= LATEST for count in told):
+        raise InputError(f"arrived must be how many rows of each of {', '.join(names)} have come, not {arrived!r}")
+    return np.array(told, np.int64)

@@ -6,10 +6,11 @@ from shedjoin.estimators.decayed import Decayed
 from shedjoin.estimators.history import History
 from shedjoin.estimators.in_memory import InMemory
 from shedjoin.estimators.in_window import InWindow
+from shedjoin.estimators.met import Met
 from shedjoin.estimators.table import Table
 
 ESTIMATORS: dict[str, type[Estimator]] = {
-    kind.name: kind for kind in (Table, InMemory, InWindow, History, Decayed, CountMin)
+    kind.name: kind for kind in (Table, InMemory, InWindow, History, Decayed, CountMin, Met)
 }
 
-__all__ = ["ESTIMATORS", "CountMin", "Decayed", "Estimator", "History", "InMemory", "InWindow", "Table"]
+__all__ = ["ESTIMATORS", "CountMin", "Decayed", "Estimator", "History", "InMemory", "InWindow", "Met", "Table"]

@@ -22,7 +22,7 @@ from shedjoin.offline.solver import Progress, solve
 from shedjoin.offline.worth import OBJECTIVES, Worth
 from shedjoin.policies import Replay
 from shedjoin.simulation import Run, simulate
-from shedjoin.spec import JoinSpec, check_pair
+from shedjoin.spec import JoinSpec, check_pair, check_whole_windows
 
 GRAPHS = ("auto", "key", "tuple")
 #: Importances are rounded so that sums over a whole flow stay below this.
@@ -149,6 +149,7 @@ def optimum(
 def check_spec(spec: JoinSpec, objective: str) -> None:
     """A clear word about arguments that make no sense."""
     check_pair("an optimum", spec)
+    check_whole_windows("an optimum", spec)
     if spec.budget is None:
         raise SpecError("spec needs a budget: without one the exact join is the optimum, and simulate gives it")
     if objective not in OBJECTIVES:

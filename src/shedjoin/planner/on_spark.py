@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shedjoin.batch import Batch
+from shedjoin.batch import COLUMNS, Batch
 from shedjoin.offline.curve import Solved
 from shedjoin.offline.tolls import Tangent
 from shedjoin.plain import make_policy, plain
@@ -83,7 +83,7 @@ def done_on_worker(bench: str, columns: bytes, texts: list[str]) -> list[str]:
 
 def _packed(batch: Batch) -> bytes:
     """The rows as Arrow IPC bytes."""
-    table = pa.table(dict(zip(Batch.__slots__, batch.fields(), strict=True)))
+    table = pa.table(dict(zip(COLUMNS, batch.fields(), strict=True)))
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -103,7 +103,7 @@ def _packed_bench(bench: Bench) -> str:
 
 def _unpacked_bench(data: dict[str, Any], columns: bytes) -> Bench:
     table = pa.ipc.open_stream(columns).read_all().combine_chunks()
-    batch = Batch(*(table.column(name).to_numpy() for name in Batch.__slots__))
+    batch = Batch(*(table.column(name).to_numpy() for name in COLUMNS))
     stretch = Stretch(batch, **{**data["stretch"], "cuts": tuple(data["stretch"]["cuts"])})
     return Bench(JoinSpec.from_dict(data["spec"]), stretch, **data["options"])
 

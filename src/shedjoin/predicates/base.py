@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from shedjoin.batch import Batch, Table
 from shedjoin.errors import SpecError
+from shedjoin.predicates import rows
 
 #: What a predicate looks at: one number, one value of any kind, a set, or a set with weights.
 KINDS = ("number", "value", "set", "weighted")
@@ -39,6 +42,16 @@ class Predicate(ABC):
     @property
     def bound(self) -> float:
         return 0.0
+
+    def interleaved(
+        self, tables: Mapping[str, Table], names: Sequence[str], start: Sequence[int], *, kinds: bool = False
+    ) -> Batch:
+        """One table a stream, as rows in the order in which they arrive. `kinds`: also the types of rows."""
+        return rows.interleaved(self, tables, names, start, kinds)
+
+    def in_order(self, table: Table, *, kinds: bool = False) -> Batch:
+        """Rows of one table with a column `stream`, in the order given."""
+        return rows.in_order(self, table, kinds)
 
     @property
     def columns(self) -> tuple[str, str]:

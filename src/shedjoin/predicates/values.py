@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from shedjoin.batch import arrow_column
+from shedjoin.batch import Values, arrow_column
+from shedjoin.engine.codes import MOST_ITEMS
 from shedjoin.errors import InputError
-
-#: Counts of common items are kept in 16 bits.
-MOST_ITEMS = 2**15 - 1
 
 
 class Sets:
@@ -47,51 +44,13 @@ class Sets:
         return int(self.offsets.size - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """The values of one stream's rows. What a predicate does not look at is empty."""
-
-    null: NDArray[np.bool_]
-    number: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-    items: NDArray[np.int64]
-    weights: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return int(self.null.size)
-
-    @classmethod
-    def of(cls, name: str, column: Any, kind: str) -> Values:
-        """Read a column of a table; `name` is for messages."""
-        if kind == "number":
-            return _numbers(name, column)
-        if kind == "value":
-            return _single(name, column)
-        return _sets(name, column, kind == "weighted")
-
-    def take(self, rows: NDArray[np.int64]) -> Values:
-        """Some of the rows, in the order given."""
-        sizes = np.diff(self.offsets)[rows] if self.offsets.size > 1 else np.zeros(rows.size, np.int64)
-        offsets = np.concatenate(([0], np.cumsum(sizes)))
-        starts = self.offsets[:-1][rows] if self.offsets.size > 1 else np.zeros(rows.size, np.int64)
-        places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return Values(self.null[rows], self.number[rows], offsets, self.items[places], self.weights[places])
-
-    @classmethod
-    def joined(cls, first: Values, second: Values) -> Values:
-        """The rows of one after those of the other."""
-        offsets = np.concatenate((first.offsets, first.offsets[-1] + second.offsets[1:]))
-        both = [
-            np.concatenate((getattr(first, part), getattr(second, part)))
-            for part in ("null", "number", "items", "weights")
-        ]
-        return cls(both[0], both[1], offsets, both[2], both[3])
-
-    @classmethod
-    def none(cls) -> Values:
-        """No rows."""
-        nothing = np.empty(0, np.int64)
-        return cls(np.empty(0, np.bool_), np.empty(0), np.zeros(1, np.int64), nothing, np.empty(0))
+def read(name: str, column: Any, kind: str) -> Values:
+    """The values of a column of a table; `name` is for messages."""
+    if kind == "number":
+        return _numbers(name, column)
+    if kind == "value":
+        return _single(name, column)
+    return _sets(name, column, kind == "weighted")
 
 
 def hashed(texts: pa.Array) -> NDArray[np.int64]:
@@ -122,7 +81,7 @@ def _numbers(name: str, column: Any) -> Values:
     null = np.isnan(number)
     if np.isinf(number).any():
         raise InputError(f"{name} must hold finite numbers, but row {int(np.argmax(np.isinf(number)))} is infinite")
-    return Values(null, np.where(null, 0.0, number), *_empty_items(number.size))
+    return Values(null, np.where(null, 0.0, number) + 0.0, *_empty_items(number.size))  # no -0.0
 
 
 def _codes(name: str, array: pa.Array) -> NDArray[np.int64]:

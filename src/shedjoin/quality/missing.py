@@ -16,7 +16,7 @@ from shedjoin.batch import Batch, Table
 from shedjoin.engine.codes import LATE
 from shedjoin.engine.output import ShedLog
 from shedjoin.errors import InputError
-from shedjoin.spec import JoinSpec
+from shedjoin.spec import JoinSpec, check_whole_windows
 from shedjoin.window import RowWindow, TimeWindow, Window
 
 Integers = NDArray[np.int64]
@@ -40,11 +40,13 @@ def missing_results(
     warmup
         Leave out results produced (at the later of their two times) before this.
     """
+    check_whole_windows("missing_results", spec)
     return pairs_of(losses(shed, Arrivals.of(left, right), spec.windows, warmup))
 
 
 def missing_counts(shed: ShedLog, left: Table, right: Table, spec: JoinSpec, *, warmup: int | None = None) -> Integers:
     """How many results each record of the shed log cost. A pair of two late rows is put down to the left one."""
+    check_whole_windows("missing_counts", spec)
     counts = np.zeros(shed.seq.size, dtype=np.int64)
     for loss in losses(shed, Arrivals.of(left, right), spec.windows, warmup):
         counts[loss.record] += loss.counts()

@@ -15,7 +15,9 @@ Recall = LiveRecall | MultiRecall
 
 
 def recall_of(spec: JoinSpec, seed: int) -> Recall | None:
-    """A new estimate of a join's recall; None where there is none: of three and more streams with a row window."""
+    """A new estimate of a join's recall; None where there is none: of a join graph, and of n streams with a row window."""
+    if not isinstance(spec.on, str):
+        return None
     if len(spec.names) == len(STREAMS):
         return LiveRecall(spec, seed=seed)
     by_time = all(isinstance(window, TimeWindow) for window in spec.windows)

@@ -40,7 +40,7 @@ from shedjoin.recall.expected import COLUMNS, Integers, Rows, concat, expected_r
 from shedjoin.recall.key_sample import KINDS, KeySample
 from shedjoin.recall.pairs import LARGEST_WEIGHT
 from shedjoin.recall.unsampled import UnsampledKeys
-from shedjoin.spec import JoinSpec, check_seed
+from shedjoin.spec import JoinSpec, check_seed, check_whole_windows
 from shedjoin.window import TimeWindow
 
 VERSION = 2
@@ -81,6 +81,7 @@ class MultiRecall:
     def __init__(
         self, spec: JoinSpec, seed: int = 0, rows: int = ROWS, level: float = 0.95, recent: float = 8.0
     ) -> None:
+        check_whole_windows("a live recall", spec)
         windows = list(spec.windows)
         if not isinstance(spec.on, str) or not all(isinstance(window, TimeWindow) for window in windows):
             raise SpecError(f"spec must join on one column within time windows for a live recall, not {spec!r}")

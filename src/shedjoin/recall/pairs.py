@@ -75,7 +75,7 @@ from shedjoin.recall.sample import (
     rebuild,
     rescale_recent,
 )
-from shedjoin.spec import JoinSpec, check_pair, check_seed
+from shedjoin.spec import JoinSpec, check_pair, check_seed, check_whole_windows
 from shedjoin.window import TimeWindow
 
 MAGIC = b"SHEDLIVE"
@@ -88,6 +88,7 @@ START_CREDIT = 64
 LARGEST_WEIGHT = 2.0**100
 #: Settings that have another name in a saved estimate.
 SAVED_NAMES = {"rows": "witnesses"}
+_NONE = np.empty(0, np.int64)
 
 
 class LiveRecall:
@@ -122,6 +123,7 @@ class LiveRecall:
         self, spec: JoinSpec, seed: int = 0, rows: int = 4096, level: float = 0.95, recent: float = 8.0
     ) -> None:
         check_pair("LiveRecall", spec)
+        check_whole_windows("LiveRecall", spec)
         check_seed(seed)
         if isinstance(rows, bool) or not isinstance(rows, int) or not 16 <= rows <= 2**24:
             raise SpecError(f"rows must be a whole number from 16 to 2**24, not {rows!r}")
@@ -131,11 +133,12 @@ class LiveRecall:
         self._signature = _signature(spec, seed, rows)
         self._level, self._half_life = float(level), float(recent)
         self._never_sheds = isinstance(spec.policy, KeepAll)
+        self._counted_elsewhere = spec.counted_elsewhere
         self._state = _state(spec, seed, rows)
         self._sample = _sample(rows)
         most = int(self._state["block"][0]) + 1
         self._selected = Selected(*(np.zeros(most, dtype=np.int64) for _ in Selected._fields))
-        self._results = self._late = 0
+        self._results = self._late = self._rows = 0
         self._lanes = np.zeros(4)  # delivered importance
         self._recent = np.zeros(2)  # delivered results and importance, weighted by `recent_weight`
         self._push = np.zeros(2)  # delivered results and importance of the present push
@@ -183,8 +186,18 @@ class LiveRecall:
         if self._never_sheds:
             return
         skipped = self._skipped(batch, log[log["why"] == LATE]) if late else batch.null
-        push = Push(batch.stream, batch.key, skipped, batch.ts, batch.importance, instants=self._instants(batch))
-        done = follow_push(self._state, self._sample, self._selected, push, log)
+        push = Push(
+            batch.stream,
+            batch.key,
+            skipped,
+            batch.ts,
+            batch.importance,
+            instants=self._instants(batch),
+            seq=_NONE if batch.numbers is None else batch.numbers.seq,
+            logged_at=self._logged_at(batch, log) if self._counted_elsewhere else _NONE,
+        )
+        done = follow_push(self._state, self._sample, self._selected, push, log, self._rows)
+        self._rows += len(batch)
         if done != log.size:
             raise InputError(
                 f"the shed log has a record of row {log['seq'][done]} of stream {log['stream'][done]} that does not fit "
@@ -196,11 +209,25 @@ class LiveRecall:
         skipped = batch.null.copy()
         for stream in (0, 1):
             places = np.flatnonzero(batch.stream == stream)
-            skipped[places[late["seq"][late["stream"] == stream] - self._state["arrived"][0, stream]]] = True
+            seq = late["seq"][late["stream"] == stream]
+            if batch.numbers is None:
+                skipped[places[seq - self._state["arrived"][0, stream]]] = True
+            else:
+                skipped[places[np.searchsorted(batch.numbers.seq[places], seq)]] = True
         return skipped
+
+    def _logged_at(self, batch: Batch, log: NDArray[np.void]) -> NDArray[np.int64]:
+        """How many rows had come here when each record was written, which says how many had come anywhere."""
+        if batch.numbers is None:
+            return np.full(log.size, self._rows)
+        anywhere = batch.numbers.arrived.sum(axis=1)
+        come: NDArray[np.int64] = np.searchsorted(anywhere, log["seen"].sum(axis=1), side="right")
+        return self._rows + come
 
     def _instants(self, batch: Batch) -> NDArray[np.int64]:
         """For row windows: how many rows of each stream have arrived by the end of each row's instant."""
+        if batch.numbers is not None:
+            return batch.numbers.arrived
         if not (self._state["window_kind"] == ROW).any() or not len(batch):
             return np.empty((0, 2), dtype=np.int64)
         arrived = self._state["arrived"] + np.cumsum(batch.stream[:, None] == np.arange(2), axis=0)
@@ -240,6 +267,8 @@ class LiveRecall:
         used = self.remembered
         signature = {SAVED_NAMES.get(name, name): value for name, value in self._signature.items()}
         numbers = {"signature": signature, "used": used, "results": self._results, "late": self._late}
+        if self._counted_elsewhere:
+            numbers["rows"] = self._rows
         header = json.dumps(numbers).encode()
         parts = [_HEAD.pack(MAGIC, VERSION, len(header)), header]
         parts += [array.tobytes() for array in (self._state, self._lanes, self._recent, self._push)]
@@ -280,6 +309,7 @@ class LiveRecall:
             array[...] = np.frombuffer(body, array.dtype, array.size, start).reshape(array.shape)
             start += array.nbytes
         self._results, self._late = header["results"], header["late"]
+        self._rows = header["rows"] if self._counted_elsewhere else int(self._state["arrived"].sum())
         rebuild(self._state, self._sample)
 
 
@@ -292,6 +322,7 @@ def _signature(spec: JoinSpec, seed: int, rows: int) -> dict[str, Any]:
         "max_skew": spec.max_skew,
         "seed": seed,
         "rows": rows,
+        **({"counted_elsewhere": True} if spec.counted_elsewhere else {}),
     }
 
 

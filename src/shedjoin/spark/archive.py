@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from shedjoin.engine.graph import Graph
 from shedjoin.errors import InputError
 from shedjoin.spark.keys import SIDES, quoted
 from shedjoin.window import Window
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 #: What the join adds to each archived row.
 ROW_COLUMNS = ("_sj_shard", "_sj_seq", "_sj_key", "_sj_ts", "_sj_imp", "sj_batch")
+#: And to those of a join graph: the row's number in its micro-batch and stream, the same in all shards it went to.
+ID = "_sj_id"
 _SHED = {
     "shard": "int",
     "stream": "int",
@@ -49,11 +52,14 @@ class Layout:
         Of the result, in order: (its name, the stream (0 for left, 1 for right, ...), the column there).
     names
         Of the streams.
+    equal
+        Of a join graph: pairs of (stream, column) that are compared once more.
     """
 
     keys: tuple[tuple[str, ...], ...]
     columns: tuple[tuple[str, int, str], ...]
     names: tuple[str, ...] = SIDES
+    equal: tuple[tuple[tuple[int, str], tuple[int, str]], ...] = ()
 
     @classmethod
     def plain(cls, left: DataFrame, right: DataFrame, keys: tuple[tuple[str, str], ...] = ()) -> Layout:
@@ -76,6 +82,8 @@ class Layout:
         for first, *others in self.keys:
             for side, other in enumerate(others, start=1):
                 pairs = pairs.where(sides[0][first] == sides[side][other])
+        for (one, first), (two, second) in self.equal:
+            pairs = pairs.where(sides[one][first] == sides[two][second])
         return pairs.select(*(sides[side][source].alias(name) for name, side, source in self.columns), *more)
 
 
@@ -95,6 +103,9 @@ class Archive:
         How results are made; of two streams all columns by default.
     more
         The third stream and those after it, as left and right.
+    graph
+        Of a join graph: its predicates. A row is then archived in every shard it went to, its key is a list of attributes, and
+        `_sj_id` names it.
     """
 
     left: DataFrame
@@ -103,6 +114,7 @@ class Archive:
     windows: tuple[Window, ...]
     layout: Layout | None = None
     more: tuple[DataFrame, ...] = ()
+    graph: Graph | None = None
 
     def __post_init__(self) -> None:
         if self.layout is None and self.more:
@@ -113,7 +125,7 @@ class Archive:
             raise InputError(
                 f"the archive has {len(self.sides)} streams, but {len(self.windows)} windows and {len(self.names)} names"
             )
-        given = [(name, side, ROW_COLUMNS) for name, side in zip(self.names, self.sides, strict=True)]
+        given = [(name, side, self.row_columns) for name, side in zip(self.names, self.sides, strict=True)]
         for name, frame, columns in (*given, ("shed", self.shed, shed_columns(self.names))):
             absent = [column for column in columns if column not in frame.columns]
             if absent:
@@ -123,6 +135,11 @@ class Archive:
     def names(self) -> tuple[str, ...]:
         assert self.layout is not None  # __post_init__ fills it in
         return self.layout.names
+
+    @property
+    def row_columns(self) -> tuple[str, ...]:
+        """What the join added to each row."""
+        return ROW_COLUMNS if self.graph is None else (*ROW_COLUMNS, ID)
 
     @property
     def sides(self) -> tuple[DataFrame, ...]:

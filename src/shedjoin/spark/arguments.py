@@ -9,10 +9,12 @@ from shedjoin.batch import MOST_STREAMS as MOST
 from shedjoin.budget import ALLOCATIONS, Budget
 from shedjoin.cpu.join import PredicateJoin
 from shedjoin.engine.codes import IMPORTANCE
+from shedjoin.engine.graph import parse
 from shedjoin.errors import SpecError
-from shedjoin.policies import KeepAll, Policy, Replay
+from shedjoin.policies import KeepAll, Policy, Prospect, Replay
 from shedjoin.spark.cache import check_option
 from shedjoin.spark.join_args import JoinArgs
+from shedjoin.spark.join_graph import cube_of, rates_of, read_on
 from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, key_pairs, per_stream, selected
 from shedjoin.spark.predicate_spec import join_condition, predicate_join, read_deadline
 from shedjoin.spark.shares import EQUAL, SHARES, least_of
@@ -74,15 +76,19 @@ def spec_of(
     if args["select"] is not None:
         selected(args["select"])
     on, predicate = join_condition(args["on"], args["predicate"])
-    if predicate is None:
+    on, graph = read_on(on, names)
+    if predicate is None and graph is None:
         key_pairs(on, names)
+    rates = rates_of(args["rates"], names)
     column_names("time", args["time"], names)
     column_names("importance", args["importance"], names, optional=True)
     seconds = read_deadline(args["deadline"])
     budget = parse_budget(args["budget"], allocation=args["allocation"])
+    windows = windows_of(args["window"], kind, names)
+    if graph is not None and shards is not None:
+        shards = cube_of(parse(graph, names), shards, windows, rates).shards
     if budget is not None and shards is not None:
         least_of(budget, shards, len(names))
-    windows = windows_of(args["window"], kind, shards, names)
     given: dict[str, Any] = {
         "budget": budget,
         "policy": policy_of(args["policy"], budget),
@@ -90,7 +96,13 @@ def spec_of(
         "lateness": lateness,
         "max_skew": None if args["max_skew"] is None else duration_of(args["max_skew"], kind, "max_skew"),
     }
-    if predicate is not None or seconds is not None:
+    if graph is not None:
+        if seconds is not None:
+            raise SpecError("deadline is for joins on a key or a predicate, not for predicates between streams in on")
+        given["on"] = graph
+    elif args["rates"] is not None:
+        raise SpecError("rates is for join graphs, whose rows may go to several shards: leave it out")
+    elif predicate is not None or seconds is not None:
         if len(names) != 2:
             raise SpecError(f"{'deadline' if predicate is None else 'predicate'} is for two streams, not {len(names)}")
         if args["shares"] not in (None, EQUAL):  # these joins count no keys by which shards could be compared
@@ -98,6 +110,13 @@ def spec_of(
                 f"shares must be 'equal' for a join on a predicate or with a deadline, not {args['shares']!r}"
             )
         return predicate_join(windows, predicate, seconds, given)
+    by_rows = any(isinstance(window, RowWindow) for window in windows)
+    given["counted_elsewhere"] = by_rows and shards is not None and shards > 1
+    if given["counted_elsewhere"] and isinstance(given["policy"], Prospect):
+        raise SpecError(
+            "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "
+            "only: leave it out (the default is Prob() there), take another policy, or pass shards=1"
+        )
     if len(names) == 2:
         return JoinSpec(window=windows[0] if windows[0] == windows[1] else (windows[0], windows[1]), **given)
     return JoinSpec(window=dict(zip(names, windows, strict=True)), **given)
@@ -117,14 +136,10 @@ def duration_of(value: Any, kind: str | None, argument: str) -> int:
     return parse_lateness(value) if argument == "lateness" else parse_duration(value, argument=argument)
 
 
-def windows_of(value: Any, kind: str | None, shards: int | None, names: tuple[str, ...]) -> tuple[Window, ...]:
+def windows_of(value: Any, kind: str | None, names: tuple[str, ...]) -> tuple[Window, ...]:
     given = by_stream("window", value, names)
     made = parse_windows(given, len(names))
     for one, window in zip(per_stream("window", given, names), made, strict=True):
-        if isinstance(window, RowWindow) and shards != 1:
-            raise SpecError(
-                "window: a number of rows is counted over a whole stream, which several shards do not see: pass shards=1"
-            )
         if isinstance(window, TimeWindow):
             _check_unit(one, kind, "window")
     return made

@@ -1,7 +1,8 @@
 """Rows cross Spark's shuffle as Arrow blobs: `pack` splits what a task has by shard, `unpack` makes rows of blobs again.
 
 Every task sends every shard a last message with the newest time it saw, so that all shards share the streams' clocks, and with
-what it counted, so that all share the memory alike (see `shares`).
+what it counted, so that all share the memory alike (see `shares`). For row windows it also says when its rows came (see
+`row_numbers`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from shedjoin.batch import LATEST, ROW_BYTES, wrong_importance
 from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError
 from shedjoin.spark.keys import SIDES
+from shedjoin.spark.row_numbers import Clerk, with_counts
 from shedjoin.spark.shares import Counter
 
 #: What a packing task sends: which shard, which stream, which task, its how manieth blob, how many rows, the newest time.
@@ -159,6 +161,7 @@ class Packing:
     counted: bool = False  # whether shards are told how many rows there are where
     side: str = ""  # what the stream is called; default: left or right
     time_at: int | None = None  # the place of the time among the columns that travel
+    numbered: bool = False  # whether shards are told when all rows came, to number theirs
 
     @property
     def called(self) -> str:
@@ -197,6 +200,7 @@ class Packer:
         self.part = 0
         self.newest = NEVER
         self.counter = Counter(len(how.labels)) if how.counted else None
+        self.clerk = Clerk(len(how.labels)) if how.numbered else None
         travels = pa.ipc.read_schema(pa.py_buffer(how.schema))
         self.travels = pa.schema([field.with_name(f"c{place}") for place, field in enumerate(travels)])
 
@@ -206,28 +210,25 @@ class Packer:
         shards = len(self.how.labels)
         if shards == 1:
             parts = [(0, table)]
+            self._number(table, np.zeros(table.num_rows, np.uint16))
         else:
             key = table.column("key")
             hashes = spread(key.fill_null(0).to_numpy(zero_copy_only=False))
             shard = self._shard_of(key, hashes)
             self._count(table, hashes, shard)
-            order = np.argsort(shard, kind="stable")
-            ends = np.cumsum(np.bincount(shard, minlength=shards))
-            table = table.take(pa.array(order))
-            starts = np.concatenate(([0], ends[:-1]))
-            parts = [
-                (place, table.slice(start, end - start))
-                for place, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
-                if end > start
-            ]
+            self._number(table, shard)
+            parts = list(split(table, shard, shards))
         message = self._rows([(place, part.num_rows, NEVER, to_blob(part)) for place, part in parts])
         self.part += 1
         return message
 
     def farewell(self) -> pa.RecordBatch:
-        """To every shard: how far this task has seen, and what it counted (a blob of no rows)."""
+        """To every shard: how far this task has seen, what it counted and when its rows came (a blob of no rows)."""
         counts = self.counter.counts().to_bytes() if self.counter is not None else None
-        return self._rows([(place, 0, self.newest, counts) for place in range(len(self.how.labels))])
+        blobs = [counts] * len(self.how.labels)
+        if self.clerk is not None:
+            blobs = [with_counts(counts, told) for told in self.clerk.told()]
+        return self._rows([(place, 0, self.newest, blob) for place, blob in enumerate(blobs)])
 
     def _rows(self, rows: Sequence[tuple[int, int, int, bytes | None]]) -> pa.RecordBatch:
         count = len(rows)
@@ -311,6 +312,11 @@ class Packer:
         bytes_of = sizes.to_numpy()[there] if self.how.sized else None
         self.counter.add(hashes[there], shard[there], times_of(batch)[there], bytes_of)
 
+    def _number(self, batch: pa.RecordBatch, shard: NDArray[np.uint16]) -> None:
+        """All rows have numbers, also those without a key."""
+        if self.clerk is not None:
+            self.clerk.add(times_of(batch), shard)
+
     def _shard_of(self, key: pa.Array, hashes: NDArray[np.uint64]) -> NDArray[np.uint16]:
         shards = len(self.how.labels)
         shard: NDArray[np.uint16] = ((hashes >> np.uint64(32)) % np.uint64(shards)).astype(np.uint16)
@@ -328,6 +334,17 @@ def spread(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
         mixed *= np.uint64(factor)
     mixed ^= mixed >> np.uint64(31)
     return mixed
+
+
+def split(table: pa.RecordBatch, shard: NDArray[Any], shards: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each shard that has any."""
+    order = np.argsort(shard, kind="stable")
+    ends = np.cumsum(np.bincount(shard, minlength=shards))
+    table = table.take(pa.array(order))
+    starts = np.concatenate(([0], ends[:-1]))
+    for place, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        if end > start:
+            yield place, table.slice(start, end - start)
 
 
 def one_batch(held: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.cpu.join import PredicateJoin
+from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.shares import share_of
 from shedjoin.spec import JoinSpec
@@ -61,6 +62,18 @@ class Job:
         from shedjoin.spark.operator import Shard  # and with it the engines, for whoever runs one
 
         return Shard(self, number, store)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphJob(Job):
+    """What every shard of a join graph is told."""
+
+    cube: HyperCube = field(default_factory=lambda: HyperCube((), ()))
+
+    def shard(self, number: int, store: Store | None = None) -> Shard:
+        from shedjoin.spark.graph_shard import GraphShard
+
+        return GraphShard(self, number, store)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from shedjoin.cpu.join import PredicateJoin
+from shedjoin.engine.graph import parse
 from shedjoin.spark import keys as columns
-from shedjoin.spark.arguments import spec_of, stream_names
+from shedjoin.spark.arguments import spec_of, stream_names, windows_of
 from shedjoin.spark.exchange import RESULT, shard_labels
+from shedjoin.spark.graph_plan import GraphPlan
 from shedjoin.spark.inputs import PARTITIONS, check_frames, lateness_of, shards_of
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
+from shedjoin.spark.join_graph import attribute_types, cube_of, rates_of, read_on
 from shedjoin.spark.keys import Keys
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.predicate_plan import PredicatePlan
@@ -35,8 +39,8 @@ def shed_join(left: DataFrame, right: DataFrame, *more: DataFrame, **args: Unpac
     return plan.with_event_time(plan.results(plan.watched(plan.blobs((RESULT,)))))
 
 
-def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs) -> JoinPlan:
-    """Check all arguments of a join against its inputs, and plan it."""
+def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[int] | None = None) -> JoinPlan:
+    """Check all arguments of a join against its inputs, and plan it. `cube`: the shares of a join graph that goes on."""
     sides = stream_names(args["names"], len(frames))
     check_frames(frames, sides)
     spark = frames[0].sparkSession
@@ -45,9 +49,16 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs) -> JoinPlan:
     partitions = int(spark.conf.get(PARTITIONS) or 1)
     shards = shards_of(spark, args["shards"], partitions)
     lateness = lateness_of(args["lateness"], kind, frames, times, sides)
-    spec = spec_of(args, sides, lateness=lateness, shards=shards, kind=kind)
     on, predicate = join_condition(args["on"], args["predicate"])
-    keys = Keys.of(on, *frames, sides=sides) if predicate is None else Keys(())
+    on, predicates = read_on(on, sides)
+    graph: dict[str, Any] = {}
+    if predicates is not None:
+        parsed, windows = parse(predicates, sides), windows_of(args["window"], kind, sides)
+        cells = cube_of(parsed, shards, windows, rates_of(args["rates"], sides), cube)
+        graph = {"graph": parsed, "types": attribute_types(frames, parsed, sides), "cube": cells}
+        shards = cells.shards
+    spec = spec_of(args, sides, lateness=lateness, shards=shards, kind=kind)
+    keys = Keys(()) if on is None else Keys.of(on, *frames, sides=sides)
     importances = columns.column_names("importance", args["importance"], sides, optional=True)
     for side, frame, name in zip(sides, frames, importances, strict=True):
         if name is not None:
@@ -66,6 +77,8 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs) -> JoinPlan:
         "seed": args["seed"],
         "cache": args["cache"],
     }
+    if graph:
+        return GraphPlan(shares=args["shares"] or ADAPTIVE, **graph, **plan)
     if not isinstance(spec, PredicateJoin):
         return JoinPlan(shares=args["shares"] or ADAPTIVE, **plan)
     return PredicatePlan(

@@ -32,8 +32,9 @@ class JoinArgs(TypedDict, total=False):
 
     on: Annotated[
         Columns | list[Columns] | None,
-        "The key: a column name, a pair (left name, right name), a dict by the streams' names, or a list of these. Null keys "
-        "match nothing.",
+        "The key: a column name, a pair (left name, right name), a dict by the streams' names, or a list of these. Or a join "
+        "graph: predicates between streams, such as 'left.x < right.y' or ['a.x = b.x', '|b.y - c.y| <= 5']. Nulls match "
+        "nothing.",
     ]
     predicate: Annotated[
         Predicate | dict[str, Any] | None,
@@ -49,7 +50,8 @@ class JoinArgs(TypedDict, total=False):
         Required[Any],
         'Rows join if their times differ by less than this: "10 minutes", a timedelta, a `TimeWindow` (of microseconds), a '
         "number in the unit of times that are whole numbers, or a pair of these (how long a left row and a right row are "
-        "kept). Three and more rows join if none is older than the newest by its window.",
+        "kept). Three and more rows join if none is older than the newest by its window. A number of rows, such as "
+        '"1000 rows", counts the rows of all shards.',
     ]
     budget: Annotated[
         Any,
@@ -59,7 +61,7 @@ class JoinArgs(TypedDict, total=False):
     policy: Annotated[
         str | dict[str, Any] | Policy | None,
         'Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '
-        'three and more streams; "simp_prob" with a predicate or a deadline.',
+        'three and more streams and for row windows over several shards; "simp_prob" with a predicate or a deadline.',
     ]
     importance: Annotated[
         str | Sequence[str | None] | Mapping[str, str] | None,
@@ -83,8 +85,13 @@ class JoinArgs(TypedDict, total=False):
     ]
     shards: Annotated[
         int | None,
-        "The number of parts that keys are split into. Default: Spark's parallelism, at most its shuffle partitions. A "
-        "checkpoint keeps its number.",
+        "The number of parts that keys are split into; of a join graph the most there may be. Default: Spark's parallelism, at "
+        "most its shuffle partitions. A checkpoint keeps its number.",
+    ]
+    rates: Annotated[
+        float | Sequence[float] | Mapping[str, float] | None,
+        "Of a join graph: how many rows each stream brings in the same time, by which its shards are arranged. Default: all "
+        "bring as many.",
     ]
     select: Annotated[
         list[str] | dict[str, str] | None,
@@ -101,8 +108,9 @@ class JoinArgs(TypedDict, total=False):
     seed: Annotated[int, "The seed of policies that draw random numbers.", 0]
     shares: Annotated[
         str | None,
-        'How shards share the budget: "adaptive" (default) gives each what the whole join would keep there, by what arrives; '
-        '"equal" gives all the same, as joins with a predicate or a deadline do. May change while a checkpoint lives.',
+        'How shards share the budget: "adaptive" (default) gives each what the whole join would keep there, by what arrives (of '
+        'a join graph: by the rows that its windows hold); "equal" gives all the same, as joins with a predicate or a deadline '
+        "do. May change while a checkpoint lives.",
     ]
     cache: Annotated[
         str | bool | None,

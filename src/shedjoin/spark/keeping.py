@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from shedjoin.engine.codes import WHY
 from shedjoin.errors import SnapshotError
@@ -103,11 +104,18 @@ class Keeping:
 
     # --------------------------------------------------------------------------------------------------- the columns
 
-    def _store_payload(self, tables: Sequence[pa.RecordBatch | None], seqs: Sequence[int]) -> None:
+    def _store_payload(
+        self,
+        tables: Sequence[pa.RecordBatch | None],
+        seqs: Sequence[int],
+        numbers: Sequence[NDArray[np.int64]] | None = None,
+    ) -> None:
+        """Columns of new rows: numbered on from `seqs`, or by numbers of their own."""
         for stream, table in enumerate(tables):
             if table is not None:
                 kept = [len(OWN) + place for place in self._task.kept[stream]]
-                self.payloads[stream].add(table.select(kept), seqs[stream])
+                own = None if numbers is None else numbers[stream]
+                self.payloads[stream].add(table.select(kept), seqs[stream], own)
 
     def _load_payloads(self) -> None:
         assert self.head is not None

@@ -39,8 +39,7 @@ class Keys:
     def of(cls, on: Any, *frames: DataFrame, sides: Sequence[str] = SIDES) -> Keys:
         """From what a user gives, if the streams have these columns."""
         pairs = key_pairs(on, sides)
-        if len(frames) > 2:
-            _no_graph(pairs, frames, sides)
+        _no_predicate(pairs, frames, sides)
         for side, frame in enumerate(frames):
             for pair in pairs:
                 check_column("on", pair[side], frame, sides[side])
@@ -79,14 +78,14 @@ def key_pairs(on: Any, sides: Sequence[str] = SIDES) -> tuple[tuple[str, ...], .
 _COMPARES = re.compile(r"[=<>|]")
 
 
-def _no_graph(pairs: Sequence[tuple[str, ...]], frames: Sequence[DataFrame], sides: Sequence[str]) -> None:
-    """A clear word to who gives predicates between pairs of streams, as `MultiJoinSpec` takes them."""
+def _no_predicate(pairs: Sequence[tuple[str, ...]], frames: Sequence[DataFrame], sides: Sequence[str]) -> None:
+    """A clear word where a name looks like a predicate that cannot be read."""
     for name in {name for pair in pairs for name in pair}:
         if _COMPARES.search(name) and not any(name in frame.columns for frame in frames):
+            first, second = sides[:2]
             raise SpecError(
-                f"on: {name!r} looks like a predicate between two of {', '.join(sides)}: on Spark the rows of all streams are "
-                "split by a key that all of them have, so give its column (or one name a stream), and filter the result by what "
-                "else must hold; a join graph with other attributes for each pair runs in one process: shedjoin.MultiJoinSpec"
+                f"on: {name!r} is no column, and no predicate between two of {', '.join(sides)}: write '{first}.x = {second}.x' "
+                f"(or < <= > >= !=) or '|{first}.x - {second}.x| <= 5', several as a list, with columns named by simple words"
             )
 
 
@@ -163,25 +162,31 @@ def common_types(frames: Sequence[DataFrame], keys: Keys, sides: Sequence[str] =
     for pair in keys.pairs:
         kinds = [frame.schema[name].dataType for frame, name in zip(frames, pair, strict=True)]
         called = [f"{side}.{name}" for side, name in zip(sides, pair, strict=True)]
-        for name, kind in zip(called[1:], kinds[1:], strict=True):
-            if kind != kinds[0] and "string" in (kinds[0].typeName(), kind.typeName()):
-                raise SpecError(
-                    f"on: {called[0]} is {kinds[0].simpleString()} and {name} is {kind.simpleString()}: "
-                    "text and other types are not compared, so cast one of them"
-                )
-        for name, kind in zip(called, kinds, strict=True):
-            if "map<" in kind.simpleString() or kind.typeName() in ("variant", "void"):
-                raise SpecError(f"on: {name} is of type {kind.simpleString()}, which Spark cannot compare")
-            if "collate" in kind.simpleString():
-                raise SpecError(
-                    f"on: {name} is {kind.simpleString()}: keys are hashed by their bytes, so bring them to one spelling first, "
-                    "such as lower(...), without a collation"
-                )
-        types.append(_widened(frames[0], kinds, called))
+        check_comparable(kinds, called)
+        types.append(widened(frames[0], kinds, called))
     return types
 
 
-def _widened(frame: DataFrame, kinds: Sequence[DataType], called: Sequence[str]) -> str:
+def check_comparable(kinds: Sequence[DataType], called: Sequence[str]) -> None:
+    """A clear word where columns of these types cannot be equal."""
+    for name, kind in zip(called[1:], kinds[1:], strict=True):
+        if kind != kinds[0] and "string" in (kinds[0].typeName(), kind.typeName()):
+            raise SpecError(
+                f"on: {called[0]} is {kinds[0].simpleString()} and {name} is {kind.simpleString()}: "
+                "text and other types are not compared, so cast one of them"
+            )
+    for name, kind in zip(called, kinds, strict=True):
+        if "map<" in kind.simpleString() or kind.typeName() in ("variant", "void"):
+            raise SpecError(f"on: {name} is of type {kind.simpleString()}, which Spark cannot compare")
+        if "collate" in kind.simpleString():
+            raise SpecError(
+                f"on: {name} is {kind.simpleString()}: keys are hashed by their bytes, so bring them to one spelling first, "
+                "such as lower(...), without a collation"
+            )
+
+
+def widened(frame: DataFrame, kinds: Sequence[DataType], called: Sequence[str]) -> str:
+    """The type in which columns of these types are compared."""
     from pyspark.sql import functions as fn
     from pyspark.sql.types import StructField, StructType
 

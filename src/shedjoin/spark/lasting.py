@@ -24,6 +24,10 @@ _PREDICATE = (
 )
 
 
+#: Of a spec as plain data: what may change, and what follows from the number of shards, which may not.
+MAY_DIFFER = ("budget", "policy", "counted_elsewhere")
+
+
 def may_change(*, predicate: bool = False) -> str:
     """What may change while a checkpoint lives, and what may not."""
     return _PREDICATE if predicate else _KEYS

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.spark.archive import ROW_COLUMNS, Archive
+from shedjoin.spark.archive import Archive
 from shedjoin.window import RowWindow, TimeWindow, Window
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ class Span:
         Batches up to this one are done: only pairs whose later batch is beyond it are wanted. None: all pairs.
     arrived
         Rows of each stream that had arrived by then, of each shard.
+
+    Notes
+    -----
+    With row windows rows are numbered over all shards.
     """
 
     after: int | None = None
@@ -120,8 +124,9 @@ def with_keys(archive: Archive, stream: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     rows = archive.side(stream)
-    payload = [F.col(f"`{name.replace('`', '``')}`") for name in rows.columns if name not in ROW_COLUMNS]
-    return rows.where(F.col("_sj_key").isNotNull()).select(*ROW_COLUMNS, F.struct(*payload).alias("_sj_row"))
+    own = archive.row_columns
+    payload = [F.col(f"`{name.replace('`', '``')}`") for name in rows.columns if name not in own]
+    return rows.where(F.col("_sj_key").isNotNull()).select(*own, F.struct(*payload).alias("_sj_row"))
 
 
 def _columns(rows: DataFrame, prefix: str, stream: int, counts: DataFrame | None, *more: str) -> DataFrame:
@@ -131,7 +136,7 @@ def _columns(rows: DataFrame, prefix: str, stream: int, counts: DataFrame | None
         arrived: list[Column] = []
     else:
         # Rows of batches that were done before have no count. They are older than any new row: 0 says that.
-        rows = rows.join(counts, ["_sj_shard", "sj_batch", "_sj_ts"], "left")
+        rows = rows.join(counts, ["sj_batch", "_sj_ts"], "left")
         other = "left" if stream else "right"
         arrived = [F.coalesce(f"_{when}_{other}", F.lit(0)).alias(f"{prefix}_{when}") for when in ("before", "after")]
     return called(rows, prefix, *arrived, *more)
@@ -153,34 +158,42 @@ def called(rows: DataFrame, prefix: str, *more: Column | str) -> DataFrame:
 def arrivals(archive: Archive, span: Span) -> DataFrame | None:
     """How many rows of each stream had arrived before and after each instant of the new batches; None: no window asks for it.
 
-    An instant is the rows of one shard, batch and time; instants follow one another by (batch, time).
+    An instant is the rows of one batch and time, of all shards: with row windows rows are numbered over all of them. Instants
+    follow one another by (batch, time). Batches are few: of each the first numbers are worked out, and then all are counted.
     """
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
     if not any(isinstance(window, RowWindow) for window in archive.windows):
         return None
-    keys = ["_sj_shard", "sj_batch", "_sj_ts"]
-    sides = archive.names
+    keys, sides = ["sj_batch", "_sj_ts"], archive.names
     rows = reduce(
         lambda one, two: one.unionByName(two, allowMissingColumns=True),
         (archive.side(stream).select(*keys, F.col("_sj_seq").alias(name)) for stream, name in enumerate(sides)),
     )
-    totals: dict[str, Any] = {name: F.lit(0) for name in sides}
+    totals = dict.fromkeys(sides, 0)
     if span.after is not None:
         rows = rows.where(F.col("sj_batch") > span.after)
         for stream, name in enumerate(sides):
-            known = [(shard, counts[stream]) for shard, counts in (span.arrived or {}).items()]
-            flat = [F.lit(value) for pair in known for value in pair]
-            totals[name] = F.coalesce(F.create_map(*flat)[F.col("_sj_shard")], F.lit(0)) if flat else F.lit(0)
+            totals[name] = sum(counts[stream] for counts in (span.arrived or {}).values())
     instants = rows.groupBy(*keys).agg(*[F.max(name).alias(name) for name in sides])
-    order = Over.partitionBy("_sj_shard").orderBy("sj_batch", "_sj_ts")
+
+    def reached(frame: Any, name: str, first: Any) -> Column:
+        return F.coalesce(F.max(name).over(frame) + 1, first)
+
+    batches = Over.orderBy("sj_batch").rowsBetween(Over.unboundedPreceding, -1)
+    begun = (
+        rows.groupBy("sj_batch")
+        .agg(*[F.max(name).alias(name) for name in sides])
+        .select("sj_batch", *(reached(batches, name, F.lit(totals[name])).alias(f"_first_{name}") for name in sides))
+    )
+    order = Over.partitionBy("sj_batch").orderBy("_sj_ts")
     until = order.rowsBetween(Over.unboundedPreceding, Over.currentRow)
     earlier = order.rowsBetween(Over.unboundedPreceding, -1)
-    return instants.select(
+    return instants.join(F.broadcast(begun), "sj_batch").select(
         *keys,
         *[
-            F.coalesce(F.max(name).over(frame) + 1, totals[name]).alias(f"_{when}_{name}")
+            reached(frame, name, F.col(f"_first_{name}")).alias(f"_{when}_{name}")
             for when, frame in (("before", earlier), ("after", until))
             for name in sides
         ],

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shedjoin.batch import ROW_BYTES, Batch
+from shedjoin.batch import COLUMNS, ROW_BYTES, Batch
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
 from shedjoin.engine.records import NEVER
@@ -32,9 +32,10 @@ from shedjoin.spark.exchange import (
 )
 from shedjoin.spark.job import Job
 from shedjoin.spark.keeping import BLOB_ROWS, Keeping, one_row
-from shedjoin.spark.lasting import another, began_with_budget, check_budget, check_same, may_change
+from shedjoin.spark.lasting import MAY_DIFFER, another, began_with_budget, check_budget, check_same, may_change
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.payload import assemble, gather
+from shedjoin.spark.row_numbers import Times, number, read, without_counts
 from shedjoin.spark.shares import Counts, Picture
 from shedjoin.spark.state import (
     FORMAT,
@@ -58,43 +59,77 @@ class Arrived(NamedTuple):
     clocks: tuple[int | None, ...]
     tables: list[pa.RecordBatch | None]
     counts: list[list[Counts]]
+    arrived: tuple[int, ...] | None = None  # rows of each stream anywhere, where rows are counted elsewhere
+
+    def numbers(self, stream: int, first: int) -> Integers:
+        """The numbers of the rows of a stream, of which `first` had come before where they are counted here."""
+        if self.batch.numbers is not None:
+            mine: Integers = self.batch.numbers.seq[self.batch.stream == stream]
+            return mine
+        table = self.tables[stream]
+        return np.arange(first, first + (0 if table is None else table.num_rows))
 
 
-def arrange(messages: Iterable[Message], join: JoinSpec) -> Arrived:
-    """Rows of all streams sorted by time; on equal times in the order of streams, then by task and place in it."""
+def arrange(messages: Iterable[Message], join: JoinSpec, width: int = 1, start: Sequence[int] = ()) -> Arrived:
+    """Rows of all streams sorted by time; on equal times in the order of streams, then by task and place in it.
+
+    `width`: the most attributes that a stream is joined on. Where rows are counted elsewhere, `start` is how many of each stream
+    have come anywhere.
+    """
     ordered = sorted(messages, key=lambda message: (message.stream, message.task, message.part))
     clocks: list[int | None] = []
     tables: list[pa.RecordBatch | None] = []
     counts: list[list[Counts]] = []
+    told: list[list[Times]] = []
     for stream in range(len(join.windows)):
         mine = [message for message in ordered if message.stream == stream]
         newest = max((message.newest for message in mine), default=NEVER)
         clocks.append(None if newest == NEVER else newest)
         parts = [rows for message in mine if message.rows for rows in from_blob(message.blob)]
         tables.append(sorted_by_time(parts) if parts else None)
-        counts.append([Counts.from_bytes(last.blob) for last in mine if not last.rows and last.blob is not None])
-    return Arrived(_interleaved(tables), tuple(clocks), tables, counts)
+        last = [message.blob for message in mine if not message.rows and message.blob is not None]
+        if join.counted_elsewhere:
+            both = [without_counts(blob) for blob in last]
+            told.append([read(times) for _, times in both])
+            last = [counted for counted, _ in both if counted is not None]
+        counts.append([Counts.from_bytes(blob) for blob in last])
+    batch = _interleaved(tables, width)
+    if not join.counted_elsewhere:
+        return Arrived(batch, tuple(clocks), tables, counts)
+    numbered, arrived = number(batch, told, start)
+    return Arrived(numbered, tuple(clocks), tables, counts, arrived)
 
 
-def _interleaved(tables: list[pa.RecordBatch | None]) -> Batch:
-    sides = [_columns(table, stream) for stream, table in enumerate(tables) if table is not None]
+def _interleaved(tables: list[pa.RecordBatch | None], width: int) -> Batch:
+    sides = [_columns(table, stream, width) for stream, table in enumerate(tables) if table is not None]
     if not sides:
-        return Batch.of()
-    whole = Batch(**{name: np.concatenate([side[name] for side in sides]) for name in sides[0]})
+        return Batch.nothing(width)
+    columns: dict[str, Any] = {name: np.concatenate([side[name] for side in sides]) for name in COLUMNS}
+    whole = Batch(**columns)
     return whole if len(sides) == 1 else whole.take(np.argsort(whole.ts, kind="stable"))
 
 
-def _columns(table: pa.RecordBatch, stream: int) -> dict[str, NDArray[Any]]:
+def _columns(table: pa.RecordBatch, stream: int, width: int) -> dict[str, NDArray[Any]]:
     rows = table.num_rows
     key, importance, size = (table.column(name) for name in ("key", "importance", "bytes"))
     return {
         "stream": np.full(rows, stream, np.int64),
-        "key": key.fill_null(0).to_numpy(zero_copy_only=False),
+        "key": _keys(key, width),
         "null": np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
         "ts": times_of(table),
         "importance": np.ones(rows) if pa.types.is_null(importance.type) else importance.to_numpy(),
         "bytes": np.full(rows, ROW_BYTES, np.int64) if pa.types.is_null(size.type) else size.to_numpy(),
     }
+
+
+def _keys(key: pa.Array, width: int) -> NDArray[np.int64]:
+    """Keys as the engine takes them: numbers, or in a join graph a line of attributes for each row."""
+    if not pa.types.is_struct(key.type):
+        return np.asarray(key.fill_null(0).to_numpy(zero_copy_only=False))
+    made = np.zeros((len(key), width), np.int64)
+    for place, attribute in enumerate(key.flatten()):
+        made[:, place] = attribute.fill_null(0).to_numpy(zero_copy_only=False)
+    return made[:, 0].copy() if width == 1 else made
 
 
 class Shard(Keeping):
@@ -117,6 +152,7 @@ class Shard(Keeping):
         self.log = EngineLog.new(self.spec)
         self.picture: Picture | None = Picture.new(job.shards, job.streams) if job.adaptive else None
         self.policy_changed = False
+        self.width = 1
         self.engine: Engine
         self.live: Recall | None = None
 
@@ -126,18 +162,19 @@ class Shard(Keeping):
         try:
             self._open()
             before = self.engine.counters
-            arrived = arrange(messages, self.spec)
+            arrived = arrange(messages, self.spec, self.width, self.engine.arrived)
             was = self.engine.budget
             changed = self._change_budget(arrived)
             self.engine.forget_peaks()
             seqs = self.engine.arrived
-            yield from self._echo(arrived, seqs)
-            self._store_payload(arrived.tables, seqs)
+            numbers = [arrived.numbers(stream, first) for stream, first in enumerate(seqs)]
+            self._store_payload(arrived.tables, seqs, numbers if self.spec.counted_elsewhere else None)
+            yield from self._echo(arrived, numbers)
             yield from self._join(arrived, changed)
             self._save(arrived, moved=self.engine.budget != was)
             yield from self._late(self.engine, before)
             if METRIC in self.job.kinds:
-                yield METRIC, self._metric(before, seqs, time.perf_counter() - began)
+                yield METRIC, self._metric(before, [one.size for one in numbers], time.perf_counter() - began)
         except BaseException:  # also when Spark stops reading
             self._drop_copy()
             raise
@@ -214,7 +251,7 @@ class Shard(Keeping):
         return True
 
     def _signature(self) -> dict[str, Any]:
-        spec = {name: value for name, value in self.spec.to_dict().items() if name not in ("budget", "policy")}
+        spec = {name: value for name, value in self.spec.to_dict().items() if name not in MAY_DIFFER}
         if self.spec.policy is not None and self.spec.policy.revision > 1:  # rows are pushed again after a failure
             spec["revision of its policy"] = self.spec.policy.revision
         # Its own number is part of it: no shard ever takes up the state of another.
@@ -233,7 +270,9 @@ class Shard(Keeping):
         budget, policy = changing(now)
         self._tidy(self.engine)
         new = (budget or {}) if moved else None, policy if self.policy_changed else None
-        self.log.keep(self.blobs, Redo(arrived.batch, arrived.clocks, *new), self.engine, self.live, now)
+        self.log.keep(
+            self.blobs, Redo(arrived.batch, arrived.clocks, *new, arrived.arrived), self.engine, self.live, now
+        )
         token = secrets.token_hex(16)
         head = {
             "format": FORMAT,
@@ -256,7 +295,7 @@ class Shard(Keeping):
     def _join(self, arrived: Arrived, changed: ShedLog) -> Iterator[Given]:
         yield from self._shed(changed)
         limit = self._limit()
-        pieces = self.engine.chunks(arrived.batch, limit=limit, clocks=arrived.clocks)
+        pieces = self.engine.chunks(arrived.batch, limit=limit, clocks=arrived.clocks, arrived=arrived.arrived)
         waiting: list[tuple[Integers, ...]] = []  # a piece may be small, but a blob has its price
         rows = 0
         for out in followed(self.live, arrived.batch, arrived.clocks, pieces):
@@ -297,10 +336,13 @@ class Shard(Keeping):
         whole = pa.concat_batches(parts).take(pa.array(np.argsort(np.concatenate(places))))
         return dict(zip(schema.names, whole.columns, strict=True))
 
-    def _metric(self, before: dict[str, int], seqs: tuple[int, ...], seconds: float) -> bytes:
-        """One row that says how the shard fared in this micro-batch."""
+    def _metric(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> bytes:
+        """One row that says how the shard fared in this micro-batch, with this many rows of each stream."""
+        return one_row(metric_schema(self.job.names), self._known(before, rows, seconds))
+
+    def _known(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> dict[str, Any]:
+        """What this row says."""
         engine = self.engine
-        rows = [now - was for now, was in zip(engine.arrived, seqs, strict=True)]
         known = self._told(engine, self.job.names, before, rows, engine.stored_bytes, seconds)
         known["peak_bytes"] = engine.counters["peak_bytes"]
         if self.live is not None:
@@ -312,26 +354,30 @@ class Shard(Keeping):
                 "importance_recall_low": now.importance_low,
                 "importance_recall_high": now.importance_high,
             }
-        return one_row(metric_schema(self.job.names), known)
+        return known
 
-    def _echo(self, arrived: Arrived, seqs: tuple[int, ...]) -> Iterator[Given]:
+    def _echo(self, arrived: Arrived, seqs: Sequence[Integers]) -> Iterator[Given]:
         """The input rows with their numbers, for an archive."""
         for stream, (table, kind) in enumerate(zip(arrived.tables, inputs_of(self.job.names), strict=True)):
             if table is None or kind not in self.job.kinds:
                 continue
             for start in range(0, table.num_rows, BLOB_ROWS):
                 part = table.slice(start, BLOB_ROWS)
-                rows = part.num_rows
-                imp = part.column("importance")
-                numbers = [
-                    pa.array(np.full(rows, self.number, np.int32)),
-                    pa.array(np.arange(rows, dtype=np.int64) + seqs[stream] + start),
-                    part.column("key"),
-                    pa.array(times_of(part)),
-                    pa.array(np.ones(rows)) if pa.types.is_null(imp.type) else imp,
-                ]
-                columns = [*part.columns[len(OWN) :], *numbers]
+                columns = self._archived(part, seqs[stream][start : start + part.num_rows])
                 yield (
                     kind,
                     to_blob(pa.RecordBatch.from_arrays(columns, names=[f"a{i}" for i in range(len(columns))])),
                 )
+
+    def _archived(self, part: pa.RecordBatch, seqs: Integers) -> list[pa.Array]:
+        """The user's columns of rows with these numbers, then those of `ARCHIVED`."""
+        rows = part.num_rows
+        imp = part.column("importance")
+        return [
+            *part.columns[len(OWN) :],
+            pa.array(np.full(rows, self.number, np.int32)),
+            pa.array(seqs),
+            part.column("key"),
+            pa.array(times_of(part)),
+            pa.array(np.ones(rows)) if pa.types.is_null(imp.type) else imp,
+        ]

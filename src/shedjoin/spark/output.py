@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from shedjoin.engine.graph import Graph, parse
 from shedjoin.errors import InputError
-from shedjoin.spark.archive import Archive, Layout, shed_ddl
+from shedjoin.predicates import Predicate
+from shedjoin.spark.archive import ID, Archive, Layout, shed_ddl
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.ledger import read_if_there
 from shedjoin.spark.start import checkpoint_of, read_job
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NUMBERS = "_sj_shard int, _sj_seq bigint, _sj_key bigint, _sj_ts bigint, _sj_imp double, sj_batch int"
+_NUMBERS_OF_GRAPH = f"{_NUMBERS.replace('_sj_key bigint', '_sj_key array<bigint>')}, {ID} bigint"
 
 
 def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archive, int]:
@@ -28,11 +33,22 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
         tuple((name, names.index(side), source) for name, side, source in job["columns"]),
         names,
     )
+    spec = JoinSpec.from_dict(job["spec"])
+    graph = parse(spec.on, names) if "cube" in job and not isinstance(spec.on, Predicate) else None
+    if graph is not None:
+        layout = replace(layout, equal=tuple(_ends(graph)))
     left, right, *more = (
-        table(spark, f"{folder}/archive/{side}", _nothing(layout, stream)) for stream, side in enumerate(names)
+        table(spark, f"{folder}/archive/{side}", _nothing(layout, stream, graph)) for stream, side in enumerate(names)
     )
     shed = table(spark, f"{folder}/shed", shed_ddl(names))
-    return Archive(left, right, shed, JoinSpec.from_dict(job["spec"]).windows, layout, tuple(more)), last
+    return Archive(left, right, shed, spec.windows, layout, tuple(more), graph), last
+
+
+def _ends(graph: Graph) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
+    """The columns that must be equal."""
+    for one in graph.equalities:
+        left, right = graph.columns[one.left][one.left_attr], graph.columns[one.right][one.right_attr]
+        yield (one.left, left), (one.right, right)
 
 
 def check_archive(folder: str) -> dict[str, Any]:
@@ -75,12 +91,14 @@ def table(spark: SparkSession, path: str, otherwise: str) -> DataFrame:
     return spark.createDataFrame([], otherwise) if frame is None else frame
 
 
-def _nothing(layout: Layout, stream: int) -> str:
+def _nothing(layout: Layout, stream: int, graph: Graph | None) -> str:
     """The columns of a stream of which no row has come: their types are not known, but there are no rows either."""
     names = [pair[stream] for pair in layout.keys]
     names += [source for _, side, source in layout.columns if side == stream]
+    names += [] if graph is None else graph.columns[stream]
     unique = dict.fromkeys(name.replace("`", "``") for name in names)
-    return ", ".join([*(f"`{name}` void" for name in unique), _NUMBERS])
+    numbers = _NUMBERS if graph is None else _NUMBERS_OF_GRAPH
+    return ", ".join([*(f"`{name}` void" for name in unique), numbers])
 
 
 def active_session() -> SparkSession:

@@ -54,10 +54,11 @@ class Payload:
     segments: list[Segment] = field(default_factory=list)
     next_number: int = 0
 
-    def add(self, batch: pa.RecordBatch, first: int) -> None:
-        """The rows of a micro-batch, of which the first has this number."""
+    def add(self, batch: pa.RecordBatch, first: int, seqs: Integers | None = None) -> None:
+        """The rows of a micro-batch: the first has this number, or all have numbers of their own, in ascending order."""
         if batch.num_rows:
-            self.segments.append(Segment(self._number(), 0, first, batch))
+            first = first if seqs is None else int(seqs[0])
+            self.segments.append(Segment(self._number(), 0, first, batch, seqs))
 
     def _number(self) -> int:
         self.next_number += 1

@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+#: What an archived row has beside the user's columns.
+ARCHIVED = (
+    ("_sj_shard", "integer"),
+    ("_sj_seq", "long"),
+    ("_sj_key", "long"),
+    ("_sj_ts", "long"),
+    ("_sj_imp", "double"),
+)
+
+
 @dataclass(frozen=True)
 class Layout:
     """How results look in their blobs. Knows no DataFrame, so that it can travel."""
@@ -80,6 +90,11 @@ class JoinPlan:
     def metrics(self) -> str:
         """The columns of its metric rows."""
         return metric_ddl(self.names)
+
+    @property
+    def archived(self) -> tuple[tuple[str, Any], ...]:
+        """What an archived row has beside the user's columns, with types."""
+        return ARCHIVED
 
     def needed(self, side: int) -> list[str]:
         """The columns of a side that results are made of: those asked for, and keys that are to be compared once more."""
@@ -164,17 +179,19 @@ class JoinPlan:
             for place, name in enumerate(self.needed(side)):
                 names[side][name] = column_name(len(self.sides), side, place)
                 fields.append(StructField(names[side][name], self.sides[side].schema[name].dataType))
-        compared = () if columns.is_number(self.key_types) else self.keys.pairs
         return Layout(
             StructType(fields),
-            [(names[0][pair[0]], names[side][pair[side]]) for pair in compared for side in range(1, len(pair))],
+            [(names[one][first], names[two][second]) for (one, first), (two, second) in self.compared()],
             [(names[one.side][one.source], one.name) for one in self.out],
         )
 
+    def compared(self) -> list[tuple[tuple[int, str], tuple[int, str]]]:
+        """Pairs of (stream, column) that are joined by their hashes, so that the values of results are compared once more."""
+        hashed = () if columns.is_number(self.key_types) else self.keys.pairs
+        return [((0, pair[0]), (side, pair[side])) for pair in hashed for side in range(1, len(pair))]
+
     def _packed(self, side: int, kinds: tuple[str, ...]) -> DataFrame:
         from pyspark.sql import functions as fn
-        from pyspark.sql.pandas.types import to_arrow_schema
-        from pyspark.sql.types import StructType
 
         frame = self.sides[side]
         travels = self.travels(side, kinds)
@@ -185,24 +202,32 @@ class JoinPlan:
             chosen.append(fn.col(quoted(time)).alias(TS))
         if importance is not None:
             chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
-        schema = StructType([frame.schema[name] for name in travels])
-        how = Packing(
-            stream=side,
-            labels=self.labels,
-            schema=to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes(),
-            weighed=importance is not None,
-            sized=self.spec.budget is not None and self.spec.budget.unit == "bytes",
-            time=time,
-            importance=importance,
-            counted=self._job(kinds).adaptive,
-            side=self.names[side],
-            time_at=travels.index(time) if time in travels else None,
-        )
+        packing = self._packing(side, travels)
+        how = Packing(**packing, counted=self._job(kinds).adaptive, numbered=self.spec.counted_elsewhere)
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
         return frame.select(*chosen, *payload).mapInArrow(pack_worker(how), PACKED)
 
-    def _job(self, kinds: tuple[str, ...]) -> Job:
-        kept = []
+    def _packing(self, side: int, travels: list[str]) -> dict[str, Any]:
+        """How a side is packed, whatever the join is on."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        schema, time = self.sides[side].schema, self.times[side]
+        chosen = StructType([schema[name] for name in travels])
+        return {
+            "stream": side,
+            "labels": self.labels,
+            "schema": to_arrow_schema(chosen, timezone="UTC").serialize().to_pybytes(),
+            "weighed": self.importances[side] is not None,
+            "sized": self.spec.budget is not None and self.spec.budget.unit == "bytes",
+            "time": time,
+            "importance": self.importances[side],
+            "side": self.names[side],
+            "time_at": travels.index(time) if time in travels else None,
+        }
+
+    def _signature(self) -> dict[str, Any]:
+        """What may not change while a checkpoint lives, beside the spec and the columns."""
         signature: dict[str, Any] = {
             "keys": [[*pair, kind] for pair, kind in zip(self.keys.pairs, self.key_types, strict=True)],
             "time": list(self.times),
@@ -210,6 +235,15 @@ class JoinPlan:
         }
         if len(self.names) > len(SIDES):  # two are always left and right
             signature["streams"] = list(self.names)
+        return signature
+
+    def _job(self, kinds: tuple[str, ...]) -> Job:
+        return Job(**self._told(kinds))
+
+    def _told(self, kinds: tuple[str, ...]) -> dict[str, Any]:
+        """What every shard is told."""
+        kept = []
+        signature = self._signature()
         for side, called in enumerate(self.names):
             travels = self.travels(side, kinds)
             kept.append(tuple(travels.index(name) for name in self.needed(side)))
@@ -217,21 +251,21 @@ class JoinPlan:
             signature[f"columns of {called}"] = [
                 [name, schema[name].dataType.simpleString()] for name in self.needed(side)
             ]
-        return Job(
-            self.spec.to_dict(),
-            self.labels,
-            self.seed,
-            tuple(kept),
-            signature,
-            kinds,
-            self.cache,
-            self.shares,
-            self.query,
-            self.names,
-            self.recall,
-            self.timestamps,
-            self._hashed_keys(),
-        )
+        return {
+            "spec": self.spec.to_dict(),
+            "labels": self.labels,
+            "seed": self.seed,
+            "kept": tuple(kept),
+            "signature": signature,
+            "kinds": kinds,
+            "cache": self.cache,
+            "shares": self.shares,
+            "query": self.query,
+            "names": self.names,
+            "recall": self.recall,
+            "timestamps": self.timestamps,
+            "keys": self._hashed_keys(),
+        }
 
     @property
     def key_columns(self) -> list[tuple[str, str]]:
@@ -243,7 +277,7 @@ class JoinPlan:
         from pyspark.sql import functions as fn
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        if columns.is_number(self.key_types):
+        if columns.is_number(self.key_types) or not self.key_types:
             return None
         named = zip(self.keys.names(0), self.key_columns, strict=True)
         keys = self.sides[0].select(*(fn.col(quoted(name)).cast(kind).alias(key) for name, (key, kind) in named))

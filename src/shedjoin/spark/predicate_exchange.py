@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from shedjoin.batch import Values
 from shedjoin.cpu.rows import Rows
 from shedjoin.engine.records import NEVER
-from shedjoin.predicates.values import Values
 from shedjoin.spark.exchange import OWN, Message, Packer, Packing, from_blob, one_batch, sorted_by_time, to_blob
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.predicate_values import in_order, rows_of, values_of

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from shedjoin.batch import Values
 from shedjoin.cpu.rows import Rows
 from shedjoin.errors import SpecError
 from shedjoin.predicates.base import Predicate
-from shedjoin.predicates.values import Values
+from shedjoin.predicates.values import read
 from shedjoin.spark.keys import SIDES, WHOLE, check_column, quoted
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def value_column(frame: DataFrame, name: str, wanted: str) -> Column:
 
 def in_order(name: str, column: pa.Array, kind: str) -> pa.Array:
     """The values checked; sets sorted, each item once, so that no shard need do it again."""
-    values = Values.of(name, column, kind)
+    values = read(name, column, kind)
     if kind == "number":
         return pa.array(values.number, mask=values.null)
     items: pa.Array = pa.array(values.items)

@@ -183,23 +183,25 @@ def _unstored(archive: Archive, last: int) -> Refinement:
 def _missing(archive: Archive, span: Span | None = None, *more: str) -> DataFrame:
     """The missing results, and more columns of theirs."""
     assert archive.layout is not None  # Archive fills it in
-    find = missing_results if archive.more else missing_pairs
+    find = missing_pairs if archive.graph is None and not archive.more else missing_results
     return archive.layout.results(find(archive, span), *more)
 
 
 def _ids(archive: Archive) -> tuple[str, ...]:
     """The columns by which rows are known."""
-    return "_sj_shard", *(f"_sj_{what}_{name}" for what in ("seq", "ts") for name in archive.names)
+    known = ("seq", "ts") if archive.graph is None else ("seq", "ts", "batch", "id")
+    return "_sj_shard", *(f"_sj_{what}_{name}" for what in known for name in archive.names)
 
 
 def _touched(found: DataFrame, name: str, stream: int) -> DataFrame:
-    """The rows of a stream that missed a partner."""
+    """The rows of a stream that missed a partner; those of a join graph once, whichever shard it was in."""
     from pyspark.sql import functions as F
 
+    graph = f"_sj_id_{name}" in found.columns
     return found.select(
         F.lit(stream).alias("stream"),
-        F.col("_sj_shard").alias("shard"),
-        F.col(f"_sj_seq_{name}").alias("seq"),
+        F.col(f"_sj_batch_{name}" if graph else "_sj_shard").alias("shard"),
+        F.col(f"_sj_id_{name}" if graph else f"_sj_seq_{name}").alias("seq"),
         F.col(f"_sj_ts_{name}").alias("ts"),
     ).distinct()
 
@@ -248,13 +250,16 @@ class _New:
                 F.max("_sj_seq").alias("last"),
                 F.min("_sj_ts").alias("earliest"),
             )
-            for row in found.collect():
+            told = found.collect()
+            if told and _counts_over_all(archive):
+                before = sum(counts[stream] for counts in totals.values())
+                first, last = min(row["first"] for row in told), max(row["last"] for row in told)
+                _check_whole(name, "there are", before, sum(row["rows"] for row in told), first, last)
+            for row in told:
                 counts = totals.setdefault(row["_sj_shard"], [0] * len(archive.names))
-                if row["first"] != counts[stream] or row["last"] - row["first"] + 1 != row["rows"]:
-                    raise InputError(
-                        f"the archive of {name} is not whole: shard {row['_sj_shard']} has {row['rows']} rows with numbers from "
-                        f"{row['first']} to {row['last']}, where {counts[stream]} should come first and none be left out"
-                    )
+                if not _counts_over_all(archive):
+                    whose = f"shard {row['_sj_shard']} has"
+                    _check_whole(name, whose, counts[stream], row["rows"], row["first"], row["last"])
                 counts[stream] += row["rows"]
                 earliest = row["earliest"] if earliest is None else min(earliest, row["earliest"])
         arrived = {shard: tuple(counts) for shard, counts in totals.items()}
@@ -290,5 +295,18 @@ class _New:
             case TimeWindow(length):
                 return new if self.earliest is None else new | (F.col(ts) > self.earliest - length)
             case RowWindow(rows):
-                fewest = min((counts[stream] for counts in self.before.values()), default=0)
-                return new | (F.col(seq) >= fewest - rows)
+                before = sum(counts[stream] for counts in self.before.values())
+                return new | (F.col(seq) >= before - rows)
+
+
+def _counts_over_all(archive: Archive) -> bool:
+    """Whether rows are numbered over all shards, not in each."""
+    return any(isinstance(window, RowWindow) for window in archive.windows)
+
+
+def _check_whole(name: str, whose: str, before: int, rows: int, first: int, last: int) -> None:
+    if first != before or last - first + 1 != rows:
+        raise InputError(
+            f"the archive of {name} is not whole: {whose} {rows} rows with numbers from {first} to {last}, where {before} should "
+            "come first and none be left out"
+        )

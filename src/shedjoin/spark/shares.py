@@ -24,6 +24,7 @@ from shedjoin.budget import Budget
 from shedjoin.engine.records import NEVER
 from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.spec import JoinSpec
+from shedjoin.window import RowWindow
 
 STREAMS = 2
 #: How memory may be shared.
@@ -160,8 +161,8 @@ class Stream:
         shards = self.rest.size
         return self.rest + _sums(self.cells // cells_of(shards), self.inside, shards)
 
-    def absorb(self, told: Sequence[Counts], newest: int, length: int) -> Stream:
-        """With what the tasks of a micro-batch had, the newest of which is this; rows stay for that length."""
+    def absorb(self, told: Sequence[Counts], newest: int, length: int, *, by_rows: bool = False) -> Stream:
+        """With what the tasks of a micro-batch had, the newest of which is this; rows stay for that length, or are so many."""
         shards, clock = self.rest.size, max(self.clock, newest)
         new = sum((one.rows for one in told), np.zeros(shards, np.int64))
         if not new.any():
@@ -184,21 +185,24 @@ class Stream:
             span=self.span + max(span, 0),
             arrived=self.arrived + int(new.sum()),
             clock=clock,
-        )._fade(length)
+        )._fade(length, by_rows)
 
-    def _fade(self, length: int) -> Stream:
+    def _fade(self, length: int, by_rows: bool) -> Stream:
         """Forget of all alike, time included, so that rates stay what they are."""
         total = int(self.rows.sum())
-        most = max(PARTS * ROWS, WINDOWS * total * length // max(self.span, 1))
+        window = PARTS * length if by_rows else total * length // max(self.span, 1)
+        most = max(PARTS * ROWS, WINDOWS * window)
         if total <= most:
             return self
         left = most / total
         inside, rest, size = (np.rint(part * left).astype(np.int64) for part in (self.inside, self.rest, self.sizes))
         return replace(self, inside=inside, rest=rest, sizes=size, span=int(self.span * left))
 
-    def in_window(self, length: int) -> float:
-        """What a count here comes to, in tuples that are there at once when each stays for that length."""
+    def in_window(self, length: int, *, by_rows: bool = False) -> float:
+        """What a count here comes to, in tuples that are there at once when each stays for that length, or when so many stay."""
         total = max(int(self.rows.sum()), 1)
+        if by_rows:
+            return min(self.arrived, length) / total
         return min(self.arrived / total, length / (PARTS * max(self.span, 1)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -237,10 +241,14 @@ class Picture:
 
     def follow(self, told: Sequence[Sequence[Counts]], newest: Sequence[int | None], spec: JoinSpec) -> Picture:
         """After a micro-batch has arrived: what each stream's tasks counted, and its newest time."""
-        lengths = [window.size + spec.lateness for window in spec.windows]
+        lengths = [
+            window.size if isinstance(window, RowWindow) else window.size + spec.lateness for window in spec.windows
+        ]
         streams = tuple(
-            stream.absorb(counts, NEVER if time is None else time, length)
-            for stream, counts, time, length in zip(self.streams, told, newest, lengths, strict=True)
+            stream.absorb(counts, NEVER if time is None else time, length, by_rows=isinstance(window, RowWindow))
+            for stream, counts, time, length, window in zip(
+                self.streams, told, newest, lengths, spec.windows, strict=True
+            )
         )
         return replace(self, streams=streams)._share(spec, lengths)
 
@@ -264,7 +272,10 @@ class Picture:
         others = [stream for place, stream in enumerate(self.streams) if place != number]
         shards = mine.rest.size
         each = cells_of(shards)
-        factor = mine.in_window(length + self._ahead(number, spec))
+        if isinstance(spec.windows[number], RowWindow):  # which waits for no clock
+            factor = mine.in_window(length, by_rows=True)
+        else:
+            factor = mine.in_window(length + self._ahead(number, spec))
         shard = np.concatenate([mine.cells // each, np.arange(shards)])
         size = np.concatenate([mine.inside, mine.rest]) * factor
         if spec.budget is not None and spec.budget.unit == "bytes":

@@ -16,11 +16,20 @@ from shedjoin.errors import EnvironmentProblem, SpecError
 from shedjoin.spark.archive import shed_ddl
 from shedjoin.spark.cache import forget
 from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, inputs_of
+from shedjoin.spark.graph_plan import GraphPlan
 from shedjoin.spark.inputs import is_connect
 from shedjoin.spark.join import plan_join
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
 from shedjoin.spark.keys import is_number, key_value
-from shedjoin.spark.lasting import began_with_budget, check_budget, check_policy, check_same, kept_policy, may_change
+from shedjoin.spark.lasting import (
+    MAY_DIFFER,
+    began_with_budget,
+    check_budget,
+    check_policy,
+    check_same,
+    kept_policy,
+    may_change,
+)
 from shedjoin.spark.late import warn
 from shedjoin.spark.lock import Owner
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
@@ -32,14 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-#: What an archived row has beside the user's columns.
-ARCHIVED = (
-    ("_sj_shard", "integer"),
-    ("_sj_seq", "long"),
-    ("_sj_key", "long"),
-    ("_sj_ts", "long"),
-    ("_sj_imp", "double"),
-)
 #: The number of the micro-batch, as readers of results and archive see it. (Most pass over directories whose names begin with
 #: an underscore, without a word.)
 BATCH = "sj_batch"
@@ -98,7 +99,8 @@ def start(
     before = read_job(folder)
     if before is not None and args["shards"] is None:
         args["shards"] = before["shards"]
-    plan = replace(plan_join((left, right, *more), args), recall=recall)
+    cube = None if before is None else before.get("cube")
+    plan = replace(plan_join((left, right, *more), args, cube=cube), recall=recall)
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
     check_archivable(archive, plan.spec)
@@ -202,7 +204,7 @@ def checkpoint_of(folder: str, given: str | os.PathLike[str] | None) -> str:
 
 def _check_names(plan: JoinPlan, archive: bool, sink: Sink | None) -> None:
     """Names that are written beside the user's."""
-    taken = [BATCH, *(name for name, _ in ARCHIVED)]
+    taken = [BATCH, *(name for name, _ in plan.archived)]
     written = {f"the column {one.name!r} of the result": one.name for one in plan.out} if sink is None else {}
     if archive:
         for side, frame in enumerate(plan.sides):
@@ -254,7 +256,7 @@ class _Outputs:
         def nullable(schema: StructType) -> StructType:
             """Spark's readers know no column that is never null."""
             made = StructType([StructField(field.name, field.dataType) for field in schema])
-            for name, kind in ARCHIVED:
+            for name, kind in plan.archived:
                 made = made.add(name, kind)
             return made
 
@@ -359,6 +361,7 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         "checkpoint": None if checkpoint is None else _whole(checkpoint),
         "deadline": getattr(plan, "deadline", None),
         "timestamps": plan.timestamps,
+        **({"cube": list(plan.cube.shares)} if isinstance(plan, GraphPlan) else {}),
     }
 
 
@@ -387,11 +390,10 @@ def check_before(before: dict[str, Any] | None, now: dict[str, Any], folder: str
 
 def check_lasting(before: dict[str, Any], now: dict[str, Any], folder: str) -> None:
     """What may not change while a checkpoint lives has not. The shards look at more, but only when there are rows."""
-    specs = [
-        {name: value for name, value in job["spec"].items() if name not in ("budget", "policy")}
-        for job in (before, now)
+    parts = [
+        name for name in ("shards", "cube", "seed", "on", "time", "importance", "streams", "columns") if name in now
     ]
-    parts = [name for name in ("shards", "seed", "on", "time", "importance", "streams", "columns") if name in now]
+    specs = [{name: value for name, value in job["spec"].items() if name not in MAY_DIFFER} for job in (before, now)]
     others = [{name: job.get(name) for name in parts} for job in (before, now)]
     words = may_change(predicate="predicate" in before["spec"])
     for was, is_now in (specs, others):

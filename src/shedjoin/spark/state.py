@@ -13,18 +13,21 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.engine.engine import Engine
 from shedjoin.errors import SnapshotError
+from shedjoin.numbering import Numbering
 from shedjoin.plain import make_policy
 from shedjoin.recall.follow import Recall, followed
 from shedjoin.spark.exchange import from_blob, to_blob
 from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spec import JoinSpec
 
+Integers = NDArray[np.int64]
 #: Higher whenever a state is kept in another way, or the same rows, pushed again, could give another state.
-FORMAT = 8
+FORMAT = 9
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
 CODEC = "lz4"
@@ -173,15 +176,16 @@ def load_payload(blobs: Blobs, entries: list[Any], next_number: int) -> Payload:
 
 class Redo(NamedTuple):
     """What one micro-batch did to the engine: a new policy and a new budget ({}: no limit any more), if it got one, then
-    rows, then clocks."""
+    rows, then clocks, and the number of rows anywhere where they are counted elsewhere."""
 
     batch: Batch
     clocks: tuple[int | None, ...]
     budget: dict[str, Any] | None = None
     policy: dict[str, Any] | None = None
+    arrived: tuple[int, ...] | None = None
 
 
-_TOLD = ("clocks", "budget", "policy")
+_TOLD = ("clocks", "budget", "policy", "arrived")
 
 
 def redo_blob(redo: Redo) -> bytes:
@@ -190,22 +194,45 @@ def redo_blob(redo: Redo) -> bytes:
     steps = np.diff(batch.ts, prepend=0)
     columns = {
         "stream": pa.array(batch.stream.astype(np.int8)),
-        "key": pa.array(batch.key, mask=batch.null),
+        "key": pa.array(batch.key if batch.key.ndim == 1 else batch.key[:, 0], mask=batch.null),
         "step": pa.array(steps),
     }
+    for place in range(1, 1 if batch.key.ndim == 1 else batch.key.shape[1]):  # further attributes of a join graph
+        columns[f"key {place}"] = pa.array(batch.key[:, place])
     if (batch.importance != 1.0).any():
         columns["importance"] = pa.array(batch.importance)
     if (batch.bytes != ROW_BYTES).any():
         columns["bytes"] = pa.array(batch.bytes.astype(np.int32))
+    if batch.numbers is not None:
+        columns |= _number_columns(batch.stream, batch.numbers)
     made = pa.RecordBatch.from_pydict(columns)
     told = {name: json.dumps(getattr(redo, name)) for name in _TOLD}
     return to_blob(made.replace_schema_metadata(told), codec=CODEC)
 
 
+def _number_columns(stream: Integers, numbers: Numbering) -> dict[str, pa.Array]:
+    """Row numbers and counts, which rise from row to row: as small numbers."""
+    steps = np.diff(numbers.arrived, axis=0, prepend=0)
+    behind = numbers.arrived[np.arange(stream.size), stream] - numbers.seq
+    return {
+        "behind": pa.array(behind),
+        **{f"came {one}": pa.array(np.ascontiguousarray(steps[:, one])) for one in range(steps.shape[1])},
+    }
+
+
+def _numbers_in(made: pa.RecordBatch, stream: Integers) -> Numbering | None:
+    """What `_number_columns` wrote, if it did."""
+    came = [made.column(name).to_numpy() for name in made.schema.names if name.startswith("came ")]
+    if not came:
+        return None
+    arrived = np.cumsum(np.stack(came, axis=1), axis=0, dtype=np.int64)
+    return Numbering(arrived[np.arange(stream.size), stream] - made.column("behind").to_numpy(), arrived)
+
+
 def read_redo(blob: bytes) -> Redo:
     """What `redo_blob` wrote."""
     (made,) = from_blob(blob)
-    clocks, budget, policy = (json.loads(made.schema.metadata[name.encode()]) for name in _TOLD)
+    clocks, budget, policy, arrived = (json.loads(made.schema.metadata[name.encode()]) for name in _TOLD)
     key = made.column("key")
     rows = made.num_rows
 
@@ -213,15 +240,21 @@ def read_redo(blob: bytes) -> Redo:
         there = name in made.schema.names
         return made.column(name).to_numpy().astype(kind) if there else np.full(rows, default, kind)
 
+    keys = key.fill_null(0).to_numpy().astype(np.int64)
+    further = [made.column(name).to_numpy() for name in made.schema.names if name.startswith("key ")]
+    if further:
+        keys = np.ascontiguousarray(np.stack([keys, *further], axis=1))
+    stream = made.column("stream").to_numpy().astype(np.int64)
     batch = Batch(
-        stream=made.column("stream").to_numpy().astype(np.int64),
-        key=key.fill_null(0).to_numpy().astype(np.int64),
+        stream=stream,
+        key=keys,
         null=np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
         ts=np.cumsum(made.column("step").to_numpy()),
         importance=column("importance", 1.0, np.float64),
         bytes=column("bytes", ROW_BYTES, np.int64),
+        numbers=_numbers_in(made, stream),
     )
-    return Redo(batch, tuple(clocks), budget, policy)
+    return Redo(batch, tuple(clocks), budget, policy, arrived)
 
 
 def as_it_was(spec: JoinSpec, budget: dict[str, Any] | None, policy: dict[str, Any]) -> JoinSpec:
@@ -339,14 +372,14 @@ class EngineLog(Log):
         engine: Engine = spec.build(seed=seed) if base is None else spec.resume(base)
         if base is not None and live is not None:
             live._load(blobs.get(self.entry["live"]))
-        for batch, clocks, budget, policy in (read_redo(blob) for blob in self._since(blobs)):
+        for batch, clocks, budget, policy, arrived in (read_redo(blob) for blob in self._since(blobs)):
             if policy is not None:
                 engine.set_policy(make_policy(policy))
             if budget is not None:
                 shed = engine.set_budget(as_it_was(spec, budget or None, self.entry["policy"]).budget)
                 if live is not None:
                     live.follow(Batch.of(), shed)
-            pieces = engine.chunks(batch, limit=REPLAYED, clocks=clocks, emit=live is not None)
+            pieces = engine.chunks(batch, limit=REPLAYED, clocks=clocks, arrived=arrived, emit=live is not None)
             for _ in followed(live, batch, clocks, pieces):
                 pass
         return engine

@@ -65,7 +65,7 @@ def put(how, st, io, i, stream, ts, seq, importance, x):
         b = mem.index_buckets(st, bucket_of(index, key))
         place = buckets.append(how, st, b, ts, seq, importance, x, number - st["first_index"][stream])
         mem.set_entry_key(st, place, key)
-    if how["weighed"] == 0:
+    if how["weighed"] == 0 or how["alone"]:
         return 0
     return _enter_cell(how, st, stream, x)
 
@@ -78,7 +78,7 @@ def take_out(how, st, stream, cell, x):
         key = _key_in(index, mem.attr(st, x * how["width"] + max(index["attr"], 0)))
         place = int(mem.spot(st, x * how["spots"] + which))
         buckets.remove(how, st, mem.index_buckets(st, bucket_of(index, key)), place, which)
-    if how["weighed"]:
+    if how["weighed"] and how["alone"] == 0:
         _leave_cell(how, st, cell, x)
 
 

@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import KEYED
+from shedjoin.engine.codes import ITEMS, KEY, KEYED, PRODUCT
 from shedjoin.engine.forms import in_pairs, only_many
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.engine.layouts import indexed, keyed, storage
+from shedjoin.engine.layouts import indexed, items, keyed, storage
+from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import priority
+
+
+@inlined
+def _take_place(how, st, stream):
+    st["free_count"] -= 1
+    return int(mem.free(st, st["free_count"]))
+
+
+@in_pairs(_take_place)
+@inlined
+def take_place(how, st, stream):
+    """A free place of the pool."""
+    return items.take_place(st, stream) if how["layout"] == ITEMS else _take_place(how, st, stream)
+
+
+@inlined
+def _give_place(how, st, stream, x):
+    mem.set_free(st, st["free_count"], x)
+    st["free_count"] += 1
+
+
+@in_pairs(_give_place)
+@inlined
+def give_place(how, st, stream, x):
+    if how["layout"] == ITEMS:
+        items.give_place(st, stream, x)
+    else:
+        _give_place(how, st, stream, x)
 
 
 @in_pairs(keyed.home)
@@ -28,6 +57,8 @@ def make_place(how, st, io, i, v, stream):
     """Make room for one row; returns what the arena lacks for that, most often 0."""
     if how["layout"] == KEYED:
         return keyed.make_place(how, st, v, stream)
+    if how["layout"] == ITEMS:
+        return items.lists_wanted(how, st, io, i, stream)
     return indexed.make_place(how, st, io, i, stream)
 
 
@@ -42,7 +73,25 @@ def put(how, st, io, i, v, stream, ts, seq, importance, x):
     """Store a tuple where probes find it; returns its group."""
     if how["layout"] == KEYED:
         return keyed.put(how, st, v, stream, ts, seq, importance, x)
-    return indexed.put(how, st, io, i, stream, ts, seq, importance, x)
+    if how["layout"] == ITEMS:
+        items.put(how, st, io, i, stream, ts, seq, x)
+    else:
+        cell = indexed.put(how, st, io, i, stream, ts, seq, importance, x)
+        if how["alone"] == 0:
+            return cell
+    return _be_a_group(how, st, x)
+
+
+@inlined
+def _be_a_group(how, st, x):
+    """A tuple is a group; its chance is not known yet."""
+    if how["weighed"] == 0:
+        return 0
+    b = mem.buckets(st, x)
+    b["count"] = 1
+    b["low"] = x if how["fifo"] else NONE
+    b["weight"] = 0.0
+    return x
 
 
 @inlined
@@ -56,15 +105,20 @@ def take_out(how, st, stream, g, x):
     """Take a tuple away from where probes find it."""
     if how["layout"] == KEYED:
         keyed.take_out(how, st, g, x)
+        return
+    if how["layout"] == ITEMS:
+        items.take_out(how, st, stream, x)
     else:
         indexed.take_out(how, st, stream, g, x)
+    if how["alone"] and how["weighed"]:
+        mem.buckets(st, x)["count"] = 0
 
 
 @only_many
 @inlined
 def drop_empty(how, st, g):
     """A group without tuples may go."""
-    if how["layout"] != KEYED:
+    if how["layout"] != KEYED and how["alone"] == 0:
         indexed.drop_empty(how, st, g)
 
 
@@ -79,14 +133,14 @@ def reweigh_others(how, st, v, stream):
     """A stream's weight of a value has changed: so have the chances of the other streams' groups."""
     if how["layout"] == KEYED:
         keyed.reweigh_others(how, st, v, stream)
-    else:
+    elif how["alone"] == 0:  # tuples that are groups are weighed again before they go
         indexed.reweigh_others(how, st, v, stream)
 
 
 @only_many
 @inlined
 def _renew_chance(how, st, g):
-    if how["layout"] != KEYED:
+    if how["layout"] != KEYED and how["alone"] == 0:
         indexed.renew(how, st, g)
 
 
@@ -99,3 +153,18 @@ def renew_all(how, st):
             priority.reweigh(how, st, storage.stream_of(how, st, g), g)
     for stream in range(how["streams"]):
         priority.replay(how, st, stream)
+
+
+@inlined
+def _renew_all(how, st, factor):
+    renew_all(how, st)
+
+
+@in_pairs(_renew_all)
+@kernel
+def fold_all(how, st, factor):
+    """All weights were multiplied. Tuples that are groups keep the chance that they were weighed by."""
+    if how["alone"] and not (how["organisation"] == KEY and how["combine"] != PRODUCT):
+        for x in range(st["buckets_room"]):
+            mem.buckets(st, x)["weight"] *= factor
+    renew_all(how, st)

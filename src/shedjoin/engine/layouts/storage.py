@@ -1,13 +1,14 @@
 """What every layout says of a tuple, a value and a group, with nothing but the arrays behind it.
 
-A *value* is what estimators count: a key, or a value of an equated attribute. A *group* is what policies order: the tuples of one
-stream that have the same chance of a partner. In the keyed layout the group of value v and stream s is v * streams + s.
+A *value* is what estimators count: a key, a value of an equated attribute, an item, a bucket of numbers. A *group* is what
+policies order: the tuples of one stream that have the same chance of a partner. In the keyed layout the group of value v and
+stream s is v * streams + s.
 """
 
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import KEYED, MOST
+from shedjoin.engine.codes import ITEMS, KEYED, MOST
 from shedjoin.engine.forms import in_pairs, only_many
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NEVER, NONE
@@ -172,7 +173,21 @@ def value_of(how, st, x, number):
     g = int(mem.pool(st, x)["group"])
     if how["layout"] == KEYED:
         return g // how["streams"]
+    if how["layout"] == ITEMS:
+        return int(mem.item_values(st)[mem.item_at(st)[x] + number])
     return int(mem.cell_values(st)[g * how["parts"] + number])
+
+
+@inlined
+def _one(how, st, x):
+    return 1
+
+
+@in_pairs(_one)
+@inlined
+def values_of(how, st, x):
+    """How many values a tuple has."""
+    return mem.item_count(st)[x] + 1 if how["layout"] == ITEMS else how["parts"]
 
 
 # ------------------------------------------------------------------------------------------------------------- groups
@@ -217,4 +232,6 @@ def _stream_of_pair(how, st, g):
 @inlined
 def stream_of(how, st, g):
     """The stream of a group that has tuples."""
-    return g % how["streams"] if how["layout"] == KEYED else int(mem.cells(st, g)["stream"])
+    if how["layout"] == KEYED:
+        return g % how["streams"]
+    return int(mem.pool(st, g)["stream"]) if how["alone"] else int(mem.cells(st, g)["stream"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import ROW
-from shedjoin.engine.forms import in_pairs, unless_plain
+from shedjoin.engine.forms import in_pairs, only_many, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NEVER
 from shedjoin.engine.stages import priority
@@ -17,6 +17,12 @@ def _effective(how, st, stream, time):
     if how["max_skew"] < 0 or time == NEVER:
         return st["clock"][stream]
     return max(st["clock"][stream], time - how["max_skew"])
+
+
+@inlined
+def is_own(how, seq):
+    """Whether a row is stored and counted here. In a join that is split, each row is so in one part, and probes all."""
+    return seq % how["of_parts"] == how["part"]
 
 
 @inlined
@@ -37,6 +43,30 @@ def begin(how, st, io, ts):
         st["arrived"][stream] += rows
         if rows > 0 and not is_late(st, stream, ts):
             st["clock"][stream] = max(st["clock"][stream], ts)
+
+
+@only_many
+@inlined
+def count_elsewhere(how, st, io):
+    """Let rows count that went to other engines: up to this instant, or as many as are told."""
+    if how["counted_elsewhere"]:
+        for stream in range(how["streams"]):
+            if io["end"] > io["first"]:
+                st["arrived"][stream] = mem.row_arrived(io, io["first"] * how["streams"] + stream)
+            else:
+                st["arrived"][stream] = max(st["arrived"][stream], io["told_arrived"][stream])
+
+
+@inlined
+def _next_number(how, st, io, i, stream):
+    return io["seq"][stream]
+
+
+@in_pairs(_next_number)
+@inlined
+def number(how, st, io, i, stream):
+    """The number of row i, the next of its stream to be met."""
+    return mem.row_seq(io, i) if how["counted_elsewhere"] else io["seq"][stream]
 
 
 @inlined

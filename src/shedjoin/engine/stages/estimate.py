@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from shedjoin.engine import mem
 from shedjoin.engine.codes import (
     COUNT_MIN,
@@ -13,8 +11,10 @@ from shedjoin.engine.codes import (
     HISTORY,
     IN_MEMORY,
     IN_WINDOW,
+    ITEMS,
     KEY,
     LEARNED,
+    MET,
     PRODUCT,
     ROW,
     TABLE,
@@ -22,26 +22,12 @@ from shedjoin.engine.codes import (
 from shedjoin.engine.forms import in_pairs, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import layout, storage
+from shedjoin.engine.layouts.items import EVERY_ROW
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import learn
-from shedjoin.engine.stages.priority import half_lives
-from shedjoin.engine.stages.times import newest
-
-FORGOTTEN = 2.0**-20
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-FIRST = np.uint64(0xBF58476D1CE4E5B9)
-SECOND = np.uint64(0x94D049BB133111EB)
-
-
-@kernel
-def _cell(how, part, stream, row, key):
-    """Where the sketch counts a value: splitmix64's finaliser, salted with the row."""
-    x = np.uint64(key) + np.uint64(row + 1) * GOLDEN
-    x = (x ^ (x >> np.uint64(30))) * FIRST
-    x = (x ^ (x >> np.uint64(27))) * SECOND
-    x = x ^ (x >> np.uint64(31))
-    table = (part * how["streams"] + stream) * how["depth"] + row
-    return table * how["sketch_width"] + np.int64(x % np.uint64(how["sketch_width"]))
+from shedjoin.engine.stages.chances import FORGOTTEN
+from shedjoin.engine.stages.sketch import cell_of, count_of
+from shedjoin.engine.stages.times import half_lives, newest
 
 
 @inlined
@@ -73,7 +59,7 @@ def _set(how, st, v, stream, value):
 def stored(how, st, x, stream, change):
     """A tuple was stored (+1) or goes (-1): what counts in memory means to the other streams."""
     if how["estimator"] == IN_MEMORY and how["weighed"]:
-        for number in range(how["parts"]):
+        for number in range(storage.values_of(how, st, x)):
             v = storage.value_of(how, st, x, number)
             if v != NONE:
                 _add(how, st, v, stream, change)
@@ -114,11 +100,12 @@ def fold(how, st):
     silence = half_lives(how, st, now) / how["fold_at"]
     if silence > 40.0:
         st["epoch"] += int(silence) - 32
-    folded = False
+    folded, weight = False, 1.0
     factor = math.exp2(-how["fold_at"])
     while half_lives(how, st, now) > how["fold_at"]:
         st["epoch"] += 1
         folded = True
+        weight *= factor
         for v in range(st["keys_room"]):
             for stream in range(how["streams"]):
                 at = v * how["streams"] + stream
@@ -126,13 +113,37 @@ def fold(how, st):
                 if _live(how):
                     storage.set_weight(how, st, v, stream, storage.weight(how, st, v, stream) * factor)
     if folded:
-        layout.renew_all(how, st)
+        layout.fold_all(how, st, weight)
 
 
 @inlined
 def _live(how):
     """Whether priorities use Decayed's weights as they stand (their common factor does not matter)."""
     return how["organisation"] != KEY or how["combine"] == PRODUCT
+
+
+@inlined
+def _is_read_of_pair(how, st):
+    return how["estimator"] == COUNT_MIN or (how["estimator"] == DECAYED and not _live(how))
+
+
+@in_pairs(_is_read_of_pair)
+@inlined
+def _is_read(how, st):
+    """Whether estimates are read when a row of their value arrives. Of predicates they are read when tuples are weighed."""
+    return how["alone"] == 0 and (how["estimator"] == COUNT_MIN or (how["estimator"] == DECAYED and not _live(how)))
+
+
+@inlined
+def _never(how, st, v):
+    return False
+
+
+@in_pairs(_never)
+@inlined
+def _is_every_row(how, st, v):
+    """Whether a value is the one that every row has: it needs no sketch."""
+    return how["layout"] == ITEMS and mem.part(st, v) == EVERY_ROW
 
 
 @inlined
@@ -159,8 +170,12 @@ def _observe(how, st, x, stream, v):
         if _live(how):
             _set(how, st, v, stream, mem.mass(st, at))
     elif how["estimator"] == COUNT_MIN:
+        if _is_every_row(how, st, v):
+            entry["held"] = 1
+            _add(how, st, v, stream, 1.0)
+            return
         for row in range(how["depth"]):
-            mem.sketch(st)[_cell(how, _part(st, v), stream, row, entry["key"])] += 1
+            mem.sketch(st)[cell_of(how, _part(st, v), stream, row, entry["key"])] += 1
 
 
 @kernel
@@ -183,10 +198,7 @@ def _refresh(how, st, v):
         if not storage.has_part(how, st, v, stream):
             continue
         if how["estimator"] == COUNT_MIN:
-            least = mem.sketch(st)[_cell(how, _part(st, v), stream, 0, key)]
-            for row in range(1, how["depth"]):
-                least = min(least, mem.sketch(st)[_cell(how, _part(st, v), stream, row, key)])
-            _set(how, st, v, stream, float(least))
+            _set(how, st, v, stream, float(count_of(how, st, _part(st, v), stream, key)))
         else:
             mass = mem.mass(st, v * how["streams"] + stream)
             _set(how, st, v, stream, mass * math.exp2(-half_lives(how, st, newest(how, st))))
@@ -207,7 +219,7 @@ def _learn(how, st, io):
 @kernel
 def observe(how, st, io):
     """The estimator sees the new tuples: first all are counted, then estimates that are read are read."""
-    if how["estimator"] == TABLE or how["estimator"] == IN_MEMORY or how["weighed"] == 0:
+    if how["estimator"] == TABLE or how["estimator"] == IN_MEMORY or how["estimator"] == MET or how["weighed"] == 0:
         return
     if how["estimator"] == LEARNED:
         _learn(how, st, io)
@@ -217,14 +229,15 @@ def observe(how, st, io):
         st["t0"] = newest(how, st)
     for i in range(io["fresh"]):
         x = mem.out_fresh(io, i)
-        for number in range(how["parts"]):
+        for number in range(storage.values_of(how, st, x)):
             v = storage.value_of(how, st, x, number)
             if v != NONE:
                 _observe(how, st, x, int(mem.pool(st, x)["stream"]), v)
-    if how["estimator"] == COUNT_MIN or (how["estimator"] == DECAYED and not _live(how)):
+    if _is_read(how, st):
         for i in range(io["fresh"]):
-            for number in range(how["parts"]):
-                v = storage.value_of(how, st, mem.out_fresh(io, i), number)
+            x = mem.out_fresh(io, i)
+            for number in range(storage.values_of(how, st, x)):
+                v = storage.value_of(how, st, x, number)
                 if v != NONE:
                     _refresh(how, st, v)
     let_go(how, st)

@@ -12,6 +12,9 @@ from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import learn, priority
 from shedjoin.engine.structures import heap, kinetic_tournament, lazy_heap, pairing_heap
 
+#: How often the lowest tuple is weighed again before one goes.
+TRIES = 4
+
 
 @inlined
 def used(how, st, memory):
@@ -34,9 +37,29 @@ def lowest(how, st, memory):
         for stream in range(how["streams"]):
             if how["memories"] <= 1 or stream == memory:
                 learn.look_before(how, st, stream)
+    return _weighed_again(how, st, memory)
+
+
+@inlined
+def _as_weighed(how, st, memory):
     if how["memories"] > 1:
         return priority.lowest(how, st, memory)[0]
     return lowest_of_all(how, st)
+
+
+@in_pairs(_as_weighed)
+@kernel
+def _weighed_again(how, st, memory):
+    """A tuple that is a group is weighed again before it goes, and stays if it has risen: a few times for each victim."""
+    x = _as_weighed(how, st, memory)
+    if how["alone"] and how["weighed"] and (how["organisation"] == KEY or how["organisation"] == LIFE):
+        tries = 1
+        while priority.has_risen(how, st, x):
+            x = _as_weighed(how, st, memory)
+            if tries == TRIES:
+                break
+            tries += 1
+    return x
 
 
 @kernel

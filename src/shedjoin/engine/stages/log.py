@@ -5,7 +5,7 @@ from __future__ import annotations
 from shedjoin.engine import mem
 from shedjoin.engine.codes import LATE
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.engine.stages.clocks import is_late
+from shedjoin.engine.stages.clocks import is_late, is_own, number
 from shedjoin.engine.stages.times import newest
 
 #: Numbers of a record before those of each stream: see records.SHED_FIELDS.
@@ -39,6 +39,8 @@ def late(how, st, io, ts):
     for i in range(io["first"], io["end"]):
         stream = mem.row_stream(io, i)
         if is_late(st, stream, ts):
-            record(how, st, io, stream, io["seq"][stream], ts, mem.row_key(io, i * how["width"]), LATE)
-            st["late"] += 1
+            seq = number(how, st, io, i, stream)
+            if is_own(how, seq):
+                record(how, st, io, stream, seq, ts, mem.row_key(io, i * how["width"]), LATE)
+                st["late"] += 1
             io["seq"][stream] += 1

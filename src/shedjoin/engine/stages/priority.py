@@ -21,11 +21,12 @@ from shedjoin.engine.codes import (
     SUM,
     TUPLE,
 )
-from shedjoin.engine.forms import in_pairs, unless_plain
+from shedjoin.engine.forms import in_pairs, only_many, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages.times import end_of_life, newest, reach
+from shedjoin.engine.stages import chances
+from shedjoin.engine.stages.times import end_of_life, half_lives, newest, reach
 from shedjoin.engine.structures import heap, kinetic_tournament, lazy_heap, pairing_heap
 
 # Where `model` has how many rows a stream brought recently: see learn.py, which builds on this file.
@@ -39,18 +40,12 @@ def _share_of_life(how, st, stream, end):
     return (end - st["base"][stream]) / mem.window_size(how, stream)
 
 
-@inlined
-def half_lives(how, st, time):
-    """Decayed: a row of this time weighs 2 to the power of this."""
-    return (time - st["t0"]) / how["half_life"] - how["fold_at"] * st["epoch"]
-
-
 @kernel
 def matches(how, st, stream, g):
     """Matches expected for a tuple of a group, on the scale of counts."""
     if how["weighed"] == 0:
         return 0.0
-    found = storage.chance(how, st, stream, g)
+    found = chances.current(how, st, stream, g)
     if how["estimator"] == DECAYED:
         return found * math.exp2(-mem.factors(how, stream) * half_lives(how, st, newest(how, st)))
     return found
@@ -330,10 +325,51 @@ def raised(log_priority, gain):
     return math.log(total) if total > 0.0 else log_priority
 
 
+@kernel
+def weigh(how, st, stream, x):
+    """The chance of a tuple that is a group, by the weights of now. Where sizes are read, a number of partners."""
+    sizes = how["organisation"] == KEY and how["combine"] != PRODUCT
+    weight = matches(how, st, stream, x) if sizes else chances.current(how, st, stream, x)
+    mem.buckets(st, x)["weight"] = weight
+
+
+@only_many
+@kernel
+def _weigh_fresh(how, st, io):
+    """Tuples that are groups are weighed when the instant of their arrival closes."""
+    if how["alone"] == 0 or how["weighed"] == 0:
+        return
+    for i in range(io["fresh"]):
+        x = int(mem.out_fresh(io, i))
+        stream = int(mem.pool(st, x)["stream"])
+        weigh(how, st, stream, x)
+        reweigh(how, st, stream, x)
+
+
+@kernel
+def has_risen(how, st, x):
+    """Weigh a tuple that is a group again; whether its priority is higher now."""
+    stream, b = int(mem.pool(st, x)["stream"]), mem.buckets(st, x)
+    before = b["weight"]
+    weigh(how, st, stream, x)
+    now = b["weight"]
+    if now == before:
+        return False
+    reweigh(how, st, stream, x)
+    if how["organisation"] == LIFE:
+        card = storage.card(how, st, x)
+        left = float(end_of_life(how, stream, card["ts"], card["seq"]) - st["base"][stream])
+        return now * left > before * left
+    neutral = 1.0 if how["combine"] == PRODUCT else 0.0
+    rank = neutral if how["fifo"] else mem.more(st, x)["rank"]
+    return _group_priority(how, rank, now) > _group_priority(how, rank, before)
+
+
 @unless_plain
 @inlined
 def settle(how, st, io, ts):
     """Priorities of the tuples that this instant brought or that had part in its output."""
+    _weigh_fresh(how, st, io)
     if how["organisation"] == TUPLE:
         for i in range(io["fresh"]):
             x = mem.out_fresh(io, i)

@@ -12,7 +12,7 @@ from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.layouts.indexed import bucket_of
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages import priority
+from shedjoin.engine.stages import priority, select
 from shedjoin.engine.stages.times import reach
 
 FAR = 2**62
@@ -154,6 +154,23 @@ def _skip(st, base, first, mask, at, span, key):
     return at
 
 
+@inlined
+def _count_looks(how, st, compared):
+    """Tuples that a loop looked at; where work is counted by what a row shares with them, `work` counts."""
+    if how["counts_work"] == 0:
+        st["compared"] += compared
+
+
+@kernel
+def _learn(how, st, io, origin, depth, found):
+    """The tuples that are bound above the innermost loop are part of results of a row that is learned from."""
+    for upper in range(depth):
+        stream = mem.steps(st, origin * how["streams"] + upper)["stream"]
+        if stream != origin:
+            card = storage.card(how, st, int(mem.levels(st, upper)["item"]))
+            select.meet(how, st, stream, mem.row_ts(io, io["at"]), card["ts"], card["seq"], found)
+
+
 @kernel
 def _bind(how, st, io, origin, depth):
     """Bind the next tuple of a loop that is not the innermost; False when there is none left."""
@@ -168,6 +185,7 @@ def _bind(how, st, io, origin, depth):
     window = reach(how, stream)
     limited = how["limited"] and step["limited"]
     fresh = step["fresh"] and depth > 0 and how["limited"]
+    in_part = how["basic"] > 0 and stream != origin
     compared = 0
     while True:
         b = _bucket(how, st, level["bucket"])
@@ -191,6 +209,9 @@ def _bind(how, st, io, origin, depth):
                 continue
             if limited and (e["seq"] < st["lo"][stream] or e["seq"] >= st["hi"][stream]):
                 continue
+            if in_part and not select.is_inside(how, st, stream, e["ts"], e["seq"]):
+                at = select.skip(how, st, stream, base, first, mask, at - 1, span)
+                continue
             if not _passes(how, st, io, step, origin, depth, fresh, int(e["item"])):
                 continue
             level["at"] = at
@@ -202,10 +223,10 @@ def _bind(how, st, io, origin, depth):
             level["worth"] = (
                 e["importance"] if depth == 0 else _combined(how["output_importance"], worth, e["importance"])
             )
-            st["compared"] += compared
+            _count_looks(how, st, compared)
             return True
         if level["bucket"] == level["last"]:
-            st["compared"] += compared
+            _count_looks(how, st, compared)
             return False
         _enter_bucket(how, st, io, step, level, level["bucket"] + 1)
 
@@ -225,7 +246,7 @@ def _sum_up(how, st, origin, importance):
 
 
 @inlined
-def _touch(st, x):
+def touch(st, x):
     """Note a stored tuple that is part of an output of this instant, once."""
     t = mem.pool(st, x)
     if t["met"] == 0:
@@ -258,7 +279,9 @@ def _innermost(how, st, io, origin):
     fresh = step["fresh"] and how["limited"]
     lo_seq, hi_seq = st["lo"][stream], st["hi"][stream]
     out = io["results"]
-    compared, found, counted, total = 0, 0, 0, 0.0
+    in_part = how["basic"] > 0 and stream != origin
+    learns = how["basic"] > 0 and io["sampling"] == 1
+    compared, shared, found, counted, total = 0, 0, 0, 0, 0.0
     full = False
     while True:
         b = _bucket(how, st, level["bucket"])
@@ -281,11 +304,16 @@ def _innermost(how, st, io, origin):
                 continue
             if limited and (e["seq"] < lo_seq or e["seq"] >= hi_seq):
                 continue
+            if in_part and not select.is_inside(how, st, stream, e["ts"], e["seq"]):
+                at = select.skip(how, st, stream, base, first, mask, at - 1, span)
+                continue
+            shared += 1
             if not _passes(how, st, io, step, origin, depth, fresh, int(e["item"])):
                 continue
             if emit and out == room:
                 at -= 1
                 compared -= 1
+                shared -= 1
                 full = True
                 break
             found += 1
@@ -299,15 +327,25 @@ def _innermost(how, st, io, origin):
                     mem.set_out_worth(io, out, one)
                     out += 1
             if cumulative:
-                _touch(st, int(e["item"]))
+                touch(st, int(e["item"]))
+            if learns:
+                st["gained"] += (
+                    _combined(code, worth, e["importance"]) if code < 2 else _sum_up(how, st, origin, e["importance"])
+                )
+                if stream != origin:
+                    select.meet(how, st, stream, mem.row_ts(io, io["at"]), e["ts"], e["seq"], 1)
         level["at"] = at
         if full or level["bucket"] == level["last"]:
             break
         _enter_bucket(how, st, io, step, level, level["bucket"] + 1)
     if cumulative and found > 0:
         for upper in range(depth):
-            _touch(st, int(mem.levels(st, upper)["item"]))
-    st["compared"] += compared
+            touch(st, int(mem.levels(st, upper)["item"]))
+    if learns and found > 0:
+        _learn(how, st, io, origin, depth, found)
+    _count_looks(how, st, compared)
+    if how["counts_work"] and n == 2 and step["shared"]:
+        st["compared"] += shared
     st["results"] += found
     st["matches"] += counted
     st["importance"] += total

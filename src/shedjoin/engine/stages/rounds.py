@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import MOST, SCHEDULE
+from shedjoin.engine.codes import ITEMS, MOST, SCHEDULE
 from shedjoin.engine.forms import in_pairs, only_many
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages import evict, priority, probe_many, store
+from shedjoin.engine.stages import evict, priority, probe_items, probe_many, store
 from shedjoin.engine.stages.times import newest
 
 
@@ -18,6 +18,19 @@ def _round(time, every):
     return time // every
 
 
+@inlined
+def _begin(how, st, io, stream, x):
+    if how["layout"] == ITEMS:
+        probe_items.begin(how, st, io, stream, x)
+    else:
+        probe_many.begin(how, st, io, stream, x)
+
+
+@inlined
+def _go_on(how, st, io):
+    return probe_items.go_on(how, st, io) if how["layout"] == ITEMS else probe_many.go_on(how, st, io)
+
+
 @kernel
 def evaluate(how, st, io):
     """Join all that is pending, stream by stream. False when the output is full: call again."""
@@ -25,15 +38,15 @@ def evaluate(how, st, io):
     while io["stream"] < n:
         stream = io["stream"]
         if io["probing"]:
-            if not probe_many.go_on(how, st, io):
+            if not _go_on(how, st, io):
                 return False
         if mem.steps(st, stream * n)["fresh"]:
             while io["next"] < st["pending_count"]:
                 x = int(mem.pending(st, io["next"]))
                 io["next"] += 1
                 if mem.pool(st, x)["stream"] == stream:
-                    probe_many.begin(how, st, io, stream, x)
-                    if not probe_many.go_on(how, st, io):
+                    _begin(how, st, io, stream, x)
+                    if not _go_on(how, st, io):
                         return False
         elif io["next"] == 0:
             io["next"] = 1
@@ -43,7 +56,7 @@ def evaluate(how, st, io):
                 if mem.pool(st, x)["stream"] == stream:
                     io["fresh_from"] = storage.card(how, st, x)["seq"]
                     probe_many.begin(how, st, io, stream, NONE)
-                    if not probe_many.go_on(how, st, io):
+                    if not _go_on(how, st, io):
                         return False
                     break
         io["stream"] += 1

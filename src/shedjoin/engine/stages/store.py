@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import KEY, LIFE
-from shedjoin.engine.forms import in_plain
+from shedjoin.engine.forms import in_plain, only_many
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.engine.layouts import layout
+from shedjoin.engine.layouts import layout, storage
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import clocks, estimate, priority
 from shedjoin.engine.stages.times import stamp_of
-from shedjoin.engine.structures import expiry_ring
+from shedjoin.engine.structures import expiry_ring, timeline
+
+
+@only_many
+@inlined
+def _enter_timeline(how, st, x, stream, ts, seq):
+    if how["basic"] > 0:
+        timeline.enter(how, st, x, stream, ts, seq)
+
+
+@only_many
+@inlined
+def _leave_timeline(how, st, x, stream):
+    if how["basic"] > 0:
+        card = storage.card(how, st, x)
+        timeline.leave(how, st, stream, card["ts"], card["seq"])
 
 
 @inlined
 def add(how, st, io, i, v, stream, ts, seq, met):
     """Store a row; returns its place in the pool."""
-    st["free_count"] -= 1
-    x = int(mem.free(st, st["free_count"]))
+    x = layout.take_place(how, st, stream)
     importance, size = mem.row_importance(io, i), mem.row_bytes(io, i)
     t = mem.pool(st, x)
     t["arrival"] = st["arrival"]
@@ -31,6 +45,7 @@ def add(how, st, io, i, v, stream, ts, seq, met):
     st["stored_bytes"][stream] += size
     priority.enter(how, st, x, stream, g, ts, seq, importance)
     estimate.stored(how, st, x, stream, 1.0)
+    _enter_timeline(how, st, x, stream, ts, seq)
     return x
 
 
@@ -38,6 +53,7 @@ def add(how, st, io, i, v, stream, ts, seq, met):
 def _discard(how, st, x, stream):
     t = mem.pool(st, x)
     g = int(t["group"])
+    _leave_timeline(how, st, x, stream)
     priority.leave(how, st, x, stream, g)
     layout.take_out(how, st, stream, g, x)
     st["resident"][stream] -= 1
@@ -47,8 +63,7 @@ def _discard(how, st, x, stream):
         priority.reweigh(how, st, stream, g)
     estimate.stored(how, st, x, stream, -1.0)
     layout.drop_empty(how, st, g)
-    mem.set_free(st, st["free_count"], x)
-    st["free_count"] += 1
+    layout.give_place(how, st, stream, x)
 
 
 @in_plain(_discard)
@@ -64,11 +79,19 @@ def is_over(st, stream, stamp):
     return stamp <= st["limit"][stream]
 
 
+@only_many
+@inlined
+def _note_gone(st, stream):
+    """Lists let go of what expires now, and of nothing that is stored later."""
+    st["gone_to"][stream] = st["stored_to"][stream]
+
+
 @inlined
 def _expire(how, st):
     st["expirations"] += 1
     for stream in range(how["streams"]):
         clocks.set_limit(how, st, stream)
+        _note_gone(st, stream)
         while True:
             x, stamp = expiry_ring.following(st, stream)
             if x == NONE or not is_over(st, stream, stamp):

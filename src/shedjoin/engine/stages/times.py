@@ -40,3 +40,9 @@ def end_of_life(how, stream, ts, seq):
     """What `base` is counted up to before the tuple expires."""
     size = mem.window_size(how, stream)
     return seq + size + 1 if mem.window_kind(how, stream) == ROW else ts + size
+
+
+@inlined
+def half_lives(how, st, time):
+    """Decayed: a row of this time weighs 2 to the power of this."""
+    return (time - st["t0"]) / how["half_life"] - how["fold_at"] * st["epoch"]

@@ -15,8 +15,9 @@ from shedjoin.recall.sample.upkeep import end_block
 
 
 @kernel
-def _advance(state, stream, ts, first, end):
+def _advance(state, push, first, end):
     """Update clocks and row numbers after a block. (A late row is behind its stream's clock, so it changes no clock.)"""
+    stream, ts = push.stream, push.ts
     ones = 0
     clock0, clock1 = state["clock"][0], state["clock"][1]
     for i in range(np.uint64(first), np.uint64(end)):
@@ -24,25 +25,32 @@ def _advance(state, stream, ts, first, end):
         clock0 = max(clock0, ts[i] if stream[i] == 0 else clock0)
         clock1 = max(clock1, ts[i] if stream[i] == 1 else clock1)
     state["clock"][0], state["clock"][1] = clock0, clock1
-    state["arrived"][0] += end - first - ones
-    state["arrived"][1] += ones
+    if push.seq.size > 0:
+        state["arrived"][0], state["arrived"][1] = push.instants[end - 1, 0], push.instants[end - 1, 1]
+    else:
+        state["arrived"][0] += end - first - ones
+        state["arrived"][1] += ones
     state["period_rows"] += end - first
 
 
 @entry
-def follow_push(record: NDArray[Any], sample: Sample, selected: Selected, push: Push, log: NDArray[np.void]) -> int:
-    """Update the sample with the rows and the shed log of a push. Returns how many records of the log were read."""
+def follow_push(
+    record: NDArray[Any], sample: Sample, selected: Selected, push: Push, log: NDArray[np.void], total: int
+) -> int:
+    """Update the sample with the rows and the shed log of a push. Returns how many records of the log were read.
+
+    `total`: the number of rows that were followed before.
+    """
     state = record[0]
-    total = state["arrived"][0] + state["arrived"][1]
-    at: int = read_shed_log(state, sample, selected, log, 0, total)
+    at: int = read_shed_log(state, sample, selected, push.logged_at, log, 0, total)
     first = 0
     while first < push.ts.size:
         end = min(push.ts.size, first + state["block"] - total % state["block"])
         total += end - first
         sample_rows(state, sample, selected, push, first, end)
-        at = read_shed_log(state, sample, selected, log, at, total)
+        at = read_shed_log(state, sample, selected, push.logged_at, log, at, total)
         count_missing(state, sample, selected, push, first, end)
-        _advance(state, push.stream, push.ts, first, end)
+        _advance(state, push, first, end)
         if total % state["block"] == 0:
             end_block(state, sample)
         first = end

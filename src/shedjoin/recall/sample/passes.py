@@ -9,7 +9,7 @@ import numpy as np
 
 from shedjoin.engine.codes import LATE, ROW, TIME
 from shedjoin.engine.importance import output_importance
-from shedjoin.engine.jit import kernel
+from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NONE
 from shedjoin.recall.sample.chains import link_shed, link_stored, may_be_stored
 from shedjoin.recall.sample.draws import draw_of, hash_of, key_slot_of, slot_of, tag_of, uniform_of
@@ -45,11 +45,14 @@ def sample_rows(state, sample, selected, push, first, end):
     stream, key, skip, key_counts = push.stream, push.key, push.skip, sample.key_counts
     seed, inverse_mean, inverse_scale = state["seed"], state["inverse_mean"], 1.0 / state["scale"]
     seq0, seq1 = state["arrived"][0], state["arrived"][1]
+    numbered = push.seq.size > 0
     all_partners = 0
     found = 0
     for i in range(np.uint64(first), np.uint64(end)):
         side = stream[i]
         seq = seq1 if side == 1 else seq0
+        if numbered:
+            seq = push.seq[i]
         seq0 += 1 - side
         seq1 += side
         joins = 1 - np.int64(skip[i])
@@ -92,18 +95,27 @@ def _mark_shed(state, sample, stream, seq, shed_at):
     state["period_work"] += SHED_WORK
 
 
+@inlined
+def _logged_at(log, logged_at, at):
+    """How many rows had come when a record was written."""
+    if logged_at.size > 0:
+        return logged_at[np.uint64(at)]
+    record = log[np.uint64(at)]
+    return record["seen"][0] + record["seen"][1]
+
+
 @kernel
-def read_shed_log(state, sample, selected, log, at, arrived):
+def read_shed_log(state, sample, selected, logged_at, log, at, arrived):
     """Second pass: read the records written by the time `arrived` rows had arrived. Returns the place of the next record."""
     seed, bitmap = state["seed"], sample.bitmap
     shed = 0
-    while at < log.size and log[at]["seen"][0] + log[at]["seen"][1] <= arrived:
+    while at < log.size and _logged_at(log, logged_at, at) <= arrived:
         found = 0
         stop = min(log.size, at + selected.place.size)
         while at < stop:
-            record = log[np.uint64(at)]
-            if record["seen"][0] + record["seen"][1] > arrived:
+            if _logged_at(log, logged_at, at) > arrived:
                 break
+            record = log[np.uint64(at)]
             evicted = np.int64(record["why"] != LATE)
             shed += evicted
             selected.place[np.uint64(found)] = at
@@ -166,10 +178,13 @@ def count_missing(state, sample, selected, push, first, end):
     """Third pass: count the pairs of new rows with shed rows."""
     stream, key, skip, tags, instants = push.stream, push.key, push.skip, sample.tags, push.instants
     seq0, seq1 = state["arrived"][0], state["arrived"][1]
+    numbered = push.seq.size > 0
     found = 0
     for i in range(np.uint64(first), np.uint64(end)):
         side = stream[i]
         seq = seq1 if side == 1 else seq0
+        if numbered:
+            seq = push.seq[i]
         seq0 += 1 - side
         seq1 += side
         hashed = hash_of(key[i])

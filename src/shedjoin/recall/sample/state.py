@@ -104,3 +104,6 @@ class Push(NamedTuple):
     importance: NDArray[np.float64]
     # For row windows only: rows of each stream that had arrived by the end of the row's instant.
     instants: NDArray[np.int64]
+    # Where rows are counted elsewhere: their numbers, and how many rows had come here when each record of the log was written.
+    seq: NDArray[np.int64]
+    logged_at: NDArray[np.int64]

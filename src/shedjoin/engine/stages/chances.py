@@ -1,0 +1,156 @@
+"""How many partners a tuple of a predicate join can expect, from how often items, buckets of numbers and rows come.
+
+p is the weight of an item by the weight of all rows of the other stream: how likely a row is to have it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shedjoin.engine import mem
+from shedjoin.engine.codes import (
+    BAND,
+    COUNT_MIN,
+    DECAYED,
+    FIRST_OF_SETS,
+    GREATER,
+    GREATER_EQUAL,
+    INNER,
+    ITEMS,
+    LESS,
+    LESS_EQUAL,
+    MET,
+    NOT_EQUAL,
+    OVERLAP,
+    SUBSET,
+)
+from shedjoin.engine.forms import in_pairs
+from shedjoin.engine.indirect import indirect
+from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.layouts import storage
+from shedjoin.engine.layouts.items import EVERY_ROW, ITEM
+from shedjoin.engine.records import NEVER, NONE
+from shedjoin.engine.stages.search import bucket
+from shedjoin.engine.stages.sketch import count_of
+from shedjoin.engine.stages.times import half_lives
+from shedjoin.engine.structures import histogram, key_table
+
+#: A decayed count below this share of one new row is nothing.
+FORGOTTEN = 2.0**-20
+
+
+@inlined
+def _weight(how, st, key, part, stream):
+    """How much a stream is expected to bring of a value, which need not be known."""
+    if how["estimator"] == COUNT_MIN and part == ITEM:
+        return float(count_of(how, st, part, stream, key))
+    v = key_table.find(st, key, part)
+    if v == NONE:
+        return 0.0
+    at = v * how["streams"] + stream
+    if how["estimator"] != DECAYED:
+        return mem.weight(st)[at]
+    if st["clock"][stream] == NEVER:
+        return 0.0
+    mass = mem.mass(st, at)
+    return mass if mass >= FORGOTTEN * math.exp2(half_lives(how, st, st["clock"][stream])) else 0.0
+
+
+@kernel
+def _in_band(how, st, number, other):
+    """A band covers its bucket and half of each neighbour, on average."""
+    own = bucket(number, how["bound"])
+    near = _weight(how, st, own - 1, ITEM, other) + _weight(how, st, own + 1, ITEM, other)
+    return _weight(how, st, own, ITEM, other) + near / 2
+
+
+@inlined
+def _is_right(code, row_is_left, place, own):
+    """Whether partners lie in a bucket."""
+    if code == NOT_EQUAL:
+        return place != own
+    above = code == LESS or code == LESS_EQUAL
+    if not row_is_left:
+        above = code == GREATER or code == GREATER_EQUAL
+    return place > own if above else place < own
+
+
+@kernel
+def _compared(how, st, number, stream):
+    """Partners lie in the buckets on the right side, and in half of the own one."""
+    other, code = 1 - stream, how["predicate"]
+    moved = number - how["bound"] if stream == 0 else number + how["bound"]
+    own = histogram.bucket(st, moved)
+    total = 0.0
+    if st["known_numbers"] == histogram.ONE:
+        # One number is known, and it is its own bucket.
+        number = st["lowest_number"]
+        if _is_right(code, stream == 0, number, moved):
+            total += _weight(how, st, histogram.bucket(st, number), ITEM, other)
+    elif st["known_numbers"] == histogram.SEVERAL:
+        first = histogram.first_bucket(st)
+        for place in range(first, first + histogram.MOST_BUCKETS):
+            if _is_right(code, stream == 0, place, own):
+                total += _weight(how, st, np.int64(place), ITEM, other)
+    return total + _weight(how, st, own, ITEM, other) / 2
+
+
+@kernel
+def _at_least(k, mean):
+    """P(Poisson(mean) >= k), from the k-th term on, so that small chances keep their order."""
+    term = math.exp(-mean)
+    for i in range(1, k + 1):
+        term *= mean / i
+    total = 0.0
+    while total + term != total:
+        total += term
+        k += 1
+        term *= mean / k
+    return total
+
+
+@kernel
+def _of_set(how, st, x, stream):
+    """By how likely a row of the other stream is to have each of its items."""
+    other, code = 1 - stream, how["predicate"]
+    rows = _weight(how, st, np.int64(0), EVERY_ROW, other)
+    if rows <= 0.0:
+        return 0.0
+    at, inside = mem.item_at(st)[x], (stream == 0) == (code == SUBSET)
+    total, product = 0.0, 1.0
+    for k in range(at, at + mem.item_count(st)[x]):
+        share = _weight(how, st, mem.items(st)[k], ITEM, other) / rows
+        product *= share
+        total += share * mem.item_weights(st)[k] if code == INNER else share
+    if code == OVERLAP:
+        return rows * _at_least(int(how["bound"]), total)
+    if code == INNER:
+        return rows * max(0.0, total)
+    return rows * (product if inside else total)
+
+
+@indirect("expect partners", "number")
+def _expected(how, st, x):
+    if how["estimator"] == MET:
+        return float(mem.met_on_arrival(st)[x])
+    stream = int(mem.pool(st, x)["stream"])
+    if how["layout"] != ITEMS:
+        return 0.0
+    if how["predicate"] >= FIRST_OF_SETS:
+        return _of_set(how, st, x, stream)
+    number = mem.number(st)[x]
+    return _in_band(how, st, number, 1 - stream) if how["predicate"] == BAND else _compared(how, st, number, stream)
+
+
+@inlined
+def _of_group(how, st, stream, g):
+    return storage.chance(how, st, stream, g)
+
+
+@in_pairs(_of_group)
+@inlined
+def current(how, st, stream, g):
+    """Partners expected of a tuple of a group, by the weights of now."""
+    return _expected(how, st, g) if how["alone"] else storage.chance(how, st, stream, g)

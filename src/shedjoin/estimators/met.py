@@ -1,0 +1,22 @@
+"""Partners met on arrival: what gedik2007 and importance2006 know of a tuple without any statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shedjoin.engine.codes import MET, Weigher
+from shedjoin.estimators.base import Estimator
+
+
+@dataclass(frozen=True, slots=True)
+class Met(Estimator):
+    """The number of results that a row's own probe found. It counts nothing and works on any condition.
+
+    A tuple that met nobody when it came has a priority of 0 by most policies, whatever comes later.
+    """
+
+    name: ClassVar[str] = "met"
+
+    def weigher(self) -> Weigher:
+        return Weigher(MET)
