@@ -87,20 +87,17 @@ class Run:
         self.case, self.spec = case, spec_of(case)
         self.engine = self.spec.build(seed=case.seed)
         self.recall: Recall | None = recall_of(self.spec, seed=case.seed) if recall else None
-        self.batches: list[sj.Batch] = []
         self.logs: list[sj.ShedLog] = []
 
     def told(self, out: sj.Output, batch: sj.Batch | None = None) -> Told:
         if self.recall is not None:
-            self.recall.follow(batch if batch is not None else batch_of(self.engine, self.case, ()), out)
+            self.recall.follow(batch_of(self.engine, self.case, ()) if batch is None else batch, out)
         self.logs.append(out.shed)
         found = sorted(zip(map(tuple, out.rows.tolist()), out.importance.tolist(), strict=True))
         left = [LeftOut(*one) for one in out.left_out.records().tolist()] if hasattr(out, "left_out") else []
         return Told(found, records(out.shed), left, tuple(self.engine.residents), tuple(self.engine.used))
 
-    def push(self, rows: Sequence[Row]) -> Told:
-        batch = batch_of(self.engine, self.case, rows)
-        self.batches.append(batch)
+    def push(self, batch: sj.Batch) -> Told:
         # A deadline is a clock of the machine: here it is said what r becomes.
         pace = None if self.case.script is None else Script(self.case.script)
         return self.told(sj.Output.joined(list(self.engine.chunks(batch, limit=1 << 16, pace=pace))), batch)
@@ -120,17 +117,17 @@ class Run:
     def flush(self) -> Told:
         return self.told(self.engine.flush())
 
-    def whole(self, stops: Container[int] = (), pushes: Sequence[Sequence[Row]] | None = None) -> list[Told]:
+    def whole(self, batches: Sequence[sj.Batch], stops: Container[int] = ()) -> list[Told]:
         """All pushes and changes; `stops`: before which pushes the engine is replaced by its snapshot."""
         history = []
-        for number, rows in enumerate(self.case.pushes if pushes is None else pushes):
+        for number, batch in enumerate(batches):
             if number in stops:
                 self.stop_and_go_on()
             if number in self.case.budgets:
                 history.append(self.set_budget(self.case.budgets[number]))
             if number in self.case.policies:
                 self.set_policy(self.case.policies[number])
-            history.append(self.push(rows))
+            history.append(self.push(batch))
         return [*history, self.flush()]
 
 
@@ -181,7 +178,11 @@ class Trial:
 
     @cached_property
     def history(self) -> list[Told]:
-        return self.run.whole()
+        return self.run.whole(self.batches)
+
+    @cached_property
+    def batches(self) -> list[sj.Batch]:
+        return [batch_of(self.run.engine, self.case, rows) for rows in self.case.pushes]
 
     @cached_property
     def exact(self) -> Counter[tuple[int, ...]]:
@@ -193,10 +194,17 @@ class Trial:
         return Counter(numbers(missing(self.case.join, self.case.pushes, log, left)))
 
     @cached_property
-    def alone(self) -> list[list[Row]]:
-        """Every instant in a push of its own; instants that pushes had cut are whole again."""
+    def one_batch(self) -> sj.Batch:
+        """All rows in one push: instants that pushes had cut are whole again."""
         ordered = [row for rows in self.case.pushes for instant in instants(rows) for row in instant]
-        return [sorted(instant, key=lambda row: row.stream) for instant in instants(ordered)]
+        return batch_of(self.run.engine, self.case, ordered)
+
+    @cached_property
+    def alone(self) -> list[sj.Batch]:
+        """The same, every instant in a push of its own."""
+        ts = self.one_batch.ts.tolist()
+        borders = [place for place in range(1, len(ts)) if ts[place] != ts[place - 1]]
+        return [self.one_batch.take(slice(a, b)) for a, b in itertools.pairwise([0, *borders, len(ts)])]
 
 
 # ------------------------------------------------------------------------------------------------------- the laws
@@ -237,13 +245,13 @@ def the_logs_say_what_is_missing(trial: Trial) -> None:
 
 
 def the_same_seed_gives_the_same_output(trial: Trial) -> None:
-    assert Run(trial.case).whole() == trial.history
+    assert Run(trial.case).whole(trial.batches) == trial.history
 
 
 def a_snapshot_between_pushes_changes_nothing(trial: Trial) -> None:
     pushes = range(len(trial.case.pushes))
     stops = pushes if trial.case.combination.also == "snapshot" else [Random(trial.case.seed).choice(pushes)]
-    assert Run(trial.case).whole(stops) == trial.history
+    assert Run(trial.case).whole(trial.batches, stops) == trial.history
 
 
 def the_cap_holds_after_every_instant_and_cuts_there_change_nothing(trial: Trial) -> None:
@@ -254,15 +262,15 @@ def the_cap_holds_after_every_instant_and_cuts_there_change_nothing(trial: Trial
     case, run = replace(trial.case, budgets={}, policies={}), Run(trial.case)
     stops = Random(case.seed).sample(range(len(trial.alone)), min(2, len(trial.alone)))
     history = []
-    for number, rows in enumerate(trial.alone):
+    for number, batch in enumerate(trial.alone):
         if number in stops:
             run.stop_and_go_on()
-        history.append(run.push(rows))
+        history.append(run.push(batch))
         if not is_open(case):
             assert_within_cap(case.join.budget, history[-1])
     if case.script is None:
         history.append(run.flush())
-        whole = Run(case).whole(pushes=[[row for rows in trial.alone for row in rows]])
+        whole = Run(case).whole([trial.one_batch])
         assert results_of(history) == results_of(whole)
         assert shed_by(history) == shed_by(whole)
         assert left_by(history) == left_by(whole)
@@ -297,18 +305,13 @@ def shed_log_and_archive_complete_the_results(trial: Trial) -> None:
 
     For all other joins `the_logs_say_what_is_missing` says that rows and logs have all that it takes.
     """
-    combination = trial.case.combination
-    if combination.also != "archive" or (combination.condition, combination.streams, combination.cpu) != (
-        "key",
-        2,
-        None,
-    ):
+    one = trial.case.combination
+    if one.also != "archive" or (one.streams, one.condition, one.cpu) != (2, "key", None):
         return
-    trial.history  # noqa: B018 - the run that fills the archive
-    run = trial.run
-    shed = sj.ShedLog([log.records() for log in run.logs])
-    left, right = pairs_of(losses(shed, Arrivals.pushed(run.batches), run.spec.windows))
-    assert Counter(zip(left.tolist(), right.tolist(), strict=True)) == trial.missing
+    lost = trial.missing
+    shed = sj.ShedLog([log.records() for log in trial.run.logs])
+    left, right = pairs_of(losses(shed, Arrivals.pushed(trial.batches), trial.run.spec.windows))
+    assert Counter(zip(left.tolist(), right.tolist(), strict=True)) == lost
 
 
 def live_recall_is_exact_while_there_is_room_for_all_rows(trial: Trial) -> None:

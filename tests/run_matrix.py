@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from matrix import Combination, combinations, draw, meaningful
+from matrix import Combination, combinations, covering, draw, meaningful
 from matrix_laws import hold
 from matrix_page import Failure, page, survey
 
@@ -73,6 +73,13 @@ def run(some: Sequence[Combination], seed: int, jobs: int) -> list[Failure]:
     return failures
 
 
+def sampled(available: Sequence[Combination], size: int, seed: int) -> list[Combination]:
+    """Combinations in which any two values meet, then others by lot."""
+    first = covering(seed)[:size]
+    rest = sorted({*available} - {*first}, key=str)
+    return [*first, *Random(seed).sample(rest, min(size - len(first), len(rest)))]
+
+
 def repeat(names: Sequence[str], seed: int) -> None:
     """Run combinations by name; an error shows all of its traceback."""
     known = {str(one): one for one in combinations()}
@@ -92,7 +99,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Hold the laws against every combination of settings.")
     parser.add_argument("names", nargs="*", help="combinations to repeat; none: all")
     parser.add_argument("--seed", type=int, default=0, help="of the input that is drawn for a combination")
-    parser.add_argument("--sample", type=int, help="run this many, drawn by the seed")
+    parser.add_argument(
+        "--sample", type=int, help="run this many: first some in which any two values meet, then others by lot"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--page", type=Path, default=PAGE, help="where the page is written")
     told = parser.parse_args()
@@ -102,7 +111,7 @@ def main() -> None:
     available = [one for one in meaningful() if one.lacks is None]
     some = available
     if told.sample is not None:
-        some = Random(told.seed).sample(available, min(told.sample, len(available)))
+        some = sampled(available, told.sample, told.seed)
     failures = run(some, told.seed, told.jobs)
     how = (
         f"This run covered {len(some):,} of the {len(available):,} combinations that can be run, with seed {told.seed}"

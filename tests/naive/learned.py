@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from naive.arithmetic import hash_of_set
 from naive.rows import Stored
 from naive.weights import Weights
 from shedjoin.window import TimeWindow
@@ -190,6 +191,14 @@ class LearnedWeights(Weights):
         return self.read.get((stream, key), 0.0)
 
 
+def as_number(key: Any) -> float:
+    """A key in the order of keys; a whole set has the signed hash that it is stored by."""
+    if not isinstance(key, frozenset):
+        return float(key)
+    code = hash_of_set(key)
+    return float(code - 2**64 if code >= 2**63 else code)
+
+
 class Neighbours:
     """Counts of keys that lie near each other, on rings that turn."""
 
@@ -217,7 +226,7 @@ class Neighbours:
 
     def place(self, key: int | None) -> int:
         assert key is not None
-        turns = float(key) * self.turns
+        turns = as_number(key) * self.turns
         return int((turns - math.floor(turns)) * 64) % 64
 
     def features(self, stream: int, place: int) -> list[float]:
@@ -226,7 +235,7 @@ class Neighbours:
 
     def count(self, stream: int, key: int | None) -> None:
         assert key is not None
-        self.low, self.high = min(self.low, float(key)), max(self.high, float(key))
+        self.low, self.high = min(self.low, as_number(key)), max(self.high, as_number(key))
         self.new[stream][self.place(key)] += 1
 
     def go_on(self, passed: int, coefficients: list[list[float]]) -> None:
@@ -292,7 +301,7 @@ class Neighbours:
     def think_over(self, one: int | None, other: int | None) -> None:
         assert one is not None
         assert other is not None
-        self.apart.append(math.frexp(abs(float(one) - float(other)))[1])
+        self.apart.append(math.frexp(abs(as_number(one) - as_number(other)))[1])
         if len(self.apart) < 256:
             return
         doublings = min(sum(self.apart) / len(self.apart) + 3.0, 68.0)
