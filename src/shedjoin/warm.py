@@ -61,6 +61,12 @@ def many_streams() -> None:
     spec().build().push(dict.fromkeys("abc", rows(MANY)))
 
 
+def items_and_deadlines() -> None:
+    """Kernels that are compiled apart: an engine links them when it is made."""
+    ways = sj.Selective(basic=10)
+    sj.JoinSpec(sj.TimeWindow(9), sj.Budget(tuples=9), on=sj.Overlap("y", at_least=1), selective=ways).build()
+
+
 def predicates() -> None:
     window, few = sj.TimeWindow(MANY), {**FEW, "y": [[1], [2]]}
     many: dict[str, Any] = {
@@ -80,7 +86,12 @@ def predicates() -> None:
     sj.SharedQueue(joins, sj.VirtualCpu(capacity=50.0), sj.Queue(tuples=10)).push(left=FEW, right=FEW, flush=True)
 
 
-KINDS = {"two streams": two_streams, "more streams": many_streams, "predicates and slow CPUs": predicates}
+KINDS = {
+    "two streams": two_streams,
+    "more streams": many_streams,
+    "predicates and deadlines": items_and_deadlines,
+    "slow CPUs": predicates,
+}
 
 
 def warm() -> Iterator[tuple[str, float]]:

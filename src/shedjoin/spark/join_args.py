@@ -61,7 +61,7 @@ class JoinArgs(TypedDict, total=False):
     policy: Annotated[
         str | dict[str, Any] | Policy | None,
         'Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '
-        'three and more streams and for row windows over several shards; "simp_prob" with a predicate or a deadline.',
+        'three and more streams and for row windows over several shards; "simp_prob" of partners met with a predicate.',
     ]
     importance: Annotated[
         str | Sequence[str | None] | Mapping[str, str] | None,
@@ -109,7 +109,7 @@ class JoinArgs(TypedDict, total=False):
     shares: Annotated[
         str | None,
         'How shards share the budget: "adaptive" (default) gives each what the whole join would keep there, by what arrives (of '
-        'a join graph: by the rows that its windows hold); "equal" gives all the same, as joins with a predicate or a deadline '
+        'a join graph: by the rows that its windows hold); "equal" gives all the same, as joins with a predicate '
         "do. May change while a checkpoint lives.",
     ]
     cache: Annotated[
