@@ -10,6 +10,8 @@ import numpy as np
 
 from shedjoin.batch import LATEST, MOST_STREAMS, ROW_BYTES, STREAMS
 from shedjoin.budget import Budget
+from shedjoin.cpu.admission import admission_of
+from shedjoin.cpu.settings import Deadline, Dual, Queue, VirtualCpu
 from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE
 from shedjoin.engine.graph import Graph, parse
 from shedjoin.engine.orders import orders_of
@@ -71,6 +73,12 @@ class JoinSpec:
         How often expired tuples are removed (0: always); default: with every evaluation. They join nothing in any case.
     reordering
         When ``order="auto"`` looks for a better order.
+    cpu
+        A `VirtualCpu`: rows wait in line until it is free. None: every row is joined when it comes.
+    queue
+        The bound of that line, and which rows it drops. None: no bound.
+    dual
+        Dual windows: rows stand in an aux-window before they probe, and some of them are shed.
 
     Examples
     --------
@@ -96,6 +104,9 @@ class JoinSpec:
     evaluate_every: int = 0
     expire_every: int | None = None
     reordering: Reordering = field(default_factory=Reordering)
+    cpu: VirtualCpu | Deadline | None = None
+    queue: Queue | None = None
+    dual: Dual | None = None
 
     def __post_init__(self) -> None:
         self._check_windows()
@@ -106,6 +117,7 @@ class JoinSpec:
             _freeze(self, "policy", KeepAll() if self.budget is None else Prospect() if keyed else Prob())
         self._check_memory(graph)
         self._check_times()
+        self._check_cpu(graph)
         self._orders()
         self._indexes(graph)
 
@@ -183,6 +195,55 @@ class JoinSpec:
         if not isinstance(self.reordering, Reordering):
             raise SpecError(f"JoinSpec.reordering must be a Reordering, not {self.reordering!r}")
 
+    def _check_cpu(self, graph: Graph) -> None:
+        """What limits the CPU, and what waits for it."""
+        for name, kind in (("queue", Queue), ("dual", Dual)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise SpecError(f"JoinSpec.{name} must be a {kind.__name__} or None, not {value!r}")
+        if self.cpu is not None and not isinstance(self.cpu, VirtualCpu | Deadline):
+            raise SpecError(f"JoinSpec.cpu must be a VirtualCpu, a Deadline or None, not {self.cpu!r}")
+        if isinstance(self.cpu, Deadline):
+            raise SpecError(
+                "JoinSpec.cpu=Deadline(...) needs selective=Selective(...): something must give when time is short"
+            )
+        if self.queue is not None and self.cpu is None:
+            raise SpecError("JoinSpec.queue needs cpu=VirtualCpu(...): where nothing is slow, nothing waits")
+        if (self.cpu is not None or self.dual is not None) and (self.evaluate_every or self.expire_every):
+            raise SpecError(
+                "JoinSpec.evaluate_every: A CPU limit is spent probe by probe, and lazy evaluation probes in rounds: leave one "
+                "of the two out"
+            )
+        if self.queue is not None and self.queue.integrated:
+            if self.budget is None:
+                raise SpecError(
+                    "JoinSpec.queue: An integrated queue shares the budget of the memory: give one, or bound the queue by tuples "
+                    "or span"
+                )
+            if self.policy is not None and getattr(self.policy.estimator, "name", None) == "met":
+                raise SpecError(
+                    "JoinSpec.queue: Met() knows nothing of a row before its probe, so an integrated queue would drop whatever "
+                    "waits"
+                )
+        if self.dual is not None:
+            self._check_dual(self.dual, graph)
+
+    def _check_dual(self, dual: Dual, graph: Graph) -> None:
+        if len({one.kind for one in self.windows}) != 1:
+            raise SpecError(
+                "JoinSpec.window: Dual windows need windows of one kind: the aux-window is as long as they are"
+            )
+        if (dual.front is True or dual.distribution is not None) and (
+            len(self.names) != len(STREAMS) or not self._is_keyed(graph)
+        ):
+            raise SpecError(
+                "JoinSpec.dual must give front a share or False here: the best speed is known for two streams on a key"
+            )
+        if isinstance(self.cpu, VirtualCpu) and dual.follows and not (self.cpu.probe > 0.0 and self.cpu.update > 0.0):
+            raise SpecError(
+                "JoinSpec.cpu must have costs of a probe and of an update above 0 with dual windows: k_r follows from them"
+            )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The streams, in their order."""
@@ -229,7 +290,9 @@ class JoinSpec:
                 indexes.append(Index(stream, equated[0] if equated else -1, 1))
             else:
                 indexes += [Index(stream, attr, None if choice == "auto" else int(choice)) for attr in equated]
-        return () if self._is_keyed(graph) else tuple(indexes)
+        # Rows of an integrated queue are members of groups that know no buckets.
+        shared = self.queue is not None and self.queue.integrated
+        return () if self._is_keyed(graph) and not shared else tuple(indexes)
 
     def plan(self) -> Plan:
         """The plain settings the engine runs by."""
@@ -248,6 +311,9 @@ class JoinSpec:
             max_skew=self.max_skew,
             evaluate_every=self.evaluate_every,
             expire_every=self.evaluate_every if self.expire_every is None else self.expire_every,
+            admission=admission_of(
+                self.windows, self.cpu if isinstance(self.cpu, VirtualCpu) else None, self.queue, self.dual
+            ),
         )
 
     def _reordering(self) -> Reordering | None:
@@ -296,6 +362,9 @@ class JoinSpec:
                 data[name] = _listed(getattr(self, name))
         if self.reordering != Reordering():
             data["reordering"] = plain(self.reordering)
+        for name in ("cpu", "queue", "dual"):
+            if getattr(self, name) is not None:
+                data[name] = {key: _listed(value) for key, value in plain(getattr(self, name)).items()}
         return data
 
     def _plain_windows(self) -> Any:
@@ -322,7 +391,19 @@ class JoinSpec:
         if data.get("reordering") is not None:
             only("reordering", data["reordering"], ["every", "drift"])
             made["reordering"] = Reordering(**data["reordering"])
+        for name, kind in (("cpu", VirtualCpu), ("queue", Queue), ("dual", Dual)):
+            if data.get(name) is not None:
+                made[name] = _settings(name, data[name], kind)
         return cls(**made)
+
+
+def _settings(name: str, data: Any, kind: type[Any]) -> Any:
+    """A CPU, a queue or dual windows from plain data."""
+    only(name, data, [one.name for one in fields(kind)])
+    try:
+        return kind(**data)
+    except TypeError as reason:
+        raise SpecError(f"{name} does not take these settings: {reason}") from None
 
 
 def _windows(data: Any) -> Any:
@@ -342,7 +423,7 @@ def _freeze(spec: JoinSpec, name: str, value: Any) -> None:
 def _listed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _listed(one) for name, one in value.items()}
-    return list(value) if isinstance(value, tuple) else value
+    return [_listed(one) for one in value] if isinstance(value, tuple | list) else value
 
 
 def check_seed(seed: object) -> None:
@@ -355,7 +436,7 @@ def check_pair(what: str, spec: object) -> None:
     """Refuse a join that is not of two streams on a key, for what knows no other."""
     if not isinstance(spec, JoinSpec):
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
-    if len(spec.names) != len(STREAMS) or spec.plan().indexes:
+    if len(spec.names) != len(STREAMS) or spec.plan().indexes or spec.plan().admission is not None:
         raise SpecError(f"{what} is for joins of two streams on a key with results at once, not for {spec!r}")
 
 

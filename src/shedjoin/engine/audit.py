@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
+from shedjoin.engine import waiting_audit
 from shedjoin.engine.codes import CUMULATIVE, DECAYED, IN_MEMORY, IN_WINDOW, LEARNED, MOST, RANDOM, TUPLE, WHY
 from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
 from shedjoin.engine.plan import Plan
@@ -42,7 +43,11 @@ def audit(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
     _check_shapes(plan, how, columns)
     numbers = dict(zip(_NAMES, (int(number) for number in columns["numbers"]), strict=True))
     by_stream = dict(zip(BY_STREAM, columns["by stream"], strict=True))
-    _check_numbers(numbers, by_stream, columns)
+    arrived = by_stream["arrived"]
+    if plan.admission is not None:  # rows that wait have arrived, too
+        arrived = waiting_audit.audit(plan, how, columns, numbers["rows"])
+    _check_numbers(numbers, by_stream, columns, arrived)
+    by_stream["arrived"] = arrived
     _check_tuples(plan, how, numbers, by_stream, columns)
     _check_values(plan, how, by_stream, columns)
     _check_estimates(plan, how, numbers, by_stream, columns)
@@ -96,6 +101,7 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         expected["value trail"] = ("trail", (values, streams))
     if how[0]["evaluate_every"]:
         expected |= {"tuple came": ("<i8", (tuples,)), "pending": ("<i8", None), "marks": ("<i8", None)}
+    expected |= waiting_audit.shapes(plan, how, columns)
     for stream in range(streams):
         expected |= {f"seen stamp {stream}": ("<i8", None), f"seen value {stream}": ("<i8", None)}
     require(
@@ -110,7 +116,9 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         )
 
 
-def _check_numbers(numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
+def _check_numbers(
+    numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns, arrived: NDArray[Any]
+) -> None:
     for name in (*COUNTERS, "tick", "arrival", "peak_tuples", "peak_bytes", "epoch"):
         require(0 <= numbers[name] <= ENDLESS, f"{name} is {numbers[name]}")
     require(numbers["started"] in (0, 1), f"started is {numbers['started']}")
@@ -121,9 +129,13 @@ def _check_numbers(numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], 
         0 <= numbers["lift_tick"] <= numbers["tick"], f"priorities are lifted from instant {numbers['lift_tick']} on"
     )
     require(within(by_stream["arrived"], 0, LATEST + 1), "more rows have arrived than can be counted")
+    require(by_stream["arrived"] <= arrived, "more rows had their turn than came")
+    require(arrived.sum() == numbers["rows"], "rows are counted in two ways that differ")
     require(
-        by_stream["arrived"].sum() == numbers["rows"] == numbers["arrival"], "rows are counted in two ways that differ"
+        numbers["arrival"] == numbers["rows"] or arrived is not by_stream["arrived"],
+        "rows are counted in two ways that differ",
     )
+    numbers["arrival"] = numbers["rows"]
     require(numbers["tick"] <= numbers["rows"], f"{numbers['rows']} rows took {numbers['tick']} instants")
     for name in ("clock", "horizon", "base"):
         times = by_stream[name]

@@ -43,6 +43,9 @@ ROW = 1
 KEYED = 0  # a common key: a bucket for each key and stream
 INDEXED = 1  # a join graph: an index for each equated attribute of each window
 
+# Which row goes from a full queue.
+DROP_NONE, DROP_RANDOM, DROP_SEMANTIC = range(3)
+
 #: The most streams that a join can have.
 MOST = 16
 
@@ -81,6 +84,21 @@ class Weigher(NamedTuple):
 
 
 _NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life", "span", "fold_at")
+#: Of joins whose rows wait for their turn, see stages/admit.py: the speed of the CPU (0: none is slow) and what costs how much.
+_COSTS = ("capacity", "probe_cost", "comparison_cost", "lookup_cost", "update_cost")
+_ADMISSION = (
+    "waits",  # rows wait, for the CPU or in the aux-window, and have their turn one by one
+    "queue_tuples",  # how many rows of a stream may wait; 0: no bound
+    "queue_span",  # or how long
+    "drop",  # which of them goes: see below
+    "integrated",  # rows that wait share the budget, and compete with what is stored
+    "dual",  # rows stand in an aux-window before they probe
+    "rear",  # dual windows: some rows do not probe
+    "front",  # and some are dropped by lot
+    "adapts",  # and how many of them follows the speeds
+    "let_in",  # row windows count the rows that were let in
+    "shared_key",  # all streams share one key, however it is stored
+)
 _CODES = (
     "streams",
     "layout",
@@ -107,6 +125,7 @@ _CODES = (
     "limited",  # whether row numbers decide who may be met
     "weighed",  # whether groups and weights are kept
 )
+_CODES = _CODES + _ADMISSION
 #: Settings of each stream; `mem` reads them.
 _BY_STREAM = (
     "kind",
@@ -115,7 +134,7 @@ _BY_STREAM = (
 )
 #: Everything a kernel needs to know that does not change while it runs.
 SETTINGS_RECORD = np.dtype(
-    [(name, "f8") for name in _NUMBERS]
+    [(name, "f8") for name in _NUMBERS + _COSTS]
     + [(name, "i8") for name in _CODES]
     + [(name, "i8", (MOST,)) for name in _BY_STREAM]
 )
@@ -130,6 +149,9 @@ PAIR = {
     "expire_every": 0,
     "limited": 0,
     "weighed": 1,
+    "waits": 0,
+    "integrated": 0,
+    "let_in": 0,
 }
 #: The settings of the form PLAIN: of such joins the exact one, by time, of streams that are each in order.
 PLAIN = PAIR | {

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
+from shedjoin.engine.admission import Admission
 from shedjoin.engine.codes import (
+    DROP_SEMANTIC,
     IMPORTANCE,
     INDEXED,
     KEEP,
@@ -116,6 +118,7 @@ class Plan:
     max_skew: int | None
     evaluate_every: int = 0
     expire_every: int = 0
+    admission: Admission | None = None
 
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
@@ -210,7 +213,11 @@ class Plan:
             evaluate_every=self.evaluate_every,
             expire_every=self.expire_every,
             limited=int(self.evaluate_every > 0 or (self.expire_every > 0 and ROW in kinds)),
-            weighed=int(self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator()),
+            weighed=int(
+                self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator() or self._asks_histograms()
+            ),
+            shared_key=int(self._shares_key()),
+            **({} if self.admission is None else self.admission.settings(TIME not in kinds)),
         )
         record = np.zeros(1, SETTINGS_RECORD)
         for name, value in values.items():
@@ -223,6 +230,16 @@ class Plan:
     def _asks_estimator(self) -> bool:
         return self.weigher != Weigher(TABLE) or any(table is not None for table in self.tables)
 
+    def _asks_histograms(self) -> bool:
+        """Whether rows that wait are weighed by the values that are stored, or will be."""
+        return self.admission is not None and (self.admission.dual or self.admission.drop == DROP_SEMANTIC)
+
+    def _shares_key(self) -> bool:
+        """Whether all streams share one key, and nothing else matters."""
+        graph = self.graph
+        common = len(graph.parts) == 1 and len(graph.parts[0]) == self.streams and not graph.thetas
+        return common and all(len(columns) == 1 for columns in graph.columns)
+
     def _span(self) -> int:
         """How long a window is by the clock of Prospect: time, or where windows are of rows, the rows of all streams."""
         lengths = [window.size for window in self.windows if window.kind == "time"]
@@ -232,7 +249,9 @@ class Plan:
         """Whether, inside a group, the order of arrival is the policy's order."""
         order = self.order
         if order.organisation == LIFE:
-            return self.lateness == 0 or TIME not in self.kinds
+            # In an integrated queue rows compete that are late, or will be.
+            shared = self.admission is not None and self.admission.integrated
+            return (self.lateness == 0 and not shared) or TIME not in self.kinds
         return order.organisation == KEY and order.importance == 0.0 and order.life == 0.0
 
     def meaning(self) -> dict[str, Any]:
@@ -253,6 +272,7 @@ class Plan:
             "max_skew": self.max_skew,
             "evaluate_every": self.evaluate_every,
             "expire_every": self.expire_every,
+            "cpu, queue and dual windows": None if self.admission is None else self.admission.meaning(),
         }
 
     def signature(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -111,6 +112,32 @@ LEVEL_RECORD = np.dtype(
     + [("importance", "f8"), ("worth", "f8")]
 )
 
+# A row that waits for its turn. Its attributes are in `waiting_key`.
+WAITING_RECORD = np.dtype(
+    [
+        ("arrival", "i8"),
+        ("seq", "i8"),
+        ("ts", "i8"),
+        ("instant", "i8"),  # in which it arrived
+        ("number", "i8"),  # what row windows count it by
+        ("importance", "f8"),
+        ("prio", "f8"),  # where it stands in the order in which rows are dropped
+        ("expected", "f8"),  # dual windows: partners that it can expect
+        ("stream", "i4"),
+        ("bytes", "i4"),
+        ("null", "i4"),
+        ("next", "i4"),  # in line, or in the aux-window
+        ("back", "i4"),
+        ("next_own", "i4"),  # in line, of the same stream
+        ("back_own", "i4"),
+        ("item", "i4"),  # integrated queues: its place in the pool, where it competes as a member of its group
+    ]
+)
+# A tuple that was stored in the instant that is open, and may have left again.
+FRESH_RECORD = np.dtype([("item", "i4"), ("stream", "i4"), ("number", "i8")])
+# What `queued` says of places in the pool that hold no stored tuple: one left in the open instant; a row that waits is here.
+GONE, IN_LINE = -2, -3
+
 #: What the shed log says of a row, before `seen`: how many rows of each stream had arrived when it left.
 SHED_FIELDS = ("stream", "seq", "ts", "key", "when", "tick", "why")
 
@@ -212,7 +239,90 @@ BY_STREAM = (
 )
 
 
-def _state(streams: int) -> np.dtype[Any]:
+# Of joins whose rows wait for their turn: only the form MANY has these.
+WAITING_COUNTERS = (
+    "dropped",
+    "probed",  # rows that probed
+    "unprobed",  # rows that were stored without a probe
+    "looked_up",  # lists that probes looked up
+)
+WAITING_NUMBERS = (
+    "open",  # whether an instant is open: its rows have had their turn, and more may come
+    "open_ts",
+    "instant",  # the instant that arrived last
+    "turned",  # the instant of the row that had its turn last
+    "whole",  # whether rows of that instant still meet all of it, whatever the row windows say
+    "newest_ts",  # of the row that arrived last
+    "last_adapt",  # when speeds were measured
+)
+WAITING_PLACES = (
+    "free_waiting_count",
+    "line_first",
+    "line_last",
+    "aux_first",
+    "aux_last",
+    "aux_count",
+    "fresh_count",
+    "gone_count",
+    "told_from",
+    "told_to",
+)
+WAITING_FLOATS = ("cpu_free", "worked", "rear_share", "front_share")
+WAITING_BY_STREAM = (
+    "numbered",  # rows that arrived
+    "taken",  # the number after the last row that had its turn
+    "opened",  # the same when the instant was opened
+    "from_number",  # where the instant of the last turn begins, as row windows count
+    "through",  # and ends
+    "rows_let_in",  # dual windows: rows that entered the aux-window
+    "rows_left",  # and left it
+    "came",  # and came since speeds were measured
+)
+WAITING_LISTS = (
+    "queued_rows",
+    "queued_bytes",
+    "queue_size",  # those of them that are in its heap or list
+    "own_first",  # the first in line of a stream
+    "own_last",
+    "aux_rows",  # rows of a stream in the aux-window, nulls left out
+    "let_from",  # rows that the window will hold: counters, of which the low bits are places
+    "let_to",
+    "levels_size",
+)
+WAITING_ARRAYS = (
+    "waiting",
+    "free_waiting",
+    "waiting_key",
+    "queue_heap",
+    "queue_list",
+    "queue_place",
+    "instants",
+    "told",
+    "fresh",
+    "fresh_value",
+    "gone",  # by pool place
+    "number",
+    "kept",  # by value
+    "stock",
+    "windowed",
+    "let_ts",
+    "let_value",
+    "level",
+    "level_count",
+    "level_sum",
+)
+
+
+def _waiting() -> list[Any]:
+    return [
+        *((name, "i8") for name in WAITING_COUNTERS + WAITING_NUMBERS + WAITING_PLACES),
+        *((name, "f8") for name in WAITING_FLOATS),
+        *((name, "i8", (MOST,)) for name in WAITING_BY_STREAM + WAITING_LISTS),
+        *pointers(*WAITING_ARRAYS),
+    ]
+
+
+def _state(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
     return np.dtype(
         [(name, "i8") for name in COUNTERS + NUMBERS]
         + [("importance", "f8"), ("lift", "f8"), ("random", "u8")]
@@ -220,6 +330,7 @@ def _state(streams: int) -> np.dtype[Any]:
         + [("bound", "f8", (streams,))]
         + [("free_entries", "i8", (FREE_LISTS,))]
         + pointers(*STATE_ARRAYS)
+        + list(more)
     )
 
 
@@ -251,21 +362,30 @@ def _buffers(streams: int) -> np.dtype[Any]:
         "next",  # lazy evaluation: which of the pending tuples is next,
         "stream",  # and whose new tuples are joined
         "fresh_from",  # row numbers from here on are new
+        # of joins whose rows wait:
+        "row",  # whose turn it is
+        "silent",  # whether it does not probe
+        "newest",  # the time of the row that left the line last
+        "arrival",  # the number of the next row to arrive
+        "settled",  # the open instant is closed but for its competition
+        "back_to",  # the phase that follows this one
     )
     by_stream = (
         "rows",  # of this instant
         "old_seq",  # the first of them
         "seq",  # the next to be met
         "told",  # clocks from outside
+        "coming",  # the number of the next row to arrive
     )
     return np.dtype(
         [(name, "i8") for name in numbers]
+        + [("before", "f8")]  # what the CPU had done before the row at hand
         + [(name, "i8", (streams,)) for name in by_stream]
         + pointers(*(f"row_{name}" for name in ROW_ARRAYS), *(f"out_{name}" for name in OUT_ARRAYS))
     )
 
 
 #: States and buffers of each form. PLAIN sees the state of PAIR under another type.
-MANY_STATE, PAIR_STATE = _state(MOST), _state(2)
+MANY_STATE, PAIR_STATE = _state(MOST, _waiting()), _state(2)
 PLAIN_STATE = marked(PAIR_STATE, "plain")
 MANY_BUFFERS, PAIR_BUFFERS = _buffers(MOST), _buffers(2)

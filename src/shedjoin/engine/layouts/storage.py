@@ -54,6 +54,17 @@ def move_key(how, st, from_place, to_place):
 
 
 @inlined
+def _new_trail(st, g):
+    if st["trail_room"] > 1:
+        trail = mem.trail(st, g)
+        trail["mass"][:] = 0.0
+        trail["last"] = NEVER
+        trail["recent"] = 0
+        trail["looked"] = NONE
+        trail["before"] = 0.0
+
+
+@inlined
 def _new_bucket(st, g):
     b = mem.buckets(st, g)
     b["base"] = NONE
@@ -65,13 +76,7 @@ def _new_bucket(st, g):
     b["weight"] = 0.0
     if st["mass_room"] > 1:
         mem.set_mass(st, g, 0.0)
-    if st["trail_room"] > 1:
-        trail = mem.trail(st, g)
-        trail["mass"][:] = 0.0
-        trail["last"] = NEVER
-        trail["recent"] = 0
-        trail["looked"] = 0
-        trail["before"] = 0.0
+    _new_trail(st, g)
 
 
 @inlined
@@ -95,6 +100,7 @@ def new_value(how, st, v, part):
         mem.first_cell(st)[at] = NONE
         if st["mass_room"] > 1:
             mem.set_mass(st, at, 0.0)
+        _new_trail(st, at)
 
 
 @inlined
@@ -105,7 +111,9 @@ def _is_idle_key(how, st, v):
 @in_pairs(_is_idle_key)
 @kernel
 def is_idle(how, st, v):
-    """Whether nothing is stored of a value."""
+    """Whether nothing is stored of a value, and no row that waits or came just now has it."""
+    if how["waits"] and mem.kept(st)[v] > 0:
+        return False
     if how["layout"] != KEYED:
         return mem.cell_count(st)[v] == 0
     stored = 0

@@ -10,7 +10,10 @@ from __future__ import annotations
 import math
 
 from shedjoin.engine import mem
+from shedjoin.engine.codes import KEYED
+from shedjoin.engine.forms import in_pairs
 from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.layouts import layout, storage
 from shedjoin.engine.stages import neighbours, priority
 from shedjoin.engine.stages.times import newest
 from shedjoin.engine.structures import heap
@@ -168,19 +171,26 @@ def look(how, st, v):
         # In whole steps, the lowest possible chance being 1: what differs by less than can be learned is equal.
         steps = math.floor(priority.STEPS * max(min(log_chance, 0.0), LEAST) + 0.5)
         weight = steps + (1.0 - priority.STEPS * LEAST)
-        other = mem.buckets(st, 2 * v + 1 - stream)
-        if other["weight"] != weight:
-            other["weight"] = weight
-            priority.reweigh(how, st, stream, 2 * v + stream)
+        if storage.weight(how, st, v, 1 - stream) != weight:
+            storage.set_weight(how, st, v, 1 - stream, weight)
+            layout.reweigh_others(how, st, v, 1 - stream)
 
 
 @inlined
-def _is_stored(st, v):
+def _has_tuples(how, st, v):
     return mem.buckets(st, 2 * v)["count"] + mem.buckets(st, 2 * v + 1)["count"] > 0
 
 
+@in_pairs(_has_tuples)
 @inlined
-def _is_stale(st, v):
+def _is_stored(how, st, v):
+    if how["layout"] == KEYED:
+        return _has_tuples(how, st, v)
+    return mem.stock(st)[2 * v] + mem.stock(st)[2 * v + 1] > 0
+
+
+@inlined
+def is_stale(st, v):
     """Whether a key was not looked at since places were weighed."""
     return _trail(st, 0, v)["looked"] != int(mem.model(st)[0, NEAR + neighbours.TIMES])
 
@@ -192,7 +202,7 @@ def look_before(how, st, stream):
         if st["heap_size"][stream] == 0:
             return
         v = int(mem.heap(st)[stream, heap.TOP]["item"]) >> 1
-        if not _is_stale(st, v):
+        if not is_stale(st, v):
             return
         look(how, st, v)
 
@@ -205,7 +215,7 @@ def _arrival(st, stream, place):
 @kernel
 def _look_again(how, st, v, stamp):
     """Weigh a key anew unless more of it has come since. (What has no tuples is weighed when it has some.)"""
-    if not _is_stored(st, v):
+    if not _is_stored(how, st, v):
         return
     if max(_trail(st, 0, v)["last"], _trail(st, 1, v)["last"]) == stamp:
         look(how, st, v)
@@ -381,7 +391,7 @@ def _look_around(how, st):
         size = st["seen_size"][stream]
         if size > 0:
             v = _arrival(st, stream, (st["observed"][0] + st["observed"][1]) * STRIDE % size)["value"]
-            if _is_stored(st, v) and _is_stale(st, v):
+            if _is_stored(how, st, v) and is_stale(st, v):
                 look(how, st, v)
 
 
