@@ -477,7 +477,7 @@ def _rank_of(how: NDArray[Any], stream: int, importance: float, ts: int, seq: in
     if how[0]["organisation"] == LIFE:
         return float(end)
     if how[0]["combine"] == PRODUCT:
-        return float(importance)
+        return float(importance) if how[0]["importance"] else 1.0
     age = float(how[0]["life"]) * (end / window)
     weight = float(how[0]["importance"])
     if how[0]["combine"] == LOGSUM:

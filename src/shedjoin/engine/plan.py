@@ -248,10 +248,10 @@ class Plan:
     def _oldest_is_lowest(self) -> bool:
         """Whether, inside a group, the order of arrival is the policy's order."""
         order = self.order
+        if self.admission is not None and self.admission.integrated:
+            return False  # rows that wait are in their groups before others that are stored
         if order.organisation == LIFE:
-            # In an integrated queue rows compete that are late, or will be.
-            shared = self.admission is not None and self.admission.integrated
-            return (self.lateness == 0 and not shared) or TIME not in self.kinds
+            return self.lateness == 0 or TIME not in self.kinds
         return order.organisation == KEY and order.importance == 0.0 and order.life == 0.0
 
     def meaning(self) -> dict[str, Any]:

@@ -48,11 +48,9 @@ def _priority(how, st, w):
     if how["organisation"] == CUMULATIVE:
         return math.log(importance) + st["lift"], importance
     if _orders_groups(how):  # a null
-        rank = priority.rank_of(how, stream, importance, row["ts"], row["number"])
+        rank = priority.rank_of(how, st, stream, importance, row["ts"], row["number"])
         if how["organisation"] == LIFE:
             return 0.0, rank
-        if how["fifo"]:
-            rank = 1.0 if how["combine"] == PRODUCT else 0.0
         return priority.group_priority(how, rank, 0.0), rank
     expected = _matches(how, st, w)
     if how["combine"] == PRODUCT:

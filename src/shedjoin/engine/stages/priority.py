@@ -57,12 +57,24 @@ def matches(how, st, stream, g):
 
 
 @inlined
-def rank_of(how, stream, importance, ts, seq):
+def _importance(how, st, importance):
+    return importance
+
+
+@in_pairs(_importance)
+@inlined
+def _factor(how, st, importance):
+    """What a tuple's importance adds to a product: nothing where the policy does not ask for it."""
+    return importance if how["importance"] != 0.0 else 1.0
+
+
+@inlined
+def rank_of(how, st, stream, importance, ts, seq):
     """The order of the tuples of one group, and the first tie-break between groups."""
     if how["organisation"] == LIFE:
         return float(end_of_life(how, stream, ts, seq))
     if how["combine"] == PRODUCT:
-        return importance
+        return _factor(how, st, importance)
     age = how["life"] * (end_of_life(how, stream, ts, seq) / mem.window_size(how, stream))
     if how["combine"] == SUM:
         return how["importance"] * importance + age
@@ -159,7 +171,7 @@ def enter(how, st, x, stream, g, ts, seq, importance):
     if how["organisation"] == KEY or how["organisation"] == LIFE:
         b = mem.buckets(st, g)
         if not how["fifo"]:
-            mem.more(st, x)["rank"] = rank_of(how, stream, importance, ts, number_of(how, st, x, seq))
+            mem.more(st, x)["rank"] = rank_of(how, st, stream, importance, ts, number_of(how, st, x, seq))
             mem.more(st, x)["arrival"] = st["arrival"]
             b["low"] = pairing_heap.insert(st, int(b["low"]), x)
         if b["low"] == x:
