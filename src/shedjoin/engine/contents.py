@@ -192,12 +192,13 @@ def build(plan: Plan, how: NDArray[Any], st: Handle, columns: Columns) -> None:
     items, prio = np.arange(columns["tuple arrival"].size), columns.get("tuple prio")
     if how[0]["waits"]:
         waiting_rows.build(how, st, columns)
-        _build_met(how, st, columns)
         if how[0]["organisation"] in (TUPLE, CUMULATIVE) and not how[0]["integrated"]:
             # Tuples of an open instant have no priority before it closes.
             items = np.setdiff1d(items, columns["fresh item"])
             prio = prio[items] if prio is not None else None
     build_order(how, st, items, prio, columns.get("tuple place"))
+    if how[0]["waits"]:
+        _build_met(how, st, columns)
     if how[0]["integrated"]:
         turn = loop.REJOIN if "waiting prio" in columns else loop.COMPETE_ANEW
         io = buffers.make(how, st)
