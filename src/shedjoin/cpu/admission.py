@@ -55,7 +55,9 @@ class FollowedSpeeds:
     #: V_opt by rates, for values that are known beforehand.
     known: dict[tuple[float, ...], float] = field(default_factory=dict, compare=False)
 
-    def __call__(self, rates: Sequence[float], rear: float, front: float, histograms: Histograms) -> tuple[float, float]:
+    def __call__(
+        self, rates: Sequence[float], rear: float, front: float, histograms: Histograms
+    ) -> tuple[float, float]:
         probes, updates = self.cpu.capacity / self.cpu.probe, self.cpu.capacity / self.cpu.update
         entering = sum(rates)
         if self.dual.front is True:
@@ -86,9 +88,7 @@ class FollowedSpeeds:
     def _speed_of(self, values: Probabilities, rates: Sequence[float], probes: float, updates: float) -> float:
         timed = self._by_time
         sizes = [one.size * (rate if timed else 1.0) for one, rate in zip(self.windows, rates, strict=True)]
-        chances = [
-            partners(values[stream], values[1 - stream], sizes[1 - stream], timed=timed) for stream in range(2)
-        ]
+        chances = [partners(values[stream], values[1 - stream], sizes[1 - stream], timed=timed) for stream in range(2)]
         return best_speed(chances, probes, updates, rates).rows
 
     @property

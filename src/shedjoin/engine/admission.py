@@ -15,7 +15,9 @@ Histograms = Callable[[], tuple[list[float], list[float]] | None]
 class Speeds(Protocol):
     """Dual windows: what the engine asks when it has measured how many rows of each stream come in a time unit."""
 
-    def __call__(self, rates: Sequence[float], rear: float, front: float, histograms: Histograms) -> tuple[float, float]:
+    def __call__(
+        self, rates: Sequence[float], rear: float, front: float, histograms: Histograms
+    ) -> tuple[float, float]:
         """The shares k_r and k_f that hold from now on."""
         ...
 

@@ -125,7 +125,6 @@ _CODES = (
     "limited",  # whether row numbers decide who may be met
     "weighed",  # whether groups and weights are kept
 )
-_CODES = _CODES + _ADMISSION
 #: Settings of each stream; `mem` reads them.
 _BY_STREAM = (
     "kind",
@@ -135,7 +134,7 @@ _BY_STREAM = (
 #: Everything a kernel needs to know that does not change while it runs.
 SETTINGS_RECORD = np.dtype(
     [(name, "f8") for name in _NUMBERS + _COSTS]
-    + [(name, "i8") for name in _CODES]
+    + [(name, "i8") for name in _CODES + _ADMISSION]
     + [(name, "i8", (MOST,)) for name in _BY_STREAM]
 )
 #: The settings of the form PAIR: two streams on a common key, results at once.

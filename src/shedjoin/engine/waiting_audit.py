@@ -114,7 +114,9 @@ def _check_rows(
         mine = stream == one
         if "waiting place" in columns:
             there = np.sort(columns["waiting place"][mine & (columns["waiting inside"] == 0)])
-            _require(np.array_equal(there, np.arange(there.size)), "the list of rows in line lacks one or has one twice")
+            _require(
+                np.array_equal(there, np.arange(there.size)), "the list of rows in line lacks one or has one twice"
+            )
     _require(np.abs(columns["waiting ts"]) <= LATEST, "a row waits with a time out of range")
     importance = columns["waiting importance"]
     _require(np.isfinite(importance) & (importance > 0), "an importance is not finite and above 0")

@@ -180,7 +180,8 @@ def _marks(st: Handle) -> NDArray[np.int64]:
     """How many rows of each stream had come when each instant began, from the first on of which a row waits."""
     ring = st.arrays["instants"].reshape(-1, MOST)
     numbers = np.arange(_first_instant(st), int(st["instant"]) + 1)
-    return ring[numbers & (len(ring) - 1)]
+    marks: NDArray[np.int64] = ring[numbers & (len(ring) - 1)]
+    return marks
 
 
 def grow_instants(st: Handle) -> None:

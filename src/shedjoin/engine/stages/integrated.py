@@ -1,8 +1,8 @@
 """The integrated queue: rows that wait and tuples that are stored share a memory, and the lowest of both goes.
 
-A row that waits has the priority that the policy would give it as a new tuple. Where policies order groups, whose chances change,
-it is a member of its group and takes a place in the pool; elsewhere its priority is fixed, and it stands in the heap, or the list,
-of its queue. Such joins are stored in the indexed layout, whose groups know no entries.
+A row that waits has the priority that the policy would give it as a new tuple. Where policies order groups, whose chances
+change, it is a member of its group and takes a place in the pool; elsewhere its priority is fixed, and it stands in the heap, or
+the list, of its queue. Such joins are stored in the indexed layout, whose groups know no entries.
 """
 
 from __future__ import annotations
@@ -133,7 +133,12 @@ def leave(how, st, w):
 @inlined
 def keep_priority(how, st, w, x, stream, importance):
     """A row is stored, with the priority that it had in line until its instant closes."""
-    if how["integrated"] and not _orders_groups(how) and how["organisation"] != RANDOM and how["organisation"] != SCHEDULE:
+    if (
+        how["integrated"]
+        and not _orders_groups(how)
+        and how["organisation"] != RANDOM
+        and how["organisation"] != SCHEDULE
+    ):
         prio = mem.waiting(st, w)["prio"]
         if how["organisation"] == CUMULATIVE:
             mem.prio(st)[x] = prio

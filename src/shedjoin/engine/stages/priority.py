@@ -256,7 +256,8 @@ def fixed_priority(how, st, x):
     expected = matches(how, st, stream, int(mem.pool(st, x)["group"]))
     if how["combine"] == PRODUCT:
         return importance * expected
-    return sum_priority(how, st, stream, importance, expected, end_of_life(how, stream, card["ts"], number_of(how, st, x, card["seq"])))
+    end = end_of_life(how, stream, card["ts"], number_of(how, st, x, card["seq"]))
+    return sum_priority(how, st, stream, importance, expected, end)
 
 
 @inlined

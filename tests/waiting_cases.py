@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
 import shedjoin as sj
-from matrix import Case, Combination, combinations, draw
+from matrix import GRAPHS, Case, Combination, combinations, draw
 from naive import Key, Output, Row, Twin
 from strategies import records
 
@@ -29,7 +30,8 @@ class Step(NamedTuple):
 def spec_of(case: Case) -> sj.JoinSpec:
     """The join of a case as users write it."""
     join, names = case.join, NAMES[: case.combination.streams]
-    on: Any = "key" if isinstance(join.condition, Key) else graph_of(case.combination)
+    kind = (case.combination.condition, case.combination.streams)
+    on: Any = "key" if isinstance(join.condition, Key) else GRAPHS[kind]
     dual = join.dual and sj.Dual(join.dual.rear, join.dual.front, join.dual.period, join.dual.distribution)
     return sj.JoinSpec(
         dict(zip(names, join.windows, strict=True)),
@@ -45,17 +47,20 @@ def spec_of(case: Case) -> sj.JoinSpec:
     )
 
 
-def graph_of(combination: Combination) -> tuple[str, ...]:
-    from matrix import GRAPHS
-
-    return GRAPHS[combination.condition, combination.streams]
-
-
 def wanted(cpu: str, conditions: tuple[str, ...] = CONDITIONS) -> Iterator[Combination]:
-    """The combinations with a meaning that have rows that wait."""
+    """The combinations with a meaning that have rows that wait. (`Met` is an estimator of the twin alone.)"""
     for one in combinations(conditions):
-        if one.cpu == cpu and one.estimator != "met" and one.why_not is None:
+        changes = one.also in (None, "snapshot", "budget change", "policy change")
+        if one.cpu == cpu and changes and one.estimator != "met" and one.why_not is None:
             yield one
+
+
+def some(cpu: str, count: int) -> list[Combination]:
+    """A few of them, always the same, with every policy among them if there are enough."""
+    random = Random(cpu)
+    known = list(wanted(cpu))
+    policies = sorted({one.policy for one in known})
+    return [random.choice([one for one in known if one.policy == policies[i % len(policies)]]) for i in range(count)]
 
 
 def columns(spec: sj.JoinSpec, rows: list[Row]) -> dict[str, list[Any]]:
@@ -100,9 +105,7 @@ def run_engine(case: Case, *, resumes: bool = False, tells: bool = False) -> tup
             spec = spec.with_budget(case.budgets[number])
         if number in case.policies:
             engine.set_policy(case.policies[number])
-            import dataclasses
-
-            spec = dataclasses.replace(spec, policy=case.policies[number])
+            spec = replace(spec, policy=case.policies[number])
         if resumes:
             engine = spec.resume(engine.snapshot())
         clocks = clocks_of(case, number) if tells else None
@@ -146,7 +149,5 @@ def check(case: Case, *, resumes: bool = False, tells: bool = False) -> None:
 
 def drawn(combination: Combination, seed: int, size: int = 40) -> Case:
     """A case without selective processing, which is another stage."""
-    from dataclasses import replace
-
     case = draw(combination, seed, size)
     return replace(case, join=replace(case.join, selective=None))
