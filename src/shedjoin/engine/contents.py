@@ -91,6 +91,8 @@ def keys_of(how: NDArray[Any], st: Handle, items: Integers) -> NDArray[np.int64]
 
 def gather(how: NDArray[Any], st: Handle) -> Columns:
     """All columns of a state."""
+    if how[0]["waits"]:
+        st["arrival"] = st["rows"]  # between pushes no row is at hand, whose number this is
     columns = {**_tuples(how, st), **_values(how, st), **_numbers(st)}
     return {**columns, **waiting_rows.gather(how, st, live_tuples(st), _known_values(how, st))}
 
