@@ -50,6 +50,7 @@ FLOATS = (float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1.0, -1.0, 5e-32
 THREE = {"a": sj.TimeWindow(12), "b": sj.RowWindow(9), "c": sj.TimeWindow(15)}
 GRAPH = ("a.x = b.x", "b.y = c.y")
 SELECTIVE = sj.Selective(basic=3, types=2, period=5, rank_period=7, sample=0.5, fraction=0.5)
+CPU, SHARED = sj.VirtualCpu(2.0, probe=0.5, update=0.25), sj.Queue(integrated=True, drop="semantic")
 #: Joins of three streams: on a key, and along a join graph.
 MANY: dict[str, dict[str, Any]] = {
     "key": {"policy": sj.Prob(sj.InWindow())},
@@ -64,6 +65,13 @@ MANY: dict[str, dict[str, Any]] = {
     "dgl": {"on": GRAPH, "policy": sj.Dgl(estimator=sj.Decayed(5.0))},
     "selective": {"policy": sj.Prob(sj.InWindow()), "selective": SELECTIVE},
     "selective graph": {"on": GRAPH, "selective": SELECTIVE},
+    "queue": {"cpu": CPU, "queue": sj.Queue(tuples=4), "policy": sj.Dgl()},
+    "semantic queue": {"on": GRAPH, "cpu": CPU, "queue": sj.Queue(span=3, drop="semantic")},
+    "integrated queue": {"on": GRAPH, "cpu": CPU, "queue": SHARED, "policy": sj.Prob(sj.InWindow())},
+    "integrated queue, rand": {"cpu": CPU, "queue": SHARED, "policy": sj.Rand()},
+    "integrated queue, simp_prob": {"cpu": CPU, "queue": SHARED, "policy": sj.SimpProb()},
+    "dual": {"window": dict.fromkeys("abc", sj.RowWindow(5)), "cpu": CPU, "dual": sj.Dual(True, 0.2, 5)},
+    "dual, life": {"window": dict.fromkeys("abc", sj.TimeWindow(5)), "dual": sj.Dual(0.3, False), "policy": sj.Life()},
 }
 
 
@@ -100,7 +108,7 @@ def _pair(chooser: Chooser) -> Forged:
 def _many(name: str) -> Forged:
     settings, random = MANY[name], Random(name)
     budget = sj.Budget(tuples=18) if "policy" in settings else None
-    spec = sj.JoinSpec(THREE, lateness=2, budget=budget, order=tuple("abc"), **settings)
+    spec = sj.JoinSpec(**{"window": THREE, "lateness": 2, "budget": budget, "order": tuple("abc"), **settings})
     values = ("stream", "ts", "x", "y", "key", "importance")
     pushes = []
     for start in range(0, 60, 10):
@@ -165,6 +173,8 @@ def run(join: Forged, forged: bytes) -> bool:
         engine.push(join.batch(engine, number))
     if join.spec.budget is not None:
         engine.set_budget(sj.Budget(tuples=4))
+    if join.spec.cpu is not None or join.spec.dual is not None:
+        engine.flush()
     engine.snapshot()
     return False
 

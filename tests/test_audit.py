@@ -119,6 +119,7 @@ def by_stream(name: str, value: int) -> Change:
 
 
 LAZY, KEYED = "three streams, lazy", "three streams, key"
+QUEUE, DUAL = "three streams, queue", "three streams, dual"
 
 
 def _named(start: str) -> str:
@@ -156,6 +157,20 @@ WRONG: list[tuple[str, Change, str]] = [
     (KEYED, put("value part", 0, 3), "attributes that there are not"),
     (KEYED, put("seen value 0", 0, 10**6), "of a value that is not known"),
     (KEYED, put("value weight", (0, 0), 1000.0), "not the number of arrivals"),
+    (QUEUE, put("waiting stream", 0, 3), "a row that waits is of a stream other than 0 to 2"),
+    (QUEUE, put("waiting arrival", 1, 0), "rows do not wait in order of arrival"),
+    (QUEUE, put("waiting seq", 0, 10**6), "a row waits that has not arrived"),
+    (QUEUE, put("waiting place", 0, 77), "the list of rows in line lacks one"),
+    (QUEUE, put("waiting ts", 0, 2**60), "a row waits with a time out of range"),
+    (QUEUE, put("waiting instant", 0, -1), "of an instant that is not known"),
+    ("three streams, semantic queue", put("waiting inside", 0, 1), "there is no aux-window"),
+    (QUEUE, put("instants", (0, 0), 10**6), "an instant began with rows that have not arrived"),
+    (QUEUE, put("fresh item", 0, 10**6), "a tuple is new that is not stored"),
+    (QUEUE, put("fresh value", (0, 0), 10**6), "a new tuple has a value that is not known"),
+    (QUEUE, put("waiting floats", 0, float("nan")), "what the CPU has done is not a number"),
+    (DUAL, put("waiting expected", 0, float("inf")), "a row expects partners that cannot be counted"),
+    (DUAL, put("let in value 0", (0, 0), 10**6), "a histogram counts a value that is not known"),
+    (DUAL, put("waiting floats", 2, 1.5), "rear_share is 1.5"),
 ]
 
 

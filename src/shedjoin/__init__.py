@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from shedjoin.cpu.engine import PredicateEngine
     from shedjoin.cpu.join import PredicateJoin
     from shedjoin.cpu.rows import Rows
-    from shedjoin.cpu.settings import Deadline, Queue, Selective, VirtualCpu
+    from shedjoin.cpu.settings import Deadline, Dual, Queue, Selective, VirtualCpu
     from shedjoin.cpu.shared import SharedQueue
     from shedjoin.engine.codes import WHY
     from shedjoin.engine.engine import Engine
@@ -63,7 +63,7 @@ else:  # the same for Python: a name is imported when it is first asked for
         "cpu.engine": ["PredicateEngine"],
         "cpu.join": ["PredicateJoin"],
         "cpu.rows": ["Rows"],
-        "cpu.settings": ["Deadline", "Queue", "Selective", "VirtualCpu"],
+        "cpu.settings": ["Deadline", "Dual", "Queue", "Selective", "VirtualCpu"],
         "cpu.shared": ["SharedQueue"],
         "engine.codes": ["WHY"],
         "engine.engine": ["Engine"],
@@ -125,6 +125,7 @@ __all__ = [
     "Decayed",
     "Dgl",
     "DimpProb",
+    "Dual",
     "DualEngine",
     "DualJoin",
     "Engine",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shedjoin.batch import Table
-from shedjoin.engine.output import ShedLog
+from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.records import NEVER
 from shedjoin.errors import SpecError
 from shedjoin.spec import JoinSpec, check_warmup
@@ -55,8 +55,7 @@ def simulate_multi(
     engine = spec.engine(seed, warmup=NEVER if warmup is None else int(warmup), emit=False)
     batch = engine.batch(tables)
     begin = time.perf_counter()
-    shed = engine.push(batch).shed
-    engine.flush()
+    shed = Output.joined([engine.push(batch), engine.flush()]).shed
     seconds = time.perf_counter() - begin
     counters = engine.counters
     return MultiRun(

@@ -10,7 +10,8 @@ import numpy as np
 
 from shedjoin.batch import LATEST, MOST_STREAMS, ROW_BYTES, STREAMS
 from shedjoin.budget import Budget
-from shedjoin.cpu.settings import Deadline, Selective
+from shedjoin.cpu.admission import admission_of
+from shedjoin.cpu.settings import Deadline, Dual, Queue, Selective, VirtualCpu
 from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE, SAME
 from shedjoin.engine.graph import Graph, of_columns, parse
 from shedjoin.engine.orders import orders_of
@@ -79,7 +80,12 @@ class JoinSpec:
     selective
         Compare rows with the most profitable part of the windows when the CPU is short. None: always with all.
     cpu
-        `Deadline`: every push is to end in time; needs `selective`. None: as fast as it goes.
+        A `VirtualCpu`: rows wait in line until it is free. A `Deadline`: every push is to end in time; needs `selective`. None:
+        every row is joined when it comes.
+    queue
+        The bound of that line, and which rows it drops. None: no bound.
+    dual
+        Dual windows: rows stand in an aux-window before they probe, and some of them are shed.
     counted_elsewhere
         For one of several engines that each get a part of the rows, split by key, of a join with row windows. Rows then come
         with their numbers in the whole stream (`Batch.numbered`), and windows count all rows, wherever they went. Results and the
@@ -112,7 +118,9 @@ class JoinSpec:
     expire_every: int | None = None
     reordering: Reordering = field(default_factory=Reordering)
     selective: Selective | None = None
-    cpu: Deadline | None = None
+    cpu: VirtualCpu | Deadline | None = None
+    queue: Queue | None = None
+    dual: Dual | None = None
     counted_elsewhere: bool = False
 
     def __post_init__(self) -> None:
@@ -127,6 +135,8 @@ class JoinSpec:
         self._check_counts()
         check_meaning("JoinSpec", self._dials(graph))
         self._check_memory()
+        if self.dual is not None:
+            self._check_dual(self.dual, graph)
         self._orders()
         self._indexes(graph)
 
@@ -210,10 +220,12 @@ class JoinSpec:
             raise SpecError(f"JoinSpec.reordering must be a Reordering, not {self.reordering!r}")
 
     def _check_cpu(self) -> None:
-        for name, kind in (("selective", Selective), ("cpu", Deadline)):
+        for name, kind in (("selective", Selective), ("queue", Queue), ("dual", Dual)):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise SpecError(f"JoinSpec.{name} must be a {kind.__name__} or None, not {value!r}")
+        if self.cpu is not None and not isinstance(self.cpu, VirtualCpu | Deadline):
+            raise SpecError(f"JoinSpec.cpu must be a VirtualCpu, a Deadline or None, not {self.cpu!r}")
 
     def _check_counts(self) -> None:
         if not isinstance(self.counted_elsewhere, bool):
@@ -228,6 +240,18 @@ class JoinSpec:
             raise SpecError(
                 "JoinSpec.policy must not be Prospect() with counted_elsewhere: it learns nothing from rows that went to other "
                 "engines. Take a policy such as Prob()"
+            )
+
+    def _check_dual(self, dual: Dual, graph: Graph) -> None:
+        if (dual.front is True or dual.distribution is not None) and (
+            len(self.names) != len(STREAMS) or not self._is_keyed(graph)
+        ):
+            raise SpecError(
+                "JoinSpec.dual must give front a share or False here: the best speed is known for two streams on a key"
+            )
+        if isinstance(self.cpu, VirtualCpu) and dual.follows and not (self.cpu.probe > 0.0 and self.cpu.update > 0.0):
+            raise SpecError(
+                "JoinSpec.cpu must have costs of a probe and of an update above 0 with dual windows: k_r follows from them"
             )
 
     @property
@@ -309,7 +333,9 @@ class JoinSpec:
                 indexes.append(Index(stream, equated[0] if equated else -1, 1))
             else:
                 indexes += [Index(stream, attr, None if choice == "auto" else int(choice)) for attr in equated]
-        return () if self._is_keyed(graph) else tuple(indexes)
+        # Rows of an integrated queue are members of groups that know no buckets.
+        shared = self.queue is not None and self.queue.integrated
+        return () if self._is_keyed(graph) and not shared else tuple(indexes)
 
     def plan(self, part: tuple[int, int] = (0, 1)) -> Plan:
         """The plain settings the engine runs by."""
@@ -333,8 +359,11 @@ class JoinSpec:
             lists=self._has_lists,
             part=part,
             selective=self.selective,
-            deadline=None if self.cpu is None else self.cpu.seconds,
+            deadline=self.cpu.seconds if isinstance(self.cpu, Deadline) else None,
             counted_elsewhere=self.counted_elsewhere,
+            admission=admission_of(
+                self.windows, self.cpu if isinstance(self.cpu, VirtualCpu) else None, self.queue, self.dual
+            ),
         )
 
     def _reordering(self) -> Reordering | None:
@@ -391,8 +420,11 @@ class JoinSpec:
             data["reordering"] = plain(self.reordering)
         if self.selective is not None:
             data["selective"] = plain(self.selective)
+        for name in ("cpu", "queue", "dual"):
+            if getattr(self, name) is not None:
+                data[name] = {key: _listed(value) for key, value in plain(getattr(self, name)).items()}
         if self.cpu is not None:
-            data["cpu"] = {"name": "deadline", **plain(self.cpu)}
+            data["cpu"]["name"] = next(name for name, kind in CPUS.items() if isinstance(self.cpu, kind))
         if self.counted_elsewhere:
             data["counted_elsewhere"] = True
         return data
@@ -427,14 +459,17 @@ class JoinSpec:
             made["selective"] = made_of(Selective, "selective", data["selective"])
         if data.get("cpu") is not None:
             made["cpu"] = _cpu(data["cpu"])
+        for name, kind in (("queue", Queue), ("dual", Dual)):
+            if data.get(name) is not None:
+                made[name] = made_of(kind, name, data[name])
         return cls(**made)
 
 
 #: What limits the CPU, by name.
-CPUS = {"deadline": Deadline}
+CPUS: dict[str, type[VirtualCpu] | type[Deadline]] = {"deadline": Deadline, "virtual": VirtualCpu}
 
 
-def _cpu(data: Any) -> Deadline:
+def _cpu(data: Any) -> VirtualCpu | Deadline:
     if not isinstance(data, Mapping) or data.get("name") not in CPUS:
         raise SpecError(f"cpu must be a table with a name, one of {', '.join(CPUS)}, not {data!r}")
     settings = {name: value for name, value in data.items() if name != "name"}
@@ -472,7 +507,7 @@ def _freeze(spec: JoinSpec, name: str, value: Any) -> None:
 def _listed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _listed(one) for name, one in value.items()}
-    return list(value) if isinstance(value, tuple) else value
+    return [_listed(one) for one in value] if isinstance(value, tuple | list) else value
 
 
 def _check_part(part: Any, on: Any) -> None:
@@ -493,7 +528,7 @@ def check_pair(what: str, spec: object) -> None:
     """Refuse a join that is not of two streams on a key, for what knows no other."""
     if not isinstance(spec, JoinSpec):
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
-    if len(spec.names) != len(STREAMS) or spec.plan().indexes:
+    if len(spec.names) != len(STREAMS) or spec.plan().indexes or spec.plan().admission is not None:
         raise SpecError(f"{what} is for joins of two streams on a key with results at once, not for {spec!r}")
 
 

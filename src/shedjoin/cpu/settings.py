@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shedjoin.cpu.dual_speed import partners
 from shedjoin.errors import SpecError
 
 DROPS = ("random", "semantic")
@@ -169,3 +171,61 @@ class Queue:
             raise SpecError(
                 "Queue.drop must be 'semantic' for an integrated queue: chance has no order to share with the memory"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Dual:
+    """Dual windows (dual2006): rows stand in an aux-window, as long as the windows, before they probe.
+
+    Histograms of what the windows will hold tell how many partners a row can expect. So rows with few partners need not probe
+    (rear shedding), and beyond the best speed rows are dropped before they enter (front shedding).
+
+    Parameters
+    ----------
+    rear
+        The share k_r of rows that are stored without a probe: those with fewest partners. True follows the speeds; False probes
+        always.
+    front
+        The share k_f of rows that are dropped by lot when they arrive. True follows the speeds, for two streams on a key; False
+        drops none.
+    period
+        How often speeds are measured, in the unit of `ts`. Without a `VirtualCpu` nothing is slow, and shares stay as they are.
+    distribution
+        How likely each value is in each of two streams, for the best speed. None: learned from the histograms.
+
+    Notes
+    -----
+    A row window holds the last rows that were let in: front shedding makes the streams thinner. Results come when a row leaves
+    the aux-window, one window after its arrival; `Engine.flush` lets all go through.
+
+    Examples
+    --------
+    >>> Dual(rear=0.3, front=False)
+    Dual(rear=0.3, front=False, period=100, distribution=None)
+    """
+
+    rear: bool | float = True
+    front: bool | float = True
+    period: int = 100
+    distribution: tuple[Sequence[float], Sequence[float]] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rear", "front"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (isinstance(value, int | float) and 0.0 <= value <= 1.0):
+                raise SpecError(f"Dual.{name} must be True, False or a share from 0 to 1, not {value!r}")
+        check_whole("Dual", "period", self.period, 1)
+        if self.distribution is not None:
+            try:
+                left, right = (tuple(float(chance) for chance in one) for one in self.distribution)
+            except (TypeError, ValueError):
+                raise SpecError(
+                    f"Dual.distribution must give the probabilities of the same values in both streams, not {self.distribution!r}"
+                ) from None
+            partners(left, right, 1)
+            object.__setattr__(self, "distribution", (left, right))
+
+    @property
+    def follows(self) -> bool:
+        """Whether a share follows the speeds."""
+        return self.rear is True or self.front is True

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
-from shedjoin.engine import selection
+from shedjoin.engine import selection, waiting_audit
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -58,7 +58,11 @@ def audit(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
     _check_shapes(plan, how, columns)
     numbers = dict(zip(_NAMES, (int(number) for number in columns["numbers"]), strict=True))
     by_stream = dict(zip(BY_STREAM, columns["by stream"], strict=True))
-    _check_numbers(plan, numbers, by_stream, columns)
+    arrived = by_stream["arrived"]
+    if plan.admission is not None:  # rows that wait have arrived, too
+        arrived = waiting_audit.audit(plan, how, columns, numbers["rows"])
+    _check_numbers(plan, numbers, by_stream, columns, arrived)
+    by_stream["arrived"] = arrived
     _check_tuples(plan, how, numbers, by_stream, columns)
     _check_values(plan, how, by_stream, columns)
     _check_estimates(plan, how, numbers, by_stream, columns)
@@ -122,6 +126,7 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         expected["value trail"] = ("trail", (values, streams))
     if how[0]["evaluate_every"]:
         expected |= {"tuple came": ("<i8", (tuples,)), "pending": ("<i8", None), "marks": ("<i8", None)}
+    expected |= waiting_audit.shapes(plan, how, columns)
     for stream in range(streams):
         expected |= {f"seen stamp {stream}": ("<i8", None), f"seen value {stream}": ("<i8", None)}
     expected |= selection.shapes(how)
@@ -137,7 +142,9 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         )
 
 
-def _check_numbers(plan: Plan, numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
+def _check_numbers(
+    plan: Plan, numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns, arrived: NDArray[Any]
+) -> None:
     for name in (*COUNTERS, "tick", "arrival", "peak_tuples", "peak_bytes", "epoch"):
         require(0 <= numbers[name] <= ENDLESS, f"{name} is {numbers[name]}")
     require(numbers["started"] in (0, 1), f"started is {numbers['started']}")
@@ -148,9 +155,10 @@ def _check_numbers(plan: Plan, numbers: dict[str, int], by_stream: dict[str, NDA
         0 <= numbers["lift_tick"] <= numbers["tick"], f"priorities are lifted from instant {numbers['lift_tick']} on"
     )
     require(within(by_stream["arrived"], 0, LATEST + 1), "more rows have arrived than can be counted")
-    rows = numbers["rows"] if plan.counted_elsewhere else int(by_stream["arrived"].sum())
+    require(by_stream["arrived"] <= arrived, "more rows had their turn than came")
+    rows = numbers["rows"] if plan.counted_elsewhere else int(arrived.sum())
     require(rows == numbers["rows"] == numbers["arrival"], "rows are counted in two ways that differ")
-    require(by_stream["arrived"].sum() >= rows, "fewer rows have come anywhere than have come here")
+    require(arrived.sum() >= rows, "fewer rows have come anywhere than have come here")
     require(numbers["tick"] <= numbers["rows"], f"{numbers['rows']} rows took {numbers['tick']} instants")
     for name in ("clock", "horizon", "base"):
         times = by_stream[name]

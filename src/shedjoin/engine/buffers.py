@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import Batch
+from shedjoin.engine import waiting_rows
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.layouts.keyed import AHEAD
 from shedjoin.engine.records import (
@@ -33,6 +34,7 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
     streams = int(how[0]["streams"])
     io = Handle(MANY_BUFFERS if st.record.dtype == MANY_STATE else PAIR_BUFFERS)
     batch = Batch.of() if batch is None else batch
+    size = turns = len(batch)
     for name, column in zip(ROW_ARRAYS, batch.fields(), strict=True):
         io.hold(**{f"row_{name}": column.reshape(-1)})
     if batch.values is not None:
@@ -44,13 +46,18 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
     if batch.numbers is not None:
         for name in NUMBER_ARRAYS:
             io.hold(**{f"row_{name}": getattr(batch.numbers, name).reshape(-1)})
-    every, size = int(how[0]["trace_every"]), len(batch)
+    if how[0]["waits"]:
+        turns += waiting_rows.count(st) + 1
+        _add_row_at_hand(io, int(how[0]["width"]))
+    every = int(how[0]["trace_every"])
     io.hold(
-        out_trace=np.empty((size // every + 2 if every else 1) * (streams + 1), np.int64),
+        out_trace=np.empty((turns // every + 2 if every else 1) * (streams + 1), np.int64),
         out_fresh=np.empty(size, np.int64),
         out_ahead=np.empty(AHEAD, np.int64),
     )
     io.resize(**{name: len(array) for name, array in io.arrays.items()})
+    if how[0]["waits"]:
+        io.resize(row_ts=size)
     hold_results(io, streams, results)
     hold_shed(io, streams, shed)
     if st.record.dtype == MANY_STATE:
@@ -58,6 +65,13 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
     io["told"] = NEVER
     io["guest"] = NONE
     return io
+
+
+def _add_row_at_hand(io: Handle, width: int) -> None:
+    """Where rows have their turn one by one: a place for the row at hand, behind those of the push."""
+    for name in ROW_ARRAYS:
+        column = io.arrays[f"row_{name}"]
+        io.hold(**{f"row_{name}": np.append(column, np.zeros(width if name == "key" else 1, column.dtype))})
 
 
 def hold_results(io: Handle, streams: int, size: int) -> None:

@@ -60,6 +60,8 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
         return columns
     now.check_change(was)
     columns = {name: column.copy() for name, column in columns.items()}
+    if now.admission is not None and now.admission.integrated:
+        _carry_waiting(columns, order, now)
     if order.organisation in (CUMULATIVE, TUPLE):
         if order.organisation == now.order.organisation == CUMULATIVE:
             _without_lift(columns)
@@ -74,6 +76,16 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
     if now.weigher != weigher and now.weigher.code != DECAYED:
         _forget_estimates(columns, now)
     return columns
+
+
+def _carry_waiting(columns: Columns, order: Order, now: Plan) -> None:
+    """Rows of an integrated queue compete as stored tuples do."""
+    if order.organisation == now.order.organisation == CUMULATIVE:
+        columns["waiting prio"] -= columns["floats"][FLOATS.index("lift")]
+    else:
+        del columns["waiting prio"]
+    if order.organisation == RANDOM and now.order.organisation != RANDOM:
+        del columns["waiting place"]
 
 
 _ESTIMATE = ("estimator", "estimator table", "schedule")

@@ -63,6 +63,9 @@ INNER = 10  # sum of products of the weights of common items >= bound
 #: Codes below this look at a number, the others at items.
 FIRST_OF_SETS = SAME
 
+# Which row goes from a full queue.
+DROP_NONE, DROP_RANDOM, DROP_SEMANTIC = range(3)
+
 #: The most streams that a join can have.
 MOST = 16
 #: The most items that a set can have.
@@ -103,6 +106,21 @@ class Weigher(NamedTuple):
 
 
 _NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life", "span", "fold_at", "bound")
+#: Of joins whose rows wait for their turn, see stages/admit.py: the speed of the CPU (0: none is slow) and what costs how much.
+_COSTS = ("capacity", "probe_cost", "comparison_cost", "lookup_cost", "update_cost")
+_ADMISSION = (
+    "waits",  # rows wait, for the CPU or in the aux-window, and have their turn one by one
+    "queue_tuples",  # how many rows of a stream may wait; 0: no bound
+    "queue_span",  # or how long
+    "drop",  # which of them goes: see below
+    "integrated",  # rows that wait share the budget, and compete with what is stored
+    "dual",  # rows stand in an aux-window before they probe
+    "rear",  # dual windows: some rows do not probe
+    "front",  # and some are dropped by lot
+    "adapts",  # and how many of them follows the speeds
+    "let_in",  # row windows count the rows that were let in
+    "shared_key",  # all streams share one key, however it is stored
+)
 _CODES = (
     "streams",
     "layout",
@@ -159,8 +177,8 @@ _SELECTIVE = (
 _SELECTIVE_NUMBERS = ("boost", "sample")
 #: Everything a kernel needs to know that does not change while it runs.
 SETTINGS_RECORD = np.dtype(
-    [(name, "f8") for name in _NUMBERS]
-    + [(name, "i8") for name in _CODES]
+    [(name, "f8") for name in _NUMBERS + _COSTS]
+    + [(name, "i8") for name in _CODES + _ADMISSION]
     + [(name, "i8", (MOST,)) for name in _BY_STREAM]
     + [(name, "i8") for name in _SELECTIVE]
     + [(name, "f8") for name in _SELECTIVE_NUMBERS]
@@ -184,6 +202,9 @@ PAIR = {
     "basic": 0,
     "counts_work": 0,
     "counted_elsewhere": 0,
+    "waits": 0,
+    "integrated": 0,
+    "let_in": 0,
 }
 #: The settings of the form PLAIN: of such joins the exact one, by time, of streams that are each in order.
 PLAIN = PAIR | {

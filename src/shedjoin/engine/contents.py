@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import buffers, item_memory, loop, memory, selection
+from shedjoin.engine import buffers, item_memory, loop, memory, selection, waiting_rows
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -65,6 +65,7 @@ BY_STREAM = ("clock", "arrived", "horizon", "base", "observed", "looked_soon", "
 def live_tuples(st: Handle) -> Integers:
     """The places of all stored tuples, in the order of their arrival."""
     items = item_memory.places_in_use(st) if "item_at" in st.arrays else in_use(st, "free", "free_count")
+    items = items[st.arrays["pool"]["queued"][items] >= NONE]  # others hold rows that wait, or left in the open instant
     return items[np.argsort(st.arrays["pool"]["arrival"][items], kind="stable")]
 
 
@@ -96,7 +97,14 @@ def keys_of(how: NDArray[Any], st: Handle, items: Integers) -> NDArray[np.int64]
 
 def gather(how: NDArray[Any], st: Handle) -> Columns:
     """All columns of a state."""
-    return {**_tuples(how, st), **_values(how, st), **_numbers(st), **selection.gather(how, st)}
+    if how[0]["waits"]:
+        st["arrival"] = st["rows"]  # between pushes no row is at hand, whose number this is
+    columns = {**_tuples(how, st), **_values(how, st), **_numbers(st), **selection.gather(how, st)}
+    return {**columns, **waiting_rows.gather(how, st, live_tuples(st), _known_values(how, st))}
+
+
+def _known_values(how: NDArray[Any], st: Handle) -> Integers:
+    return in_use(st, "free_keys", "free_key_count") if how[0]["weighed"] else np.empty(0, np.int64)
 
 
 def _tuples(how: NDArray[Any], st: Handle) -> Columns:
@@ -124,6 +132,12 @@ def _tuples(how: NDArray[Any], st: Handle) -> Columns:
         columns["tuple met"] = st.arrays["met_on_arrival"][items]
     if has_items(how):
         columns |= _compared(how, st, items)
+    if how[0]["waits"]:
+        if organisation in (TUPLE, CUMULATIVE):  # while an instant is open, its tuples may have no priority yet
+            columns["tuple prio"] = np.where(st.arrays["place"][items] == NONE, 0.0, columns["tuple prio"])
+        columns["tuple in output"] = pool["met"].astype(np.int8)
+    if how[0]["let_in"]:
+        columns["tuple window number"] = st.arrays["window_number"][items]
     if how[0]["evaluate_every"]:
         columns["tuple came"] = st.arrays["came"][items]
         back = np.zeros(st.arrays["pool"].size, np.int64)
@@ -148,7 +162,7 @@ def _compared(how: NDArray[Any], st: Handle, items: Integers) -> Columns:
 
 def _values(how: NDArray[Any], st: Handle) -> Columns:
     streams = int(how[0]["streams"])
-    values = in_use(st, "free_keys", "free_key_count") if how[0]["weighed"] else np.empty(0, np.int64)
+    values = _known_values(how, st)
     groups = values[:, None] * streams + np.arange(streams)
     weights = st.arrays["buckets"]["weight"] if is_keyed(how) else st.arrays["weight"]
     parts = st.arrays["part"]
@@ -199,11 +213,32 @@ def build(plan: Plan, how: NDArray[Any], st: Handle, columns: Columns) -> None:
     for name, values in zip(BY_STREAM, columns["by stream"], strict=True):
         st[name][:streams] = values
     _build_values(how, st, columns)
-    items = _places(how, columns)
+    items, prio = _places(how, columns), columns.get("tuple prio")
     _build_tuples(how, st, columns, items)
     _build_rounds(how, st, columns, items)
     selection.build(how, st, columns)
-    build_order(how, st, items, columns.get("tuple prio"), columns.get("tuple place"))
+    if how[0]["waits"]:
+        waiting_rows.build(how, st, columns)
+        if how[0]["organisation"] in (TUPLE, CUMULATIVE) and not how[0]["integrated"]:
+            # Tuples of an open instant have no priority before it closes.
+            items = np.setdiff1d(items, columns["fresh item"])
+            prio = prio[items] if prio is not None else None
+    build_order(how, st, items, prio, columns.get("tuple place"))
+    if how[0]["waits"]:
+        _build_met(how, st, columns)
+    if how[0]["integrated"]:
+        turn = loop.REJOIN if "waiting prio" in columns else loop.COMPETE_ANEW
+        io = buffers.make(how, st)
+        io["turn"] = turn
+        loop.advance(how, st, io)
+
+
+def _build_met(how: NDArray[Any], st: Handle, columns: Columns) -> None:
+    """Which tuples were part of an output in the open instant."""
+    met = np.flatnonzero(columns["tuple in output"]) if how[0]["organisation"] == CUMULATIVE else np.empty(0, np.int64)
+    st.arrays["pool"]["met"][met] = 1
+    st.arrays["touched"][: met.size] = met
+    st["touched_count"] = met.size
 
 
 def _places(how: NDArray[Any], columns: Columns) -> Integers:
@@ -214,8 +249,10 @@ def _places(how: NDArray[Any], columns: Columns) -> Integers:
 
 def _build_values(how: NDArray[Any], st: Handle, columns: Columns) -> None:
     keys, streams = columns["value key"], int(how[0]["streams"])
-    last = int(_places(how, columns).max(initial=0))
-    sizes = Sizes(power_of_two(memory.LEAST + last + 1), power_of_two(memory.LEAST + keys.size))
+    waiting = columns["waiting arrival"].size + columns["fresh item"].size if how[0]["waits"] else 0
+    tuples = int(_places(how, columns).max(initial=0)) + 1 + waiting
+    values = keys.size + waiting * int(how[0]["parts"])
+    sizes = Sizes(power_of_two(memory.LEAST + tuples), power_of_two(memory.LEAST + values))
     st.hold(**memory.pool_arrays(how, sizes, st.arrays["stray_place"].size > 1))
     st.hold(**memory.value_arrays(how, sizes), **memory.order_arrays(how, sizes))
     st["free_count"], st["free_cell_count"] = sizes.tuples, st.arrays["free_cells"].size
@@ -273,6 +310,8 @@ def _build_tuples(how: NDArray[Any], st: Handle, columns: Columns, items: Intege
                 _build_cells(how, st, keys, stream)
         if how[0]["alone"] and how[0]["weighed"]:
             _build_alone(how, st, columns, items)
+    if how[0]["let_in"]:
+        st.arrays["window_number"][items] = columns["tuple window number"]
     _build_expiry(how, st, stream, items)
     if selection.is_selective(how):
         selection.fill_timeline(how, st, stream, entry)
@@ -397,7 +436,8 @@ def _build_expiry(how: NDArray[Any], st: Handle, stream: Integers, items: Intege
     pool = st.arrays["pool"]
     for number in range(streams):
         mine = np.flatnonzero(stream == number)
-        stamp = cards["seq" if how[0]["kind"][number] == ROW else "ts"][mine]
+        numbers = st.arrays["window_number"][items] if how[0]["let_in"] else cards["seq"]
+        stamp = (numbers if how[0]["kind"][number] == ROW else cards["ts"])[mine]
         order = np.argsort(stamp, kind="stable")
         ring = expiry[number, : mine.size]
         there = items[mine[order]]
@@ -492,11 +532,9 @@ def _build_groups(how: NDArray[Any], st: Handle, items: Integers, pool: NDArray[
         if not is_keyed(how) and not how[0]["alone"]:
             _build_links(st, items[order], group[order])
         return
+    numbers = st.arrays["window_number"][items] if how[0]["let_in"] else cards["seq"]
     rank = np.array(
-        [
-            _rank_of(how, *one)
-            for one in zip(pool["stream"], cards["importance"], cards["ts"], cards["seq"], strict=True)
-        ]
+        [_rank_of(how, *one) for one in zip(pool["stream"], cards["importance"], cards["ts"], numbers, strict=True)]
     )
     order = np.lexsort((pool["arrival"], rank, group))
     items, group, more = items[order], group[order], st.arrays["more"]
@@ -529,7 +567,7 @@ def _rank_of(how: NDArray[Any], stream: int, importance: float, ts: int, seq: in
     if how[0]["organisation"] == LIFE:
         return float(end)
     if how[0]["combine"] == PRODUCT:
-        return float(importance)
+        return float(importance) if how[0]["importance"] else 1.0
     age = float(how[0]["life"]) * (end / window)
     weight = float(how[0]["importance"])
     if how[0]["combine"] == LOGSUM:

@@ -11,14 +11,25 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import Batch, Table
 from shedjoin.budget import Budget
-from shedjoin.engine import audit, buffers, change, contents, item_memory, loop, memory, selection, snapshot
+from shedjoin.engine import (
+    audit,
+    buffers,
+    change,
+    contents,
+    item_memory,
+    loop,
+    memory,
+    selection,
+    snapshot,
+    waiting_rows,
+)
 from shedjoin.engine.buffers import CHUNK
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.pace import Pace, Watch
 from shedjoin.engine.plan import Orders, Plan, PolicyLike
-from shedjoin.engine.records import COUNTERS, NEVER, WORK_COUNTERS
+from shedjoin.engine.records import COUNTERS, NEVER, WAITING_COUNTERS, WORK_COUNTERS
 from shedjoin.engine.reordering import Reordering
 from shedjoin.engine.running import Clocks, Running, check_arrived, check_clocks, check_limit
 from shedjoin.engine.statistics import Statistics
@@ -80,7 +91,8 @@ class Engine(Running):
         columns = change.carried(columns, signature, plan)
         contents.build(plan, engine._how, engine._state, columns)
         engine._take_over(extra)
-        if not engine._state["pending_count"]:  # what waits is joined first, with the next instant
+        # What waits is joined first, with the next instant; tuples of an open instant compete when it closes.
+        if not engine._state["pending_count"] and not (engine._waits and engine._state["open"]):
             engine._pending.append(engine._compete())
         return engine
 
@@ -211,11 +223,13 @@ class Engine(Running):
         return self._chunks(batch, size, known, emit, pace)
 
     def flush(self) -> Output:
-        """Join what waits for the next round of lazy evaluation, at the end of the input."""
+        """At the end of the input: join what waits for lazy evaluation, for the CPU, or in the aux-window."""
         self._check_idle()
         before = self._totals()
-        pieces = self._drive(self._how, self._buffers(CHUNK, turn=loop.FLUSH)) if self._plan.evaluate_every else ()
-        return self._whole(list(pieces), before)
+        waits = self._plan.evaluate_every or self._waits
+        pieces = self._drive(self._how, self._buffers(CHUNK, turn=loop.FLUSH)) if waits else ()
+        shed, self._pending = self._pending if waits else [], [] if waits else self._pending
+        return self._whole(list(pieces), before, earlier=shed)
 
     def _chunks(
         self, batch: Batch, limit: int, told: dict[str, Integers], emit: bool, pace: Pace | None
@@ -260,6 +274,8 @@ class Engine(Running):
             self._look()
             if start >= len(batch):
                 break
+        if "told" in told and self._waits:
+            waiting_rows.add_told(self._state, told["told"])
         if told:
             io = self._buffers(room, turn=loop.TELL)
             for name, values in told.items():
@@ -324,6 +340,36 @@ class Engine(Running):
             buffers.hold_left_out(io, max(wanted, CHUNK))
         elif need == loop.NEED_TIMELINE:
             selection.grow_timeline(how, st, wanted)
+        elif self._waits:
+            self._make_room_to_wait(how, need, io)
+
+    def _make_room_to_wait(self, how: NDArray[Any], need: int, io: Handle) -> None:
+        """The same for what only rows need that wait."""
+        st = self._state
+        if need == loop.NEED_WAITING:
+            waiting_rows.grow_rows(how, st)
+        elif need == loop.NEED_INSTANTS:
+            waiting_rows.grow_instants(st)
+        elif need == loop.NEED_FRESH:
+            waiting_rows.grow_fresh(how, st, io)
+        elif need == loop.NEED_LET_IN:
+            waiting_rows.grow_let_in(how, st)
+        elif need == loop.NEED_LEVELS:
+            waiting_rows.grow_levels(how, st)
+        elif need == loop.NEED_SPEEDS:
+            self._measure_speeds(int(io.arrays["row_ts"][int(io["at"])]))
+
+    def _measure_speeds(self, now: int) -> None:
+        """Dual windows: rows of each stream in a time unit since the last time, and the shares that follow from them."""
+        st, admission = self._state, self._plan.admission
+        last, came = int(st["last_adapt"]), [float(rows) for rows in self._by_stream("came_rows")]
+        st["last_adapt"], st["came_rows"] = now, 0
+        if last == NEVER or not any(came) or admission is None or admission.speeds is None:
+            return
+        rates = [rows / (now - last) for rows in came]
+        st["rear_share"], st["front_share"] = admission.speeds(
+            rates, *self.shares, lambda: waiting_rows.histograms(self._how, st)
+        )
 
     def _cut(self, piece: Piece, limit: int, before: dict[str, int] | None) -> Iterator[Output]:
         """A piece in parts of at most `limit` results. Counters come with the last part of the last piece."""
@@ -340,10 +386,16 @@ class Engine(Running):
         shed, left_out = ShedLog(piece.shed, self.names), LeftOutLog(piece.left_out, self.names)
         return Output(piece.columns, piece.worth, shed, stats, self.names, left_out)
 
-    def _whole(self, pieces: list[Piece], before: dict[str, int], shed: Sequence[NDArray[Any]] = ()) -> Output:
-        """All pieces of a turn as one output."""
+    def _whole(
+        self,
+        pieces: list[Piece],
+        before: dict[str, int],
+        shed: Sequence[NDArray[Any]] = (),
+        earlier: Sequence[NDArray[Any]] = (),
+    ) -> Output:
+        """All pieces of a turn as one output, with what was shed before and after it."""
         nothing = Piece(tuple(np.empty(0, np.int64) for _ in self.names), np.empty(0), [], [])
-        parts = [self._output(piece, None) for piece in pieces or [nothing]]
+        parts = [self._output(piece, None) for piece in [nothing._replace(shed=list(earlier)), *pieces]]
         parts.append(self._output(nothing._replace(shed=list(shed)), before))
         return Output.joined(parts)
 
@@ -398,10 +450,17 @@ class Engine(Running):
         waiting = (
             list(self._drive(self._how, self._buffers(CHUNK, turn=loop.FLUSH))) if self._plan.evaluate_every else []
         )
+        self._close()
         self._set_caps(budget)
         shed = [*self._pending, self._compete()]
         self._pending = []
         return self._whole(waiting, before, shed)
+
+    def _close(self) -> None:
+        """Close the open instant, of a join whose rows have their turn one by one."""
+        if self._waits:
+            for piece in self._drive(self._how, self._buffers(turn=loop.CLOSE, shed=CHUNK)):
+                self._pending += piece.shed
 
     def set_policy(self, policy: PolicyLike) -> None:
         """Change the policy, or its numbers, while running.
@@ -412,7 +471,10 @@ class Engine(Running):
         if isinstance(policy, type) or not isinstance(policy, PolicyLike):
             raise SpecError(f"policy must be a policy such as Prob(), not {policy!r}")
         self._check_idle()
-        self._adopt(self._plan.with_policy(policy))
+        plan = self._plan.with_policy(policy)
+        plan.check_change(self._plan.signature())
+        self._close()
+        self._adopt(plan)
 
     def _adopt(self, plan: Plan) -> None:
         """Go on by another policy: its state is built from what is stored and known."""
@@ -442,11 +504,13 @@ class Engine(Running):
 
     def _compete(self) -> NDArray[Any]:
         """Evict down to the caps as they are now. The log has room for all: nothing needs emptying midway."""
-        io = self._buffers(turn=loop.SHRINK, shed=int(self._state["resident"].sum()) + 1)
+        queued = sum(self.queued)
+        io = self._buffers(turn=loop.SHRINK, shed=int(self._state["resident"].sum()) + queued + 1)
         io["phase"] = loop.COMPETE
-        self._state["tick"] -= 1  # it is a part of the last instant
+        earlier = 0 if self._waits else 1
+        self._state["tick"] -= earlier  # it is a part of the last instant
         loop.advance(self._how, self._state, io)
-        self._state["tick"] += 1
+        self._state["tick"] += earlier
         return buffers.take_shed(io, self._plan.streams)
 
     def _set_caps(self, budget: Budget | None) -> None:
@@ -561,7 +625,27 @@ class Engine(Running):
     @property
     def arrived(self) -> tuple[int, ...]:
         """Rows of each stream so far, anywhere; the next one gets this number."""
-        return self._by_stream("arrived")
+        return self._by_stream("numbered" if self._waits else "arrived")
+
+    @property
+    def queued(self) -> tuple[int, ...]:
+        """Rows of each stream that wait for the CPU."""
+        return self._by_stream("queued_rows") if self._waits else (0,) * self._plan.streams
+
+    @property
+    def worked(self) -> float:
+        """Units of work that the virtual CPU has done."""
+        return float(self._state["worked"]) if self._waits else 0.0
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Dual windows: k_r and k_f, the shares of rows that are shed at the rear and at the front."""
+        return (float(self._state["rear_share"]), float(self._state["front_share"])) if self._waits else (0.0, 0.0)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether rows wait for their turn."""
+        return self._plan.admission is not None
 
     @property
     def residents(self) -> tuple[int, ...]:
@@ -618,8 +702,9 @@ class Engine(Running):
         return tuple(int(number) for number in self._state[field][: self._plan.streams])
 
     def _totals(self) -> dict[str, int]:
-        names = COUNTERS + WORK_COUNTERS if self._how[0]["counts_work"] else COUNTERS
-        return {name: int(self._state[name]) for name in names}
+        more: tuple[str, ...] = WORK_COUNTERS if self._how[0]["counts_work"] or self._waits else ()
+        more += WAITING_COUNTERS if self._waits else ()
+        return {name: int(self._state[name]) for name in (*COUNTERS, *more)}
 
 
 def _check_meaning(plan: Plan, signature: dict[str, Any]) -> None:

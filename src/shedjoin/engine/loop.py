@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine import mem
@@ -23,6 +22,7 @@ from shedjoin.engine.codes import (
     MOST,
     PAIR_SETTINGS,
     PLAIN_SETTINGS,
+    RANDOM,
     SCHEDULE,
     SCHEDULED,
 )
@@ -33,9 +33,12 @@ from shedjoin.engine.layouts import items, layout, storage
 from shedjoin.engine.records import MANY_STATE, NEVER, NONE, PAIR_STATE, PLAIN_STATE
 from shedjoin.engine.stages import (
     adapt,
+    admit,
+    aux_window,
     clocks,
     estimate,
     evict,
+    integrated,
     log,
     priority,
     probe,
@@ -44,6 +47,7 @@ from shedjoin.engine.stages import (
     rounds,
     select,
     store,
+    waiting,
     work,
 )
 from shedjoin.engine.stages.times import newest, stamp_of
@@ -67,15 +71,25 @@ from shedjoin.engine.structures import key_table, kinetic_tournament
     NEED_LEFT_OUT,
     NEED_TIMELINE,
     PAUSE,  # nothing: a part of the push is done
-) = range(16)
+    # of joins whose rows wait:
+    NEED_WAITING,
+    NEED_INSTANTS,
+    NEED_FRESH,
+    NEED_LET_IN,
+    NEED_LEVELS,
+    NEED_SPEEDS,
+) = range(22)
 
 # What is run: rows, or a turn without rows. TELL: clocks that rows elsewhere have moved. SHRINK: memory is made to fit a budget
-# that changed between two pushes, as part of the last instant. FLUSH: what waits for lazy evaluation is joined. ORDER: groups,
-# and the tuples in `out_fresh`, are put in order anew. FRACTION: r has changed.
-ROWS, TELL, SHRINK, FLUSH, ORDER, FRACTION = range(6)
+# that changed between two pushes, as part of the last instant. FLUSH: what waits for lazy evaluation, or for its turn, is joined.
+# ORDER: groups, and the tuples in `out_fresh`, are put in order anew. FRACTION: r has changed. CLOSE: the open instant is closed.
+# REJOIN: rows that wait compete with what is stored, with the priorities they had; COMPETE_ANEW: with new ones.
+ROWS, TELL, SHRINK, FLUSH, ORDER, FRACTION, CLOSE, REJOIN, COMPETE_ANEW = range(9)
 
 # Where `advance` is in an instant.
 BEGIN, MEET, COMPETE = range(3)
+# Where it is with a row that waited: in the aux-window, at its turn, probing; at the end of its work; or sharing a memory.
+DRAIN, TURN, PROBE, SPENT, SHARE = range(3, 8)
 
 # An index that chooses its buckets itself keeps at most this many tuples in a bucket, on average.
 CROWDED = 2
@@ -291,7 +305,7 @@ def _probed(how, st, io, i):
         items.dismiss(st, int(io["guest"]))
         io["guest"] = NONE
     elif how["estimator"] == MET:
-        mem.met_on_arrival(st)[np.int64(mem.out_fresh(io, io["fresh"] - 1))] = st["results"] - io["found"]
+        mem.met_on_arrival(st)[io["tuple"]] = st["results"] - io["found"]
     if how["basic"] > 0 and io["sampling"]:
         select.learn(how, st, io, i, mem.row_stream(io, i), mem.row_ts(io, i))
     return DONE
@@ -313,6 +327,13 @@ def _join(how, st, io, i, v, stream, ts, seq):
         mem.set_pending(st, st["pending_count"], x)
         st["pending_count"] += 1
         return DONE
+    return _probe_others(how, st, io, i, x, v, stream, ts, seq)
+
+
+@kernel
+def _probe_others(how, st, io, i, x, v, stream, ts, seq):
+    """The probe of a tuple that was just stored. Says what it needs when it has stopped halfway."""
+    io["tuple"] = x
     io["found"] = st["results"]
     if how["basic"] > 0:
         select.choose(how, st, io, i, stream, ts, seq)
@@ -480,6 +501,38 @@ def _leave_by_schedule(how, st, io):
 
 
 @inlined
+def _evict(how, st, io, memory):
+    _shed(how, st, io, evict.lowest(how, st, memory), EVICTED)
+    st["evicted"] += 1
+    evict.foresee_draws(how, st, memory)
+
+
+@in_pairs(_evict)
+@inlined
+def _give_up(how, st, io, memory):
+    """The lowest of a memory goes: a stored tuple, or a row of a queue that shares it."""
+    if how["integrated"] == 0:
+        _evict(how, st, io, memory)
+        return
+    what, item = integrated.lowest(how, st, memory)
+    if what == integrated.STORED:
+        _shed(how, st, io, item, EVICTED)
+        st["evicted"] += 1
+    else:
+        admit.drop(how, st, io, item)
+
+
+@inlined
+def _fit(how, st, io):
+    for memory in range(how["memories"]):
+        while evict.used(how, st, memory) > st["caps"][memory]:
+            if log.is_full(io):
+                return NEED_SHED
+            _give_up(how, st, io, memory)
+    return DONE
+
+
+@inlined
 def _none_competes(how, st, io):
     return DONE
 
@@ -491,14 +544,13 @@ def _compete(how, st, io):
     if how["organisation"] == SCHEDULE:
         if _leave_by_schedule(how, st, io) == NEED_SHED:
             return NEED_SHED
-    for memory in range(how["memories"]):
-        while evict.used(how, st, memory) > st["caps"][memory]:
-            if log.is_full(io):
-                return NEED_SHED
-            _shed(how, st, io, evict.lowest(how, st, memory), EVICTED)
-            st["evicted"] += 1
-            evict.foresee_draws(how, st, memory)
-    return DONE
+    return _fit(how, st, io)
+
+
+@kernel
+def _share(how, st, io):
+    """A row has come to a queue that shares the memory: the lowest of both go. Returns NEED_SHED when the log is full."""
+    return _fit(how, st, io)
 
 
 @inlined
@@ -572,6 +624,217 @@ def _run(how, st, io):
     return DONE
 
 
+# --------------------------------------------------------------------------------------------------- rows that wait
+
+
+@kernel
+def _wants_row(how, st, io):
+    """What has to grow before the row at hand has its turn."""
+    need = _wants(how, st, io, 1)
+    if need == DONE and st["fresh_count"] == st["fresh_room"]:
+        return NEED_FRESH
+    return need
+
+
+@kernel
+def _wants_arrival(how, st, io):
+    """What has to grow before a row can come."""
+    io["wanted"] = 1
+    if st["free_waiting_count"] == 0:
+        return NEED_WAITING
+    if io["out_shed_room"] - io["shed"] < 2:  # by lot, or from a full queue
+        return NEED_SHED
+    if how["integrated"]:
+        if st["free_count"] == 0:
+            return NEED_POOL
+        return _layout_wants(how, st, io, 1)
+    return DONE
+
+
+@kernel
+def _wants_work(how, st, io):
+    """What has to grow before the first in line can be served."""
+    if how["dual"] == 0:
+        return DONE
+    io["wanted"] = how["parts"]
+    if st["free_key_count"] < io["wanted"]:
+        return NEED_KEYS
+    if aux_window.lacks_room(st, int(mem.waiting(st, st["line_first"])["stream"])):
+        return NEED_LET_IN
+    return NEED_LEVELS if admit.lacks_levels(how, st) else DONE
+
+
+@kernel
+def _close(how, st, io):
+    """All rows of the open instant have had their turn: estimators see them, and tuples compete."""
+    if io["settled"] == 0:
+        io["wanted"] = st["fresh_count"]
+        if io["out_fresh_room"] < io["wanted"]:
+            return NEED_FRESH
+        if how["estimator"] == IN_WINDOW or how["estimator"] == LEARNED:
+            io["wanted"] = st["fresh_count"] * how["parts"]
+            for stream in range(how["streams"]):
+                if st["seen_room"] - st["seen_size"][stream] < io["wanted"]:
+                    return NEED_SEEN
+        io["fresh"] = st["fresh_count"]
+        estimate.observe(how, st, io)
+        admit.begin_close(how, st, io)
+        priority.settle(how, st, io, st["open_ts"])
+        store.expire(how, st)
+        io["settled"] = 1
+    if _compete(how, st, io) == NEED_SHED:
+        io["wanted"] = 1
+        return NEED_SHED
+    io["settled"] = 0
+    _finish(how, st, io, st["open_ts"])
+    admit.end_close(how, st)
+    return DONE
+
+
+@kernel
+def _meet_row(how, st, io):
+    """The row at hand is stored, and probes. Says what it needs when there is no room, or its probe has stopped halfway."""
+    i = io["row_ts_room"]  # behind the rows of the push there is room for one
+    stream, v = mem.row_stream(io, i), 0
+    if how["layout"] == KEYED:
+        v = key_table.find_or_add(how, st, mem.row_key(io, i), 0)
+    compared = st["compared"]
+    if io["probing"]:
+        need = _go_on(how, st, io, i)
+    else:
+        io["wanted"] = layout.make_place(how, st, io, i, v, stream)
+        if io["wanted"] > 0:
+            return NEED_ENTRIES
+        if io["silent"]:
+            admit.note_unprobed(how, st, io, i)
+        seq = mem.waiting(st, io["row"])["seq"]
+        x = store.add(how, st, io, i, v, stream, mem.row_ts(io, i), seq, 0)
+        admit.note_fresh(how, st, io, x)
+        if how["estimator"] == MET:
+            mem.met_on_arrival(st)[x] = 0
+        need = DONE if io["silent"] else _probe_others(how, st, io, i, x, v, stream, mem.row_ts(io, i), seq)
+    st["compared"] = compared
+    if need == DONE and io["silent"] == 0:
+        admit.count_work(how, st, io, i, v)
+    return need
+
+
+@kernel
+def _serve(how, st, io):
+    """The row at hand has its turn. Returns DONE, or what it needs."""
+    if io["phase"] == TURN:
+        if admit.must_close(st, io):
+            need = _close(how, st, io)
+            if need != DONE:
+                return need
+        need = _wants_row(how, st, io)
+        if need != DONE:
+            return need
+        if not admit.begin_turn(how, st, io):
+            waiting.give_back(st, int(io["row"]))
+            io["phase"] = io["back_to"]
+            return DONE
+        admit.hand_over(how, st, io, io["row_ts_room"])
+        io["phase"] = PROBE
+    need = _meet_row(how, st, io)
+    if need == DONE:
+        waiting.give_back(st, int(io["row"]))
+        io["phase"] = io["back_to"]
+    return need
+
+
+@kernel
+def _begin_next(how, st, io):
+    """The next thing that happens is begun. Returns DONE, or what it needs."""
+    if io["turn"] == ROWS and io["first"] < io["row_ts_room"] and io["at"] == io["end"]:
+        if admit.lacks_instants(st):
+            return NEED_INSTANTS
+        admit.begin_instant(how, st, io)
+    what = admit.following(how, st, io, io["turn"] == FLUSH)
+    if what == admit.WORKS:
+        need = _wants_work(how, st, io)
+        if need != DONE:
+            return need
+        admit.begin_work(how, st, io)
+        io["back_to"] = DRAIN if how["dual"] else SPENT
+        io["phase"] = DRAIN if how["dual"] else TURN
+    elif what == admit.ARRIVES:
+        if admit.is_due(how, st, io):
+            return NEED_SPEEDS
+        need = _wants_arrival(how, st, io)
+        if need != DONE:
+            return need
+        w = admit.come(how, st, io)
+        if w != NONE and how["integrated"]:
+            io["phase"] = SHARE
+        elif w != NONE and admit.is_full(how, st, int(mem.waiting(st, w)["stream"])):
+            admit.drop(how, st, io, admit.victim(how, st, int(mem.waiting(st, w)["stream"])))
+    elif what == admit.LEAVES:
+        admit.leave_aux_window(how, st, io)
+        io["back_to"] = BEGIN
+        io["phase"] = TURN
+    else:
+        io["phase"] = MEET  # nothing is left to do
+    return DONE
+
+
+@kernel
+def _run_waiting(how, st, io):
+    """Rows arrive, and have their turn one by one, until the push, or a flush, is at its end (DONE) or something is needed."""
+    while io["phase"] != MEET:
+        need = DONE
+        if io["phase"] == BEGIN:
+            need = _begin_next(how, st, io)
+        elif io["phase"] == SHARE:
+            need = _share(how, st, io)
+            if need == DONE:
+                io["phase"] = BEGIN
+            io["wanted"] = 1
+        elif io["phase"] == DRAIN:
+            if aux_window.is_over(how, st, io["newest"]):
+                admit.leave_aux_window(how, st, io)
+                io["phase"] = TURN
+            else:
+                io["phase"] = SPENT
+        elif io["phase"] == SPENT:
+            admit.end_work(how, st, io)
+            admit.tell(how, st)
+            io["phase"] = BEGIN
+        else:
+            need = _serve(how, st, io)
+        if need != DONE:
+            return need
+    if io["turn"] == FLUSH and io["settled"] == 0:
+        admit.tell(how, st)
+    return _close(how, st, io) if io["turn"] == FLUSH and st["open"] else DONE
+
+
+@kernel
+def _rejoin(how, st, io):
+    """Rows that wait compete with what is stored, after that was put in order anew."""
+    w = NONE if how["organisation"] == RANDOM else int(st["line_first"])  # lots fall on a list that is there
+    while w != NONE:
+        if io["turn"] == REJOIN:
+            integrated.enter_as_it_was(how, st, w)
+        else:
+            integrated.enter(how, st, w)
+        w = int(mem.waiting(st, w)["next"])
+    return DONE
+
+
+@kernel
+def _take_turn(how, st, io):
+    """What is run where rows wait."""
+    if io["turn"] == TELL:
+        admit.tell(how, st)
+        return DONE
+    if io["turn"] == CLOSE:
+        return _close(how, st, io) if st["open"] else DONE
+    if io["turn"] == REJOIN or io["turn"] == COMPETE_ANEW:
+        return _rejoin(how, st, io)
+    return _run_waiting(how, st, io)
+
+
 @kernel
 def _put_in_order(how, st, io):
     layout.renew_all(how, st)
@@ -602,6 +865,8 @@ def advance_many(settings, state, rows):
     if io["turn"] == FRACTION:
         adapt.set_fractions(how, st)
         return DONE
+    if how["waits"] and io["turn"] != SHRINK:
+        return _take_turn(how, st, io)
     if io["turn"] == FLUSH:
         return DONE if how["evaluate_every"] == 0 or rounds.evaluate(how, st, io) else NEED_RESULTS
     if io["turn"] == TELL and io["phase"] == BEGIN:

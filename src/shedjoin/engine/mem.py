@@ -11,6 +11,7 @@ from shedjoin.engine.records import (
     CHECK_RECORD,
     ENTRY_RECORD,
     EXPIRY_RECORD,
+    FRESH_RECORD,
     HEAP_RECORD,
     INDEX_RECORD,
     KEY_RECORD,
@@ -24,6 +25,7 @@ from shedjoin.engine.records import (
     TIMELINE_RECORD,
     TRAIL_RECORD,
     TUPLE_RECORD,
+    WAITING_RECORD,
     WORK_RECORD,
 )
 from shedjoin.engine.views import by_stream, constants, fetcher, flat, reader, records, setting, writer
@@ -153,6 +155,27 @@ sack = flat("sack", np.int64)  # the knapsack's heap of (stream, type)
 sack_value = flat("sack_value", np.float64)
 sack_next = flat("sack_next", np.int64)
 work = records("work", WORK_RECORD)  # by origin * streams + other
+# Joins whose rows wait for their turn.
+waiting = records("waiting", WAITING_RECORD)
+free_waiting = flat("free_waiting", np.int32)  # unused places, a stack
+waiting_key = flat("waiting_key", np.int64)  # (row, attribute)
+queue_heap = by_stream("queue_heap", HEAP_RECORD)  # the rows in line of each stream, the next to be dropped on top
+queue_list = by_stream("queue_list", np.int32)  # or in no order, where lots decide
+queue_place = flat("queue_place", np.int32)
+instants = flat("instants", np.int64)  # (instant, stream): rows that had come when it began
+told = flat("told", np.int64)  # (clocks that were told, 0: rows that came before, then a time a stream)
+fresh = records("fresh", FRESH_RECORD)
+fresh_value = flat("fresh_value", np.int32)  # (fresh, part)
+gone = flat("gone", np.int32)  # places in the pool that are free when the instant closes
+window_number = flat("window_number", np.int64)  # what row windows count a tuple by, where that is not its row number
+kept = flat("kept", np.int32)  # by value: rows of the histograms and of the open instant that have it
+stock = flat("stock", np.int32)  # by value * streams + stream: stored tuples
+windowed = flat("windowed", np.float64)  # by value * streams + stream: rows that the window will hold
+let_ts = by_stream("let_ts", np.int64)  # rows that the windows will hold, a ring a stream
+let_value = flat("let_value", np.int32)  # (stream, place, part)
+level = by_stream("level", np.float64)  # numbers of partners that rows of the aux-window expect, in order
+level_count = by_stream("level_count", np.int64)  # how many expect each
+level_sum = by_stream("level_sum", np.int64)  # a Fenwick tree of these
 
 fetch_bucket = fetcher("buckets", BUCKET_RECORD)
 fetch_key = fetcher("keys", KEY_RECORD)
@@ -178,6 +201,12 @@ row_weights = flat("row_weights", np.float64)
 row_kind = reader("row_kind", np.int64)
 row_seq = reader("row_seq", np.int64)  # of rows that are counted elsewhere
 row_arrived = reader("row_arrived", np.int64)  # (row, stream)
+set_row_stream = writer("row_stream", np.int64)
+set_row_key = writer("row_key", np.int64)
+set_row_null = writer("row_null", np.bool_)
+set_row_ts = writer("row_ts", np.int64)
+set_row_importance = writer("row_importance", np.float64)
+set_row_bytes = writer("row_bytes", np.int64)
 
 out_ahead = reader("out_ahead", np.int64)  # the values of the next rows
 set_out_ahead = writer("out_ahead", np.int64)

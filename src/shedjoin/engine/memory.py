@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import indirect, item_memory, loop, selection
+from shedjoin.engine import indirect, item_memory, loop, selection, waiting_rows
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -116,6 +116,7 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
     st["free_cell_count"] = st.arrays["free_cells"].size
     st["last_evaluation"] = st["last_expiry"] = NEVER
     st["random"] = first_random_state(seed)
+    waiting_rows.allocate(plan.admission, how, st)
     for stream in range(streams):
         mine = [number for number, index in enumerate(plan.indexes) if index.stream == stream]
         if mine:
@@ -234,7 +235,7 @@ def pool_arrays(how: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
         arrays["met_on_arrival"] = np.zeros(size, np.int64)
     if has_items(how):
         arrays |= item_memory.pool_arrays(size)
-    return arrays
+    return {**arrays, **waiting_rows.pool_arrays(how, size)}
 
 
 def value_arrays(how: NDArray[Any], sizes: Sizes) -> Arrays:
@@ -254,7 +255,7 @@ def value_arrays(how: NDArray[Any], sizes: Sizes) -> Arrays:
     }
     if is_keyed(how):
         arrays["buckets"] = _cache_lines(_groups(how, sizes), BUCKET_RECORD)
-    return arrays
+    return {**arrays, **waiting_rows.value_arrays(how, size)}
 
 
 def order_arrays(how: NDArray[Any], sizes: Sizes) -> Arrays:

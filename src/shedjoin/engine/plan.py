@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import ROW_BYTES, Batch, Table
 from shedjoin.budget import Budget
+from shedjoin.engine.admission import Admission
 from shedjoin.engine.codes import (
+    DROP_SEMANTIC,
     FIRST_OF_SETS,
     IMPORTANCE,
     INDEXED,
@@ -178,6 +180,7 @@ class Plan:
     selective: SelectiveLike | None = None
     deadline: float | None = None
     counted_elsewhere: bool = False
+    admission: Admission | None = None
 
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
@@ -296,7 +299,11 @@ class Plan:
             expire_every=self.expire_every,
             limited=int(self.evaluate_every > 0 or (self.expire_every > 0 and ROW in kinds)),
             counted_elsewhere=int(self.counted_elsewhere),
-            weighed=int(self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator()),
+            weighed=int(
+                self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator() or self._asks_histograms()
+            ),
+            shared_key=int(self._shares_key()),
+            **({} if self.admission is None else self.admission.settings(TIME not in kinds)),
         )
         record = np.zeros(1, SETTINGS_RECORD)
         for name, value in values.items():
@@ -340,6 +347,16 @@ class Plan:
     def _asks_estimator(self) -> bool:
         return self.weigher != Weigher(TABLE) or any(table is not None for table in self.tables)
 
+    def _asks_histograms(self) -> bool:
+        """Whether rows that wait are weighed by the values that are stored, or will be."""
+        return self.admission is not None and (self.admission.dual or self.admission.drop == DROP_SEMANTIC)
+
+    def _shares_key(self) -> bool:
+        """Whether all streams share one key, and nothing else matters."""
+        graph = self.graph
+        common = len(graph.parts) == 1 and len(graph.parts[0]) == self.streams and not graph.thetas
+        return common and all(len(columns) == 1 for columns in graph.columns)
+
     def _span(self) -> int:
         """How long a window is by the clock of Prospect: time, or where windows are of rows, the rows of all streams."""
         lengths = [window.size for window in self.windows if window.kind == "time"]
@@ -350,6 +367,8 @@ class Plan:
         order = self.order
         if self.alone:
             return order.organisation == LIFE or (order.organisation == KEY and not order.importance and not order.life)
+        if self.admission is not None and self.admission.integrated:
+            return False  # rows that wait are in their groups before others that are stored
         if order.organisation == LIFE:
             return self.lateness == 0 or TIME not in self.kinds
         return order.organisation == KEY and order.importance == 0.0 and order.life == 0.0
@@ -376,6 +395,7 @@ class Plan:
             "expire_every": self.expire_every,
             "selective": None if self.selective is None else self._selection(),
             "counted_elsewhere": self.counted_elsewhere,
+            "cpu, queue and dual windows": None if self.admission is None else self.admission.meaning(),
         }
 
     def signature(self) -> dict[str, Any]:

@@ -122,6 +122,31 @@ WORK_RECORD = np.dtype([("index", "i8"), ("attr", "i8")])
 #: A stretch of another window that a row was not compared with.
 LEFT_OUT_FIELDS = ("stream", "seq", "other", "lo_ts", "lo_seq", "hi_ts", "hi_seq")
 LEFT_OUT_RECORD = np.dtype([(name, "i8") for name in LEFT_OUT_FIELDS])
+# A row that waits for its turn. Its attributes are in `waiting_key`.
+WAITING_RECORD = np.dtype(
+    [
+        ("arrival", "i8"),
+        ("seq", "i8"),
+        ("ts", "i8"),
+        ("instant", "i8"),  # in which it arrived
+        ("number", "i8"),  # what row windows count it by
+        ("importance", "f8"),
+        ("prio", "f8"),  # where it stands in the order in which rows are dropped
+        ("expected", "f8"),  # dual windows: partners that it can expect
+        ("stream", "i4"),
+        ("bytes", "i4"),
+        ("null", "i4"),
+        ("next", "i4"),  # in line, or in the aux-window
+        ("back", "i4"),
+        ("next_own", "i4"),  # in line, of the same stream
+        ("back_own", "i4"),
+        ("item", "i4"),  # integrated queues: its place in the pool, where it competes as a member of its group
+    ]
+)
+# A tuple that was stored in the instant that is open, and may have left again.
+FRESH_RECORD = np.dtype([("item", "i4"), ("stream", "i4"), ("number", "i8")])
+# What `queued` says of places in the pool that hold no stored tuple: one left in the open instant; a row that waits is here.
+GONE, IN_LINE = -2, -3
 
 #: What the shed log says of a row, before `seen`: how many rows of each stream had arrived when it left.
 SHED_FIELDS = ("stream", "seq", "ts", "key", "when", "tick", "why")
@@ -357,6 +382,85 @@ _MANY_ONLY = (
     + pointers(*SELECT_ARRAYS)
     + [(code_field(name), "i8") for name in CODES]
 )
+# Of joins whose rows wait for their turn: only the form MANY has these.
+WAITING_COUNTERS = (
+    "dropped",
+    "unprobed",  # rows that were stored without a probe
+)
+WAITING_NUMBERS = (
+    "open",  # whether an instant is open: its rows have had their turn, and more may come
+    "open_ts",
+    "instant",  # the instant that arrived last
+    "turned",  # the instant of the row that had its turn last
+    "whole",  # whether rows of that instant still meet all of it, whatever the row windows say
+    "newest_ts",  # of the row that arrived last
+    "last_adapt",  # when speeds were measured
+)
+WAITING_PLACES = (
+    "free_waiting_count",
+    "line_first",
+    "line_last",
+    "aux_first",
+    "aux_last",
+    "aux_count",
+    "fresh_count",
+    "gone_count",
+    "told_from",
+    "told_to",
+)
+WAITING_FLOATS = ("cpu_free", "worked", "rear_share", "front_share")
+WAITING_BY_STREAM = (
+    "numbered",  # rows that arrived
+    "taken",  # the number after the last row that had its turn
+    "opened",  # the same when the instant was opened
+    "from_number",  # where the instant of the last turn begins, as row windows count
+    "through",  # and ends
+    "rows_let_in",  # dual windows: rows that entered the aux-window
+    "rows_left",  # and left it
+    "came_rows",  # and came since speeds were measured
+)
+WAITING_LISTS = (
+    "queued_rows",
+    "queued_bytes",
+    "queue_size",  # those of them that are in its heap or list
+    "own_first",  # the first in line of a stream
+    "own_last",
+    "aux_rows",  # rows of a stream in the aux-window, nulls left out
+    "let_from",  # rows that the window will hold: counters, of which the low bits are places
+    "let_to",
+    "levels_size",
+)
+WAITING_ARRAYS = (
+    "waiting",
+    "free_waiting",
+    "waiting_key",
+    "queue_heap",
+    "queue_list",
+    "queue_place",
+    "instants",
+    "told",
+    "fresh",
+    "fresh_value",
+    "gone",  # by pool place
+    "window_number",
+    "kept",  # by value
+    "stock",
+    "windowed",
+    "let_ts",
+    "let_value",
+    "level",
+    "level_count",
+    "level_sum",
+)
+
+
+def _waiting() -> list[Any]:
+    return [
+        *((name, "i8") for name in WAITING_COUNTERS + WAITING_NUMBERS + WAITING_PLACES),
+        *((name, "f8") for name in WAITING_FLOATS),
+        *((name, "i8", (MOST,)) for name in WAITING_BY_STREAM + WAITING_LISTS),
+        *pointers(*WAITING_ARRAYS),
+    ]
 
 
 def _state(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
@@ -388,6 +492,7 @@ _MANY_BUFFERS_ONLY = [
         "until",  # a part of a push has this many rows; 0: it is run as a whole
         "since",  # rows since the last part
         "sampling",  # the row at hand is compared with whole windows to learn from it
+        "tuple",  # that probes
         "left_out",
     )
 ] + pointers(*(f"row_{name}" for name in MORE_ROW_ARRAYS), *(f"out_{name}" for name in MORE_OUT_ARRAYS))
@@ -421,12 +526,20 @@ def _buffers(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
         "given",  # and how many of them are written
         "found",  # results before the probe
         "guest",  # a tuple that probes here and is stored in another part of the join; -1: none
+        # of joins whose rows wait:
+        "row",  # whose turn it is
+        "silent",  # whether it does not probe
+        "newest",  # the time of the row that left the line last
+        "arrival",  # the number of the next row to arrive
+        "settled",  # the open instant is closed but for its competition
+        "back_to",  # the phase that follows this one
     )
     by_stream: tuple[str, ...] = (
         "rows",  # of this instant
         "old_seq",  # the first of them
         "seq",  # the next to be met
         "told",  # clocks from outside
+        "coming",  # the number of the next row to arrive
     )
     rows: tuple[str, ...] = ROW_ARRAYS
     if streams == MOST:
@@ -434,6 +547,7 @@ def _buffers(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
         rows = (*rows, *ROW_VALUES, *NUMBER_ARRAYS)
     return np.dtype(
         [(name, "i8") for name in numbers]
+        + [("before", "f8")]  # what the CPU had done before the row at hand
         + [(name, "i8", (streams,)) for name in by_stream]
         + pointers(*(f"row_{name}" for name in rows), *(f"out_{name}" for name in OUT_ARRAYS))
         + list(more)
@@ -441,6 +555,6 @@ def _buffers(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
 
 
 #: States and buffers of each form. PLAIN sees the state of PAIR under another type.
-MANY_STATE, PAIR_STATE = _state(MOST, _MANY_ONLY), _state(2)
+MANY_STATE, PAIR_STATE = _state(MOST, [*_MANY_ONLY, *_waiting()]), _state(2)
 PLAIN_STATE = marked(PAIR_STATE, "plain")
 MANY_BUFFERS, PAIR_BUFFERS = _buffers(MOST, _MANY_BUFFERS_ONLY), _buffers(2)

@@ -90,6 +90,8 @@ class MultiRecall:
                 f"spec must have evaluate_every=0 for a live recall, not {spec.evaluate_every}: what is missing is counted push "
                 "by push"
             )
+        if spec.cpu is not None or spec.dual is not None:
+            raise SpecError(f"spec must have no cpu, queue or dual windows for a live recall, not {spec!r}")
         check_seed(seed)
         self._rows, self._level, self._half_life = rows, level, recent
         self._lengths = np.array([window.size for window in windows], np.int64)

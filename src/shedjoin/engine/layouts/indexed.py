@@ -47,14 +47,19 @@ def make_place(how, st, io, i, stream):
     return 0
 
 
-@kernel
-def put(how, st, io, i, stream, ts, seq, importance, x):
-    """Put a tuple into all indexes of its stream and into its cell; returns the cell."""
+@inlined
+def _note(st, ts, seq, importance, x):
     card = mem.card(st, x)
     card["ts"] = ts
     card["seq"] = seq
     card["importance"] = importance
     card["item"] = x
+
+
+@kernel
+def put(how, st, io, i, stream, ts, seq, importance, x):
+    """Put a tuple into all indexes of its stream and into its cell; returns the cell."""
+    _note(st, ts, seq, importance, x)
     if st["came_room"] > 1:
         mem.set_came(st, x, st["tick"])
     for a in range(how["width"]):
@@ -80,6 +85,19 @@ def take_out(how, st, stream, cell, x):
         buckets.remove(how, st, mem.index_buckets(st, bucket_of(index, key)), place, which)
     if how["weighed"] and how["alone"] == 0:
         _leave_cell(how, st, cell, x)
+
+
+@kernel
+def join_group(how, st, stream, ts, seq, importance, x):
+    """A row that waits, whose attributes are there, joins its cell, but no index; returns the cell."""
+    _note(st, ts, seq, importance, x)
+    return _enter_cell(how, st, stream, x)
+
+
+@kernel
+def leave_group(how, st, cell, x):
+    """And leaves it."""
+    _leave_cell(how, st, cell, x)
 
 
 # -------------------------------------------------------------------------------------------------------------- cells

@@ -61,7 +61,7 @@ def _new_trail(st, g):
         trail["mass"][:] = 0.0
         trail["last"] = NEVER
         trail["recent"] = 0
-        trail["looked"] = 0
+        trail["looked"] = NONE
         trail["before"] = 0.0
 
 
@@ -112,7 +112,9 @@ def _is_idle_key(how, st, v):
 @in_pairs(_is_idle_key)
 @kernel
 def is_idle(how, st, v):
-    """Whether nothing is stored of a value."""
+    """Whether nothing is stored of a value, and no row that waits or came just now has it."""
+    if how["waits"] and mem.kept(st)[v] > 0:
+        return False
     if how["layout"] != KEYED:
         return mem.cell_count(st)[v] == 0
     stored = 0

@@ -94,6 +94,33 @@ def set_horizons(how, st):
         st["horizon"][stream] = NEVER if line == NEVER else line - how["lateness"]
 
 
+@kernel
+def take_turn(how, st, stream, ts):
+    """A single row has its turn: whether it is late is said by the clocks before it, and it moves its own."""
+    time = newest(how, st)
+    for one in range(how["streams"]):
+        st["oldest"][one] = _effective(how, st, one, time) - how["lateness"]
+    if not is_late(st, stream, ts):
+        st["clock"][stream] = max(st["clock"][stream], ts)
+
+
+@inlined
+def _own_clock(how, st, stream):
+    return st["clock"][stream]
+
+
+@in_pairs(_own_clock)
+@kernel
+def _known_clock(how, st, stream):
+    """The clock of a stream. Rows that wait may be of one that has none yet: then the first that there is."""
+    if how["waits"] == 0 or st["clock"][stream] != NEVER:
+        return st["clock"][stream]
+    for other in range(how["streams"]):
+        if st["clock"][other] != NEVER:
+            return st["clock"][other]
+    return 0
+
+
 @unless_plain
 @inlined
 def set_bases(how, st):
@@ -105,8 +132,16 @@ def set_bases(how, st):
         else:
             line = st["horizon"][stream]
             # A stream that has not begun sets no horizon; until it does, life is counted by the own clock.
-            st["base"][stream] = st["clock"][stream] if line == NEVER else line
+            st["base"][stream] = _known_clock(how, st, stream) if line == NEVER else line
         priority.rebase(how, st, stream, old)
+
+
+@only_many
+@inlined
+def _keep_instant(how, st, stream):
+    """Row windows: tuples stay while rows that came in their own instant have not had their turn."""
+    if how["waits"] and st["whole"]:
+        st["limit"][stream] = min(st["limit"][stream], st["from_number"][stream] - 1)
 
 
 @inlined
@@ -114,6 +149,7 @@ def set_limit(how, st, stream):
     """Tuples with a stamp up to the limit can meet nothing any more."""
     if mem.window_kind(how, stream) == ROW:
         st["limit"][stream] = st["arrived"][stream] - mem.window_size(how, stream) - 1
+        _keep_instant(how, st, stream)
         return
     line = st["horizon"][stream]
     # A stream that has not begun ends no window.

@@ -147,7 +147,52 @@ def _is_every_row(how, st, v):
 
 
 @inlined
-def _observe(how, st, x, stream, v):
+def _fresh_of_pair(how, st, io, i):
+    return mem.out_fresh(io, i)
+
+
+@in_pairs(_fresh_of_pair)
+@inlined
+def _fresh(how, st, io, i):
+    """A tuple that this instant brought. Where rows have their turn one by one, it may have left again."""
+    return int(mem.fresh(st, i)["item"]) if how["waits"] else mem.out_fresh(io, i)
+
+
+@inlined
+def _stream_of_pair(how, st, i, x):
+    return int(mem.pool(st, x)["stream"])
+
+
+@in_pairs(_stream_of_pair)
+@inlined
+def _stream_of(how, st, i, x):
+    return int(mem.fresh(st, i)["stream"]) if how["waits"] else int(mem.pool(st, x)["stream"])
+
+
+@inlined
+def _value_of_pair(how, st, i, x, number):
+    return storage.value_of(how, st, x, number)
+
+
+@in_pairs(_value_of_pair)
+@inlined
+def _value_of(how, st, i, x, number):
+    return int(mem.fresh_value(st)[i * how["parts"] + number]) if how["waits"] else storage.value_of(how, st, x, number)
+
+
+@inlined
+def _number_of_pair(how, st, i, x):
+    return storage.card(how, st, x)["seq"]
+
+
+@in_pairs(_number_of_pair)
+@inlined
+def _number_of(how, st, i, x):
+    return mem.fresh(st, i)["number"] if how["waits"] else storage.card(how, st, x)["seq"]
+
+
+@inlined
+def _observe(how, st, i, x, stream, v):
     """A new tuple's value, seen by the estimator."""
     entry = mem.keys(st, v)
     if how["estimator"] == HISTORY:
@@ -157,7 +202,7 @@ def _observe(how, st, x, stream, v):
         size = st["seen_room"]
         arrival = mem.seen(st)[stream, (st["seen_head"][stream] + st["seen_size"][stream]) & (size - 1)]
         by_rows = mem.window_kind(how, stream) == ROW
-        arrival["stamp"] = storage.card(how, st, x)["seq"] if by_rows else st["clock"][stream]
+        arrival["stamp"] = _number_of(how, st, i, x) if by_rows else st["clock"][stream]
         arrival["value"] = v
         st["seen_size"][stream] += 1
         entry["held"] += 1
@@ -207,12 +252,12 @@ def _refresh(how, st, v):
 @inlined
 def _learn(how, st, io):
     for i in range(io["fresh"]):
-        x = mem.out_fresh(io, i)
-        v = storage.value_of(how, st, x, 0)
+        x = _fresh(how, st, io, i)
+        v = _value_of(how, st, i, x, 0)
         mem.keys(st, v)["held"] = 1
-        learn.observe(how, st, int(mem.pool(st, x)["stream"]), v)
+        learn.observe(how, st, _stream_of(how, st, i, x), v)
     for i in range(io["fresh"]):
-        learn.look(how, st, storage.value_of(how, st, mem.out_fresh(io, i), 0))
+        learn.look(how, st, _value_of(how, st, i, _fresh(how, st, io, i), 0))
 
 
 @unless_plain
@@ -228,16 +273,16 @@ def observe(how, st, io):
         st["started"] = 1
         st["t0"] = newest(how, st)
     for i in range(io["fresh"]):
-        x = mem.out_fresh(io, i)
+        x = _fresh(how, st, io, i)
         for number in range(storage.values_of(how, st, x)):
-            v = storage.value_of(how, st, x, number)
+            v = _value_of(how, st, i, x, number)
             if v != NONE:
-                _observe(how, st, x, int(mem.pool(st, x)["stream"]), v)
+                _observe(how, st, i, x, _stream_of(how, st, i, x), v)
     if _is_read(how, st):
         for i in range(io["fresh"]):
-            x = mem.out_fresh(io, i)
+            x = _fresh(how, st, io, i)
             for number in range(storage.values_of(how, st, x)):
-                v = storage.value_of(how, st, x, number)
+                v = _value_of(how, st, i, x, number)
                 if v != NONE:
                     _refresh(how, st, v)
     let_go(how, st)

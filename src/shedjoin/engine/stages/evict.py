@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from shedjoin.engine import mem
 from shedjoin.engine.codes import CUMULATIVE, KEY, LEARNED, LIFE, RANDOM, SCHEDULE, TUPLE
 from shedjoin.engine.forms import in_pairs, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import learn, priority
+from shedjoin.engine.stages.lots import next_random, unit_of
 from shedjoin.engine.structures import heap, kinetic_tournament, lazy_heap, pairing_heap
 
 #: How often the lowest tuple is weighed again before one goes.
@@ -17,13 +16,28 @@ TRIES = 4
 
 
 @inlined
+def _stored(how, st, stream):
+    return st["stored_bytes"][stream] if how["by_bytes"] else st["resident"][stream]
+
+
+@in_pairs(_stored)
+@inlined
+def _held(how, st, stream):
+    """What a stream takes of its memory: what is stored, and, where the queue shares it, what waits."""
+    held = _stored(how, st, stream)
+    if how["integrated"]:
+        held += st["queued_bytes"][stream] if how["by_bytes"] else st["queued_rows"][stream]
+    return held
+
+
+@inlined
 def used(how, st, memory):
     """What counts against the cap of a memory."""
     if how["memories"] > 1:
-        return st["stored_bytes"][memory] if how["by_bytes"] else st["resident"][memory]
+        return _held(how, st, memory)
     total = 0
     for stream in range(how["streams"]):
-        total += st["stored_bytes"][stream] if how["by_bytes"] else st["resident"][stream]
+        total += _held(how, st, stream)
     return total
 
 
@@ -31,7 +45,7 @@ def used(how, st, memory):
 def lowest(how, st, memory):
     """The tuple that a memory gives up next."""
     if how["organisation"] == RANDOM:
-        st["random"] = _next_random(st["random"])
+        st["random"] = next_random(st["random"])
         return _drawn(how, st, memory, st["random"], 0)
     if how["estimator"] == LEARNED:
         for stream in range(how["streams"]):
@@ -75,14 +89,6 @@ def lowest_of_all(how, st):
 
 
 @inlined
-def _next_random(x):
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    return x
-
-
-@inlined
 def _place_in_pair(how, st, i):
     if i < st["resident"][0]:
         return 0, i
@@ -103,7 +109,7 @@ def _place_in_all(how, st, i):
 @inlined
 def _draw(how, st, memory, random, more):
     """(stream, place in its list) that a random number stands for, with `more` tuples than there are now."""
-    unit = np.float64(np.int64(random >> np.uint64(11))) * 2.0**-53
+    unit = unit_of(random)
     if how["memories"] > 1:
         return memory, int(unit * (st["resident"][memory] + more))
     total = more
@@ -126,16 +132,16 @@ def foresee_draws(how, st, memory):
     """
     if how["organisation"] != RANDOM:
         return
-    random = _next_random(st["random"])
+    random = next_random(st["random"])
     x = _drawn(how, st, memory, random, 1)
     mem.fetch_entry(st, mem.buckets(st, mem.pool(st, x)["group"])["base"])
-    random = _next_random(random)
+    random = next_random(random)
     x = _drawn(how, st, memory, random, 1)
     _fetch_neighbours(st, x)
     mem.fetch_place(st, x)
-    random = _next_random(random)
+    random = next_random(random)
     mem.fetch_tuple(st, _drawn(how, st, memory, random, 1))
-    stream, i = _draw(how, st, memory, _next_random(random), 1)
+    stream, i = _draw(how, st, memory, next_random(random), 1)
     mem.fetch_dense(st, stream * st["dense_room"] + i)
 
 

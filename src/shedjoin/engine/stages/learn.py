@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from shedjoin.engine import mem
+from shedjoin.engine.forms import in_pairs
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import layout, storage
 from shedjoin.engine.stages import neighbours, priority
@@ -175,7 +176,21 @@ def look(how, st, v):
 
 
 @inlined
-def _is_stale(st, v):
+def _has_tuples(how, st, v):
+    return mem.buckets(st, 2 * v)["count"] + mem.buckets(st, 2 * v + 1)["count"] > 0
+
+
+@in_pairs(_has_tuples)
+@inlined
+def _is_stored(how, st, v):
+    """Whether there are tuples of a key; rows that wait are in its groups, and are none."""
+    if how["integrated"]:
+        return mem.stock(st)[2 * v] + mem.stock(st)[2 * v + 1] > 0
+    return not storage.is_idle(how, st, v)
+
+
+@inlined
+def is_stale(st, v):
     """Whether a key was not looked at since places were weighed."""
     return _trail(st, 0, v)["looked"] != int(mem.model(st)[0, NEAR + neighbours.TIMES])
 
@@ -187,7 +202,7 @@ def look_before(how, st, stream):
         if st["heap_size"][stream] == 0:
             return
         v = storage.value_of_group(how, st, int(mem.heap(st)[stream, heap.TOP]["item"]))
-        if not _is_stale(st, v):
+        if not is_stale(st, v):
             return
         look(how, st, v)
 
@@ -200,7 +215,7 @@ def _arrival(st, stream, place):
 @kernel
 def _look_again(how, st, v, stamp):
     """Weigh a key anew unless more of it has come since. (What has no tuples is weighed when it has some.)"""
-    if storage.is_idle(how, st, v):
+    if not _is_stored(how, st, v):
         return
     if max(_trail(st, 0, v)["last"], _trail(st, 1, v)["last"]) == stamp:
         look(how, st, v)
@@ -376,7 +391,7 @@ def _look_around(how, st):
         size = st["seen_size"][stream]
         if size > 0:
             v = _arrival(st, stream, (st["observed"][0] + st["observed"][1]) * STRIDE % size)["value"]
-            if not storage.is_idle(how, st, v) and _is_stale(st, v):
+            if _is_stored(how, st, v) and is_stale(st, v):
                 look(how, st, v)
 
 

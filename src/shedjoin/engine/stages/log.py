@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import LATE
+from shedjoin.engine.forms import in_pairs
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.stages.clocks import is_late, is_own, number
 from shedjoin.engine.stages.times import newest
@@ -18,18 +19,48 @@ def is_full(io):
 
 
 @inlined
+def _arrived(how, st, stream):
+    return st["arrived"][stream]
+
+
+@in_pairs(_arrived)
+@inlined
+def _seen(how, st, stream):
+    """The row number after the last row of a stream that had its turn."""
+    return st["taken"][stream] if how["waits"] else st["arrived"][stream]
+
+
+@inlined
+def _tick(how, st):
+    return st["tick"]
+
+
+@in_pairs(_tick)
+@inlined
+def _began_last(how, st):
+    """The instant that began last; -1: none yet."""
+    return st["tick"] - 1 if how["waits"] and st["open"] == 0 else st["tick"]
+
+
+@inlined
 def record(how, st, io, stream, seq, ts, key, why):
     """One record; there is room for it."""
+    record_at(how, st, io, stream, seq, ts, key, why, newest(how, st))
+
+
+@inlined
+def record_at(how, st, io, stream, seq, ts, key, why, when):
+    """The same, at another time than that of the newest row."""
     at = io["shed"] * (FIELDS + how["streams"])
     mem.set_out_shed(io, at, stream)
     mem.set_out_shed(io, at + 1, seq)
     mem.set_out_shed(io, at + 2, ts)
     mem.set_out_shed(io, at + 3, key)
-    mem.set_out_shed(io, at + 4, newest(how, st))
-    mem.set_out_shed(io, at + 5, st["tick"])
+    mem.set_out_shed(io, at + 4, when)
+    mem.set_out_shed(io, at + 5, _began_last(how, st))
     mem.set_out_shed(io, at + 6, why)
     for other in range(how["streams"]):
-        mem.set_out_shed(io, at + FIELDS + other, st["arrived"][other])
+        mem.set_out_shed(io, at + FIELDS + other, _seen(how, st, other))
     io["shed"] += 1
 
 

@@ -24,9 +24,9 @@ from shedjoin.engine.codes import (
 from shedjoin.engine.forms import in_pairs, only_many, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
-from shedjoin.engine.records import NONE
+from shedjoin.engine.records import GONE, NONE
 from shedjoin.engine.stages import chances
-from shedjoin.engine.stages.times import end_of_life, half_lives, newest, reach
+from shedjoin.engine.stages.times import end_of_life, half_lives, newest, number_of, reach
 from shedjoin.engine.structures import heap, kinetic_tournament, lazy_heap, pairing_heap
 
 # Where `model` has how many rows a stream brought recently: see learn.py, which builds on this file.
@@ -52,12 +52,24 @@ def matches(how, st, stream, g):
 
 
 @inlined
-def rank_of(how, stream, importance, ts, seq):
+def _importance(how, st, importance):
+    return importance
+
+
+@in_pairs(_importance)
+@inlined
+def _factor(how, st, importance):
+    """What a tuple's importance adds to a product: nothing where the policy does not ask for it."""
+    return importance if how["importance"] != 0.0 else 1.0
+
+
+@inlined
+def rank_of(how, st, stream, importance, ts, seq):
     """The order of the tuples of one group, and the first tie-break between groups."""
     if how["organisation"] == LIFE:
         return float(end_of_life(how, stream, ts, seq))
     if how["combine"] == PRODUCT:
-        return importance
+        return _factor(how, st, importance)
     age = how["life"] * (end_of_life(how, stream, ts, seq) / mem.window_size(how, stream))
     if how["combine"] == SUM:
         return how["importance"] * importance + age
@@ -72,7 +84,7 @@ def _log_matches(how, matches):
 
 
 @inlined
-def _group_priority(how, rank, weight):
+def group_priority(how, rank, weight):
     if how["combine"] == PRODUCT:
         return rank * weight
     if how["combine"] == SUM:
@@ -93,7 +105,7 @@ def _reweigh_line(how, st, stream, g, present, low):
         mem.leaf(st)[stream, leaf]["arrival"] = mem.pool(st, low)["arrival"]
         mem.leaf(st)[stream, leaf]["group"] = g
         card = storage.card(how, st, low)
-        end = end_of_life(how, stream, card["ts"], card["seq"])
+        end = end_of_life(how, stream, card["ts"], number_of(how, st, low, card["seq"]))
         kinetic_tournament.enter(st, stream, leaf, storage.chance(how, st, stream, g), end)
     elif leaf != NONE:
         kinetic_tournament.leave(st, stream, leaf)
@@ -124,7 +136,7 @@ def reweigh(how, st, stream, g):
     neutral = 1.0 if how["combine"] == PRODUCT else 0.0
     rank = neutral if how["fifo"] else mem.more(st, low)["rank"]
     arrival = mem.pool(st, low)["arrival"] if how["fifo"] else mem.more(st, low)["arrival"]
-    prio = _group_priority(how, rank, storage.chance(how, st, stream, g))
+    prio = group_priority(how, rank, storage.chance(how, st, stream, g))
     if place[g] == NONE:
         heap.push(mem.heap(st)[stream], place, st["heap_size"][stream], prio, rank, arrival, g)
         st["heap_size"][stream] += 1
@@ -154,7 +166,7 @@ def enter(how, st, x, stream, g, ts, seq, importance):
     if how["organisation"] == KEY or how["organisation"] == LIFE:
         b = mem.buckets(st, g)
         if not how["fifo"]:
-            mem.more(st, x)["rank"] = rank_of(how, stream, importance, ts, seq)
+            mem.more(st, x)["rank"] = rank_of(how, st, stream, importance, ts, number_of(how, st, x, seq))
             mem.more(st, x)["arrival"] = st["arrival"]
             b["low"] = pairing_heap.insert(st, int(b["low"]), x)
         if b["low"] == x:
@@ -175,6 +187,34 @@ def schedule_of(how, st, x):
     return float(mem.until(st, mem.until_from(st, mem.pool(st, x)["stream"]) + storage.card(how, st, x)["seq"]))
 
 
+@inlined
+def _remove(how, st, stream, x):
+    lazy_heap.remove(st, stream, x)
+
+
+@in_pairs(_remove)
+@inlined
+def _leave_heap(how, st, stream, x):
+    """A tuple leaves its heap, in which it may not be yet: while an instant is open, its tuples are in no order."""
+    if how["waits"] == 0 or mem.place(st)[x] != NONE:
+        lazy_heap.remove(st, stream, x)
+
+
+@inlined
+def _push(how, st, stream, prio, rank, arrival, x):
+    lazy_heap.push(st, stream, prio, rank, arrival, x)
+
+
+@in_pairs(_push)
+@inlined
+def _enter_heap(how, st, stream, prio, rank, arrival, x):
+    """A tuple gets its priority; one that waited in an integrated queue has had another."""
+    if how["integrated"] and mem.place(st)[x] != NONE:
+        lazy_heap.move(st, stream, prio, x)
+    else:
+        lazy_heap.push(st, stream, prio, rank, arrival, x)
+
+
 @unless_plain
 @inlined
 def leave(how, st, x, stream, g):
@@ -188,10 +228,19 @@ def leave(how, st, x, stream, g):
         mem.place(st)[moved] = hole
         st["heap_size"][stream] = last
     elif organisation == TUPLE or organisation == CUMULATIVE or organisation == SCHEDULE:
-        lazy_heap.remove(st, stream, x)
+        _leave_heap(how, st, stream, x)
     elif (organisation == KEY or organisation == LIFE) and not how["fifo"]:
         b = mem.buckets(st, g)
         b["low"] = pairing_heap.remove(st, int(b["low"]), x)
+
+
+@inlined
+def sum_priority(how, st, stream, importance, expected, end):
+    """A priority that is a sum, and fixed on arrival."""
+    share = _share_of_life(how, st, stream, end)
+    if how["combine"] == SUM:
+        return how["importance"] * importance + how["matches"] * expected + how["life"] * share
+    return how["importance"] * math.log(importance) + _log_matches(how, expected) + how["life"] * share
 
 
 @kernel
@@ -202,10 +251,8 @@ def fixed_priority(how, st, x):
     expected = matches(how, st, stream, int(mem.pool(st, x)["group"]))
     if how["combine"] == PRODUCT:
         return importance * expected
-    share = _share_of_life(how, st, stream, end_of_life(how, stream, card["ts"], card["seq"]))
-    if how["combine"] == SUM:
-        return how["importance"] * importance + how["matches"] * expected + how["life"] * share
-    return how["importance"] * math.log(importance) + _log_matches(how, expected) + how["life"] * share
+    end = end_of_life(how, stream, card["ts"], number_of(how, st, x, card["seq"]))
+    return sum_priority(how, st, stream, importance, expected, end)
 
 
 @inlined
@@ -238,11 +285,11 @@ def _settle_fresh(how, st, x):
     stream, g = int(t["stream"]), int(t["group"])
     value = card["importance"]
     if t["met"]:
-        end = end_of_life(how, stream, card["ts"], card["seq"])
+        end = end_of_life(how, stream, card["ts"], number_of(how, st, x, card["seq"]))
         value += _gain(how, st, stream, g, card["importance"], end)
     value = math.log(value) + st["lift"]
     mem.prio(st)[x] = value
-    lazy_heap.push(st, stream, value, card["importance"], t["arrival"], x)
+    _enter_heap(how, st, stream, value, card["importance"], t["arrival"], x)
 
 
 @inlined
@@ -260,7 +307,7 @@ def _raise(how, st, stream, g, x, card):
     falls has been rounded on the way: it is moved at once.)
     """
     lift = st["lift"]
-    end = end_of_life(how, stream, card["ts"], card["seq"])
+    end = end_of_life(how, stream, card["ts"], number_of(how, st, x, card["seq"]))
     before = mem.prio(st)[x]
     value = raised(before - (lift + how["log_loss"]), _gain(how, st, stream, g, card["importance"], end)) + lift
     mem.prio(st)[x] = value
@@ -292,8 +339,11 @@ def _settle_met_group(how, st, io, g, ts):
 @kernel
 def _settle_met(how, st, io, x, ts):
     """A tuple that was met, unless it is of this instant, gains."""
-    t, card = mem.pool(st, x), storage.card(how, st, x)
+    t = mem.pool(st, x)
     t["met"] = 0
+    if t["queued"] == GONE:
+        return
+    card = storage.card(how, st, x)
     stream = int(t["stream"])
     if card["seq"] < io["old_seq"][stream]:
         _raise(how, st, stream, int(t["group"]), x, card)
@@ -362,7 +412,7 @@ def has_risen(how, st, x):
         return now * left > before * left
     neutral = 1.0 if how["combine"] == PRODUCT else 0.0
     rank = neutral if how["fifo"] else mem.more(st, x)["rank"]
-    return _group_priority(how, rank, now) > _group_priority(how, rank, before)
+    return group_priority(how, rank, now) > group_priority(how, rank, before)
 
 
 @unless_plain
@@ -374,13 +424,13 @@ def settle(how, st, io, ts):
         for i in range(io["fresh"]):
             x = mem.out_fresh(io, i)
             t, importance = mem.pool(st, x), storage.card(how, st, x)["importance"]
-            lazy_heap.push(st, int(t["stream"]), fixed_priority(how, st, x), importance, t["arrival"], x)
+            _enter_heap(how, st, int(t["stream"]), fixed_priority(how, st, x), importance, t["arrival"], x)
     elif how["organisation"] == CUMULATIVE:
         _settle_cumulative(how, st, io, ts)
 
 
 @inlined
-def _steps_between(st):
+def steps_between(st):
     """How many steps more often the right stream brings rows than the left."""
     model = mem.model(st)
     return math.floor(STEPS * math.log((model[1, LATELY] + 0.5) / (model[0, LATELY] + 0.5)) + 0.5)
@@ -405,7 +455,7 @@ def lowest(how, st, stream):
         if how["combine"] != PRODUCT:
             prio = prio - how["life"] * (st["base"][stream] / mem.window_size(how, stream))
         if how["estimator"] == LEARNED:  # chances of a row: they count as often as rows of the other stream come
-            prio += _steps_between(st) if stream == 0 else 0.0
+            prio += steps_between(st) if stream == 0 else 0.0
         return x, prio, top["arrival"]
     return top["item"], top["prio"], top["arrival"]
 

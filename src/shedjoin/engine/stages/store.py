@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import KEY, LIFE
-from shedjoin.engine.forms import in_plain, only_many
+from shedjoin.engine.forms import in_pairs, in_plain, only_many
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import layout, storage
-from shedjoin.engine.records import NONE
+from shedjoin.engine.records import GONE, NONE
 from shedjoin.engine.stages import clocks, estimate, priority
-from shedjoin.engine.stages.times import stamp_of
+from shedjoin.engine.stages.times import number_of, stamp_of
 from shedjoin.engine.structures import expiry_ring, timeline
 
 
@@ -28,6 +28,51 @@ def _leave_timeline(how, st, x, stream):
         timeline.leave(how, st, stream, card["ts"], card["seq"])
 
 
+@only_many
+@inlined
+def _note_number(how, st, io, x):
+    """Dual windows: what row windows count the tuple by."""
+    if how["let_in"]:
+        mem.window_number(st)[x] = mem.waiting(st, io["row"])["number"]
+
+
+@only_many
+@inlined
+def _stocked(how, st, x, stream, change):
+    """A queue, and what is learned, may ask how many tuples of a value are stored."""
+    if st["stock_room"] > 1:
+        for number in range(how["parts"]):
+            v = storage.value_of(how, st, x, number)
+            if v != NONE:
+                mem.stock(st)[v * how["streams"] + stream] += change
+
+
+@inlined
+def _free(how, st, stream, x):
+    layout.give_place(how, st, stream, x)
+
+
+@in_pairs(_free)
+@inlined
+def _give_back(how, st, stream, x):
+    """The place of a tuple is free. While an instant is open others know the tuple by its place: that waits until it closes."""
+    if how["waits"] and st["open"]:
+        mem.pool(st, x)["queued"] = GONE
+        mem.gone(st)[st["gone_count"]] = x
+        st["gone_count"] += 1
+    else:
+        layout.give_place(how, st, stream, x)
+
+
+@kernel
+def free_gone(how, st):
+    """The instant is closed: nothing knows the tuples that left in it any more."""
+    for i in range(st["gone_count"]):
+        x = int(mem.gone(st)[i])
+        layout.give_place(how, st, int(mem.pool(st, x)["stream"]), x)
+    st["gone_count"] = 0
+
+
 @inlined
 def add(how, st, io, i, v, stream, ts, seq, met):
     """Store a row; returns its place in the pool."""
@@ -38,14 +83,16 @@ def add(how, st, io, i, v, stream, ts, seq, met):
     t["stream"] = stream
     t["bytes"] = size
     t["met"] = met
+    _note_number(how, st, io, x)
     g = layout.put(how, st, io, i, v, stream, ts, seq, importance, x)
     t["group"] = g
-    expiry_ring.enter(st, x, stream, g, stamp_of(how, stream, ts, seq))
+    expiry_ring.enter(st, x, stream, g, stamp_of(how, stream, ts, number_of(how, st, x, seq)))
     st["resident"][stream] += 1
     st["stored_bytes"][stream] += size
     priority.enter(how, st, x, stream, g, ts, seq, importance)
     estimate.stored(how, st, x, stream, 1.0)
     _enter_timeline(how, st, x, stream, ts, seq)
+    _stocked(how, st, x, stream, 1)
     return x
 
 
@@ -62,8 +109,9 @@ def _discard(how, st, x, stream):
     if how["organisation"] == KEY or how["organisation"] == LIFE:
         priority.reweigh(how, st, stream, g)
     estimate.stored(how, st, x, stream, -1.0)
+    _stocked(how, st, x, stream, -1)
     layout.drop_empty(how, st, g)
-    layout.give_place(how, st, stream, x)
+    _give_back(how, st, stream, x)
 
 
 @in_plain(_discard)

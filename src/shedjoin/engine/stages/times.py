@@ -30,6 +30,18 @@ def reach(how, stream):
 
 
 @inlined
+def _row_number(how, st, x, seq):
+    return seq
+
+
+@in_pairs(_row_number)
+@inlined
+def number_of(how, st, x, seq):
+    """What row windows count a tuple by: its row number, or its number among the rows that were let in."""
+    return mem.window_number(st)[x] if how["let_in"] else seq
+
+
+@inlined
 def stamp_of(how, stream, ts, seq):
     """What a tuple expires by."""
     return seq if mem.window_kind(how, stream) == ROW else ts

@@ -1,0 +1,93 @@
+"""Dual windows in the one engine, against the slow twin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+import shedjoin as sj
+from matrix import Case
+from naive import Dual
+from shedjoin.engine import waiting_rows
+from waiting_cases import check, drawn, some
+
+pytestmark = pytest.mark.small
+
+CPU = sj.VirtualCpu(1.5, probe=0.5, comparison=0.25, lookup=0.125, update=0.25)
+QUEUES = {
+    "random": sj.Queue(tuples=2),
+    "semantic": sj.Queue(span=3, drop="semantic"),
+    "integrated": sj.Queue(integrated=True, drop="semantic"),
+}
+KNOWN = ((1.0, 2.0, 3.0, 1.0, 1.0), (2.0, 1.0, 1.0, 1.0, 4.0))
+
+
+def with_dials(case: Case, **dials: Any) -> Case:
+    return replace(case, join=replace(case.join, **dials))
+
+
+def test_the_engine_does_as_its_twin() -> None:
+    for seed, combination in enumerate(some("dual", 24)):
+        check(drawn(combination, seed))
+
+
+def test_a_join_goes_on_from_snapshots() -> None:
+    for seed, combination in enumerate(some("dual", 18)):
+        check(drawn(combination, 100 + seed), resumes=True, tells=True)
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_queues_in_front_of_the_aux_window(queue: str) -> None:
+    for seed, combination in enumerate(some("dual", 12)):
+        case = drawn(combination, 200 + seed)
+        if queue != "integrated" or case.join.budget is not None:
+            check(with_dials(case, cpu=CPU, queue=QUEUES[queue]), resumes=seed % 2 == 0)
+
+
+@pytest.mark.parametrize("distribution", [None, KNOWN], ids=["learned", "known"])
+@pytest.mark.parametrize("rear", [True, 0.3, False])
+def test_front_shedding_follows_the_best_speed(rear: bool | float, distribution: Any) -> None:
+    on_key = [one for one in some("dual", 200) if one.streams == 2 and one.condition == "key"]
+    assert len(on_key) > 8
+    for seed, combination in enumerate(Random(3).sample(on_key, 4)):
+        case = drawn(combination, 300 + seed, size=80)
+        check(with_dials(case, cpu=CPU, dual=Dual(rear, True, 5, distribution)), resumes=seed % 2 == 0)
+
+
+def test_arrays_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_rows, "LEAST", 2)
+    for seed, combination in enumerate(some("dual", 10)):
+        check(drawn(combination, 400 + seed, size=80), resumes=seed % 2 == 0)
+
+
+def test_rows_with_few_partners_do_not_probe() -> None:
+    """Half of the rows expect a partner, half none: with k_r of one half, few results are lost."""
+    spec = sj.JoinSpec(sj.RowWindow(8), dual=sj.Dual(rear=0.5, front=False))
+    engine = spec.build()
+    keys = [1, 2] * 20
+    others = [1 if key == 1 else 3 for key in keys]
+    out = engine.push(left={"key": keys, "ts": range(40)}, right={"key": others, "ts": range(40)})
+    assert engine.counters["unprobed"] > 20
+    exact = (
+        sj.JoinSpec(sj.RowWindow(8))
+        .build()
+        .push(left={"key": keys, "ts": range(40)}, right={"key": others, "ts": range(40)})
+    )
+    found = {tuple(row) for row in out.rows.tolist()} | {tuple(row) for row in engine.flush().rows.tolist()}
+    assert found <= {tuple(row) for row in exact.rows.tolist()}
+    assert len(found) > 0.8 * len(exact)
+    assert engine.shares == (0.5, 0.0)
+
+
+def test_errors_name_the_argument() -> None:
+    for settings, name in (
+        ({"rear": 2.0}, "Dual.rear"),
+        ({"front": "all"}, "Dual.front"),
+        ({"period": 0}, "Dual.period"),
+        ({"distribution": 3}, "Dual.distribution"),
+    ):
+        with pytest.raises(sj.SpecError, match=name):
+            sj.Dual(**settings)  # type: ignore[arg-type]

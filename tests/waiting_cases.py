@@ -1,0 +1,153 @@
+"""Drawn cases of joins whose rows wait, as specs, and how they are run on the engine and on the twin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any, NamedTuple
+
+import shedjoin as sj
+from matrix import GRAPHS, Case, Combination, combinations, draw
+from naive import Key, Output, Row, Twin
+from strategies import records
+
+NAMES = "abc"
+CPUS = ("queue", "semantic queue", "integrated queue", "dual")
+CONDITIONS = ("key", "residual", "graph")
+
+
+class Step(NamedTuple):
+    """What a push, a change or a flush gave, and what was stored after it."""
+
+    results: list[tuple[float, ...]]
+    shed: list[Any]
+    residents: tuple[int, ...]
+    used: tuple[int, ...]
+    queued: tuple[int, ...]
+
+
+def spec_of(case: Case) -> sj.JoinSpec:
+    """The join of a case as users write it."""
+    join, names = case.join, NAMES[: case.combination.streams]
+    kind = (case.combination.condition, case.combination.streams)
+    on: Any = "key" if isinstance(join.condition, Key) else GRAPHS[kind]
+    dual = join.dual and sj.Dual(join.dual.rear, join.dual.front, join.dual.period, join.dual.distribution)
+    return sj.JoinSpec(
+        dict(zip(names, join.windows, strict=True)),
+        join.budget,
+        join.policy,
+        importance=join.importance,
+        lateness=join.lateness,
+        max_skew=join.max_skew,
+        on=on,
+        cpu=join.cpu,
+        queue=join.queue,
+        dual=dual,
+    )
+
+
+def wanted(cpu: str, conditions: tuple[str, ...] = CONDITIONS) -> Iterator[Combination]:
+    """The combinations with a meaning that have rows that wait. (`Met` is an estimator of the twin alone.)"""
+    for one in combinations(conditions):
+        changes = one.also in (None, "snapshot", "budget change", "policy change")
+        if one.cpu == cpu and changes and one.estimator != "met" and one.why_not is None:
+            yield one
+
+
+def some(cpu: str, count: int) -> list[Combination]:
+    """A few of them, always the same, with every policy among them if there are enough."""
+    random = Random(cpu)
+    known = list(wanted(cpu))
+    policies = sorted({one.policy for one in known})
+    return [random.choice([one for one in known if one.policy == policies[i % len(policies)]]) for i in range(count)]
+
+
+def columns(spec: sj.JoinSpec, rows: list[Row]) -> dict[str, list[Any]]:
+    names = ["key"] if spec.on == "key" else ["x", "y"]
+    return {
+        "stream": [row.stream for row in rows],
+        "ts": [row.ts for row in rows],
+        "importance": [row.importance for row in rows],
+        "bytes": [row.bytes for row in rows],
+        **{name: [row.value if spec.on == "key" else row.value[name] for row in rows] for name in names},
+    }
+
+
+def _step_of_engine(engine: sj.Engine, out: sj.Output) -> Step:
+    results = sorted(zip(*(column.tolist() for column in out.columns), out.importance.tolist(), strict=True))
+    return Step(results, records(out.shed), engine.residents, engine.used, engine.queued)
+
+
+def _step_of_twin(twin: Twin, out: Output) -> Step:
+    results = sorted((*result.rows, result.importance) for result in out.results)
+    queued = tuple(len(rows) for rows in twin.admission.waiting)
+    return Step(results, out.shed, twin.residents, twin.used, queued)
+
+
+def clocks_of(case: Case, number: int) -> list[int | None] | None:
+    """Clocks that are told after some pushes."""
+    random = Random(f"{case.combination} {case.seed} {number}")
+    if random.random() < 0.7 or not case.rows:
+        return None
+    newest = max(row.ts for push in case.pushes[: number + 1] for row in push or case.rows)
+    return [random.choice((None, newest, newest - 2, newest + 1)) for _ in range(case.combination.streams)]
+
+
+def run_engine(case: Case, *, resumes: bool = False, tells: bool = False) -> tuple[list[Step], sj.Engine]:
+    """Push after push, with the changes between them; `resumes`: each from a snapshot of the one before."""
+    spec = spec_of(case)
+    engine = spec.build(seed=case.seed)
+    steps = []
+    for number, rows in enumerate(case.pushes):
+        if number in case.budgets:
+            steps.append(_step_of_engine(engine, engine.set_budget(case.budgets[number])))
+            spec = spec.with_budget(case.budgets[number])
+        if number in case.policies:
+            engine.set_policy(case.policies[number])
+            spec = replace(spec, policy=case.policies[number])
+        if resumes:
+            engine = spec.resume(engine.snapshot())
+        clocks = clocks_of(case, number) if tells else None
+        batch = engine.rows(columns(spec, rows)).in_canonical_order()
+        steps.append(_step_of_engine(engine, engine.push(batch, clocks=clocks)))
+    if resumes:
+        engine = spec.resume(engine.snapshot())
+    steps.append(_step_of_engine(engine, engine.flush()))
+    return steps, engine
+
+
+def run_twin(case: Case, *, tells: bool = False) -> tuple[list[Step], Twin]:
+    twin = Twin(case.join, case.seed)
+    steps, earlier = [], []
+    for number, rows in enumerate(case.pushes):
+        if number in case.budgets:
+            steps.append(_step_of_twin(twin, twin.set_budget(case.budgets[number])))
+        if number in case.policies:
+            earlier = twin.set_policy(case.policies[number]).shed
+        out = twin.push(rows, clocks_of(case, number) if tells else None)
+        out.shed[:0], earlier = earlier, []
+        steps.append(_step_of_twin(twin, out))
+    steps.append(_step_of_twin(twin, twin.flush()))
+    return steps, twin
+
+
+def check(case: Case, *, resumes: bool = False, tells: bool = False) -> None:
+    """The engine gives what the twin gives, to the last record and counter."""
+    mine, engine = run_engine(case, resumes=resumes, tells=tells)
+    theirs, twin = run_twin(case, tells=tells)
+    for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+        for name in Step._fields:
+            assert getattr(one, name) == getattr(other, name), (str(case.combination), case.seed, number, name)
+    counters = engine.counters
+    for name in ("rows", "null", "late", "results", "expired", "evicted", "scheduled"):
+        assert counters[name] == twin.counters[name], (str(case.combination), case.seed, name)
+    for name in ("dropped", "probed", "unprobed", "compared", "looked_up"):
+        assert counters[name] == twin.more_counters[name], (str(case.combination), case.seed, name)
+    assert engine.worked == twin.worked
+
+
+def drawn(combination: Combination, seed: int, size: int = 40) -> Case:
+    """A case without selective processing, which is another stage."""
+    case = draw(combination, seed, size)
+    return replace(case, join=replace(case.join, selective=None))
