@@ -493,7 +493,7 @@ def check_pair(what: str, spec: object) -> None:
     """Refuse a join that is not of two streams on a key, for what knows no other."""
     if not isinstance(spec, JoinSpec):
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
-    if len(spec.names) != len(STREAMS) or spec.plan().indexes:
+    if len(spec.names) != len(STREAMS) or not spec.plan().keyed:
         raise SpecError(f"{what} is for joins of two streams on a key with results at once, not for {spec!r}")
 
 
