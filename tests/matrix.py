@@ -28,7 +28,7 @@ WEIGHED = (
     "multiplicative_always", "cumulative",
 )  # fmt: skip
 UNWEIGHED = ("keep_all", "rand", "simp", "replay", "prospect")
-CPUS = (None, "deadline", "queue", "semantic queue", "integrated queue", "dual")
+CPUS = (None, "deadline", "queue", "selective queue", "semantic queue", "integrated queue", "dual")
 ALSO = (None, "archive", "live recall", "snapshot", "budget change", "policy change", "lazy evaluation")
 
 PREDICATES: dict[str, sj.Predicate] = {
@@ -55,12 +55,12 @@ CHOOSERS: list[tuple[str, str | None]] = [
 ]
 #: Without a budget nothing is given up, whatever the policy; a schedule and a budget that comes later apart.
 WITHOUT_BUDGET: list[tuple[str, str | None]] = [("keep_all", None), ("replay", None), ("prob", "history")]
+#: Rows wait for their turn.
+WAITS = ("queue", "semantic queue", "integrated queue", "dual")
 #: What the engine cannot do yet. Such combinations are drawn for the twin only; `make matrix` counts them.
 NOT_YET: tuple[dict[str, object], ...] = (
-    {"cpu": "queue"},
-    {"cpu": "semantic queue"},
-    {"cpu": "integrated queue"},
-    {"cpu": "dual"},
+    {"cpu": "selective queue"},
+    *({"cpu": cpu, "condition": one} for cpu in WAITS for one in ("overlap", "band", *MORE_CONDITIONS)),
     *({"also": "live recall", "condition": condition} for condition in (*CONDITIONS[1:], *MORE_CONDITIONS)),
     *({"also": "live recall", "cpu": cpu} for cpu in CPUS[1:]),
     {"also": "live recall", "estimator": "met"},
@@ -343,7 +343,9 @@ def _cpu(combination: Combination, random: Random) -> dict[str, Any]:
         case "deadline":
             return {"selective": selective}
         case "queue":
-            return {"cpu": cpu, "queue": sj.Queue(**bound), "selective": random.choice((None, selective))}
+            return {"cpu": cpu, "queue": sj.Queue(**bound)}
+        case "selective queue":
+            return {"cpu": cpu, "queue": sj.Queue(**bound), "selective": selective}
         case "semantic queue":
             return {"cpu": cpu, "queue": sj.Queue(**bound, drop="semantic")}
         case "integrated queue":

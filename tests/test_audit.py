@@ -265,6 +265,6 @@ def test_an_honest_header_can_be_written_again() -> None:
 def test_snapshots_of_the_version_before_are_refused() -> None:
     join = BY_NAME[_named("rand")]
     saved = bytearray(join.stopped().snapshot())
-    saved[8] = 3
-    with pytest.raises(sj.SnapshotError, match="has format 3, this shedjoin reads format 4"):
+    saved[8] = 4
+    with pytest.raises(sj.SnapshotError, match="has format 4, this shedjoin reads format 5"):
         join.spec.resume(bytes(saved))

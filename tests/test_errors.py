@@ -238,6 +238,7 @@ ESTIMATOR_EXAMPLES = {
     "history": sj.History(),
     "decayed": sj.Decayed(12.5),
     "count_min": sj.CountMin(width=64, depth=3),
+    "met": sj.Met(),
 }
 POLICY_EXAMPLES: dict[str, sj.Policy] = {
     "keep_all": sj.KeepAll(),

@@ -226,6 +226,19 @@ class JoinSpec:
                 raise SpecError(f"JoinSpec.{name} must be a {kind.__name__} or None, not {value!r}")
         if self.cpu is not None and not isinstance(self.cpu, VirtualCpu | Deadline):
             raise SpecError(f"JoinSpec.cpu must be a VirtualCpu, a Deadline or None, not {self.cpu!r}")
+        if isinstance(self.cpu, VirtualCpu) or self.dual is not None:
+            if isinstance(self.on, Predicate) and self.on.code != SAME:
+                raise SpecError(
+                    "JoinSpec.on must be a key or a join graph with a VirtualCpu or dual windows: joins on other predicates have "
+                    "them in PredicateJoin"
+                )
+            if self.selective is not None:
+                raise SpecError(
+                    "JoinSpec.selective must be None with a VirtualCpu or dual windows: selective processing on a slow CPU is in "
+                    "PredicateJoin"
+                )
+            if self.expire_every:
+                raise SpecError("JoinSpec.expire_every must be 0 with a VirtualCpu or dual windows: rows expire at each turn")
 
     def _check_counts(self) -> None:
         if not isinstance(self.counted_elsewhere, bool):
@@ -528,7 +541,11 @@ def check_pair(what: str, spec: object) -> None:
     """Refuse a join that is not of two streams on a key, for what knows no other."""
     if not isinstance(spec, JoinSpec):
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
+<<<<<<< HEAD
     if len(spec.names) != len(STREAMS) or spec.plan().indexes or spec.plan().admission is not None:
+=======
+    if len(spec.names) != len(STREAMS) or not spec.plan().keyed:
+>>>>>>> items
         raise SpecError(f"{what} is for joins of two streams on a key with results at once, not for {spec!r}")
 
 

@@ -91,7 +91,7 @@ def test_settings_choose_the_form(spec: sj.JoinSpec, plain: bool) -> None:
 @pytest.mark.small
 def test_a_budget_that_may_come_is_not_plain() -> None:
     """A join that keeps all takes no budget; one with a policy takes it at any time, and is in the form PAIR from the start."""
-    with pytest.raises(SpecError, match="keeps all"):
+    with pytest.raises(SpecError, match="keeps everything"):
         EXACT.build().set_budget(sj.Budget(tuples=1))
     rows = {"key": [1, 1, 1], "ts": [0, 1, 2]}
     engine, exact = replace(EXACT, policy=sj.Rand()).build(), EXACT.build()

@@ -349,10 +349,10 @@ def test_settings_as_plain_data() -> None:
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
-        ({"cpu": sj.Deadline(1.0)}, r"JoinSpec.cpu=Deadline\(...\) needs selective=Selective\(...\)"),
+        ({"cpu": sj.Deadline(1.0)}, r"JoinSpec.cpu: A deadline is met by comparing rows with a part of the windows"),
         ({"cpu": 3.0, "selective": WAYS}, r"JoinSpec.cpu must be a Deadline or None, not 3\.0"),
         ({"selective": 0.5}, r"JoinSpec.selective must be a Selective or None, not 0\.5"),
-        ({"selective": WAYS, "evaluate_every": 4}, "JoinSpec.evaluate_every must be 0 with selective"),
+        ({"selective": WAYS, "evaluate_every": 4}, "JoinSpec.evaluate_every: A CPU limit is spent probe by probe"),
     ],
 )
 def test_settings_that_do_not_fit(settings: dict[str, Any], wrong: str) -> None:
