@@ -55,6 +55,13 @@ CHOOSERS: list[tuple[str, str | None]] = [
 ]
 #: Without a budget nothing is given up, whatever the policy; a schedule and a budget that comes later apart.
 WITHOUT_BUDGET: list[tuple[str, str | None]] = [("keep_all", None), ("replay", None), ("prob", "history")]
+#: What their queues drop by.
+QUEUES = {
+    "queue": "random",
+    "selective queue": "random",
+    "semantic queue": "semantic",
+    "integrated queue": "integrated",
+}
 #: Rows wait for their turn.
 WAITS = ("queue", "semantic queue", "integrated queue", "dual")
 #: What the engine cannot do yet. Such combinations are drawn for the twin only; `make matrix` counts them.
@@ -110,10 +117,8 @@ class Combination:
             follows_results=self.policy in ("dgl", "cumulative") or self.estimator == "met",
             lazy=self.also == "lazy evaluation",
             cpu="virtual" if queued else "deadline" if self.cpu == "deadline" else None,
-            queue={"queue": "random", "semantic queue": "semantic", "integrated queue": "integrated"}.get(
-                str(self.cpu)
-            ),
-            selective=self.cpu == "deadline",
+            queue=QUEUES.get(str(self.cpu)),
+            selective=self.cpu in ("deadline", "selective queue"),
             dual=self.cpu == "dual",
         )
 

@@ -238,7 +238,9 @@ class JoinSpec:
                     "PredicateJoin"
                 )
             if self.expire_every:
-                raise SpecError("JoinSpec.expire_every must be 0 with a VirtualCpu or dual windows: rows expire at each turn")
+                raise SpecError(
+                    "JoinSpec.expire_every must be 0 with a VirtualCpu or dual windows: rows expire at each turn"
+                )
 
     def _check_counts(self) -> None:
         if not isinstance(self.counted_elsewhere, bool):
@@ -541,11 +543,7 @@ def check_pair(what: str, spec: object) -> None:
     """Refuse a join that is not of two streams on a key, for what knows no other."""
     if not isinstance(spec, JoinSpec):
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
-<<<<<<< HEAD
-    if len(spec.names) != len(STREAMS) or spec.plan().indexes or spec.plan().admission is not None:
-=======
-    if len(spec.names) != len(STREAMS) or not spec.plan().keyed:
->>>>>>> items
+    if len(spec.names) != len(STREAMS) or not spec.plan().keyed or spec.plan().admission is not None:
         raise SpecError(f"{what} is for joins of two streams on a key with results at once, not for {spec!r}")
 
 
