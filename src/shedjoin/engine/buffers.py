@@ -61,7 +61,7 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
     hold_results(io, streams, results)
     hold_shed(io, streams, shed)
     if st.record.dtype == MANY_STATE:
-        hold_left_out(io, min(CHUNK, 16 * (size + 1)) if how[0]["basic"] else 1)
+        hold_left_out(io, min(CHUNK, 16 * (size + 1)) if how[0]["basic"] or how[0]["rear"] else 1)
     io["told"] = NEVER
     io["guest"] = NONE
     return io

@@ -292,13 +292,13 @@ class Engine(Running):
         """Run what is in the buffers: results and records of the logs as they come. The last piece may be empty."""
         shed: list[NDArray[Any]] = []
         left_out: list[NDArray[Any]] = []
-        selective = selection.is_selective(how)
+        logs_left_out = selection.is_selective(how) or bool(how[0]["rear"])
         need = -1
         while need != loop.DONE:
             need = loop.advance(how, self._state, io)
             if need in (loop.DONE, loop.NEED_SHED):
                 shed.append(buffers.take_shed(io, self._plan.streams))
-            if selective and need in (loop.DONE, loop.NEED_LEFT_OUT):
+            if logs_left_out and need in (loop.DONE, loop.NEED_LEFT_OUT):
                 left_out.append(buffers.take_left_out(io))
             if need == loop.PAUSE and pace is not None:
                 self.set_fraction(pace.look(self.fraction))

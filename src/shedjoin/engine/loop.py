@@ -631,6 +631,9 @@ def _run(how, st, io):
 def _wants_row(how, st, io):
     """What has to grow before the row at hand has its turn."""
     need = _wants(how, st, io, 1)
+    if need == DONE and how["rear"] and io["out_left_out_room"] - io["left_out"] < how["streams"]:
+        io["wanted"] = how["streams"]
+        return NEED_LEFT_OUT
     if need == DONE and st["fresh_count"] == st["fresh_room"]:
         return NEED_FRESH
     return need

@@ -19,11 +19,15 @@ from shedjoin.engine.stages import (
     log,
     lots,
     priority,
+    select,
     store,
     turn_work,
     waiting,
 )
 from shedjoin.engine.structures import heap, levels
+
+#: Before and after all times.
+FIRST, LAST = -(2**62), 2**62
 
 # What is next: a row arrives, the first in line has its turn, the first of the aux-window has it (at a flush), or nothing.
 NOTHING, ARRIVES, WORKS, LEAVES = range(4)
@@ -310,6 +314,9 @@ def note_unprobed(how, st, io, i):
     seq = mem.waiting(st, io["row"])["seq"]
     log.record(how, st, io, stream, seq, mem.row_ts(io, i), mem.row_key(io, i * how["width"]), UNPROBED)
     st["unprobed"] += 1
+    for other in range(how["streams"]):
+        if other != stream:
+            select.leave_out(io, stream, seq, other, FIRST, 0, LAST, 0)
 
 
 @inlined

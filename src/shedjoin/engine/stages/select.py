@@ -211,6 +211,20 @@ def _choose(how, st, ts, other, first, end, until, fraction):
 
 
 @kernel
+def leave_out(io, stream, seq, other, lo_ts, lo_seq, hi_ts, hi_seq):
+    """One record: a row was not compared with a stretch of another window."""
+    at = io["left_out"] * FIELDS
+    mem.set_out_left_out(io, at, stream)
+    mem.set_out_left_out(io, at + 1, seq)
+    mem.set_out_left_out(io, at + 2, other)
+    mem.set_out_left_out(io, at + 3, lo_ts)
+    mem.set_out_left_out(io, at + 4, lo_seq)
+    mem.set_out_left_out(io, at + 5, hi_ts)
+    mem.set_out_left_out(io, at + 6, hi_seq)
+    io["left_out"] += 1
+
+
+@kernel
 def _leave_out(how, st, io, stream, seq, other, first, end, until):
     """Note what is stored between two places as left out; whether there is anything."""
     if first >= end:
@@ -221,15 +235,8 @@ def _leave_out(how, st, io, stream, seq, other, first, end, until):
     by_rows = mem.window_kind(how, other) == ROW
     oldest = timeline.at(st, other, timeline.nth_last(st, other, end, tuples, until))
     newest = timeline.at(st, other, timeline.nth_last(st, other, end, 1, until))
-    at = io["left_out"] * FIELDS
-    mem.set_out_left_out(io, at, stream)
-    mem.set_out_left_out(io, at + 1, seq)
-    mem.set_out_left_out(io, at + 2, other)
-    mem.set_out_left_out(io, at + 3, 0 if by_rows else oldest["ts"])
-    mem.set_out_left_out(io, at + 4, oldest["seq"])
-    mem.set_out_left_out(io, at + 5, 0 if by_rows else newest["ts"])
-    mem.set_out_left_out(io, at + 6, newest["seq"] + 1)
-    io["left_out"] += 1
+    lo_ts, hi_ts = (0, 0) if by_rows else (oldest["ts"], newest["ts"])
+    leave_out(io, stream, seq, other, lo_ts, oldest["seq"], hi_ts, newest["seq"] + 1)
     return True
 
 
