@@ -237,6 +237,11 @@ class JoinSpec:
                     "JoinSpec.selective must be None with a VirtualCpu or dual windows: selective processing on a slow CPU is in "
                     "PredicateJoin"
                 )
+            if self.policy is not None and isinstance(self.policy.estimator, Met):
+                raise SpecError(
+                    "JoinSpec.policy must not ask Met() with a VirtualCpu or dual windows: take another estimator, such as "
+                    "InMemory()"
+                )
             if self.expire_every:
                 raise SpecError(
                     "JoinSpec.expire_every must be 0 with a VirtualCpu or dual windows: rows expire at each turn"
