@@ -45,6 +45,12 @@ class Values:
     def __len__(self) -> int:
         return int(self.null.size)
 
+    def fits(self, rows: int) -> bool:
+        """Whether it has what kernels read of this many rows."""
+        sizes = (self.null.size, self.number.size, self.offsets.size - 1)
+        inside = self.offsets[0] == 0 and (np.diff(self.offsets) >= 0).all() and self.offsets[-1] == self.items.size
+        return sizes == (rows,) * 3 and bool(inside) and self.weights.size == self.items.size
+
     def take(self, rows: NDArray[np.int64] | slice) -> Values:
         """Some of the rows, in the order given."""
         if isinstance(rows, slice):
@@ -108,6 +114,8 @@ class Batch:
             raise InputError("Batch.stream must be the number of a stream in every row: 0 (left), 1 (right), ...")
         if self.kind is not None and self.kind.size and self.kind.min() < 0:
             raise InputError(f"Batch.kind must be at least 0 in every row, but one has {self.kind.min()}")
+        if self.values is not None and not self.values.fits(self.stream.size):
+            raise InputError("Batch.values must have a number or a set for each row: make batches with Engine.batch")
         if self.numbers is not None and self.numbers.seq.size != self.stream.size:
             raise InputError(f"Batch.numbers has {self.numbers.seq.size} rows where stream has {self.stream.size}")
 
@@ -211,7 +219,7 @@ class Batch:
         return (self.stream, self.key, self.null, self.ts, self.importance, self.bytes)
 
     def take(self, rows: NDArray[np.int64] | slice) -> Batch:
-        """Some of the rows, in the order given; a slice copies nothing."""
+        """Some of the rows, in the order given; a slice copies no columns."""
         values = None if self.values is None else self.values.take(rows)
         kind = None if self.kind is None else self.kind[rows]
         numbers = None if self.numbers is None else self.numbers.take(rows)

@@ -1,6 +1,6 @@
 """What has no meaning: the settings of a join that do not go together, with a sentence each.
 
-This is the only such list. `JoinSpec` and `Engine` raise its sentences as errors, `tests/matrix.py` leaves these combinations
+This is the only such list. `JoinSpec` raises its sentences as errors, `tests/matrix.py` leaves these combinations
 out, and docs/matrix.md prints it. All other settings combine.
 """
 

@@ -54,7 +54,7 @@ class JoinSpec:
         The hard cap on stored tuples. None: none, the join is exact.
     policy
         Which tuples stay when memory is short. Default: `KeepAll` without a budget; with one `Prospect` for two streams on a
-        key, `Prob` for others.
+        key, `SimpProb(Met())` for other predicates of two streams, `Prob` for the rest.
     importance
         How an output's importance follows from its inputs': min, max, sum, product or mean.
     lateness

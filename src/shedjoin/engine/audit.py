@@ -190,6 +190,10 @@ def _check_tuples(
         for number in range(plan.streams):
             mine = np.sort(columns["tuple place"][stream == number])
             require(np.array_equal(mine, np.arange(mine.size)), "the list of tuples lacks one or has one twice")
+    if "tuple chance" in columns:
+        require(columns["tuple chance"] >= 0, "a chance is below 0")
+    if "tuple met" in columns:
+        require(within(columns["tuple met"], 0, ENDLESS), "a tuple has met less than nothing")
     if has_items(how):
         _check_compared(how, columns)
     for number, until in enumerate(plan.schedule or ()):
@@ -200,10 +204,6 @@ def _check_tuples(
 
 def _check_compared(how: NDArray[Any], columns: Columns) -> None:
     """What a predicate compares."""
-    if "tuple chance" in columns:
-        require(columns["tuple chance"] >= 0, "a chance is below 0")
-    if "tuple met" in columns:
-        require(within(columns["tuple met"], 0, ENDLESS), "a tuple has met less than nothing")
     if has_numbers(how):
         require(np.isfinite(columns["tuple number"]), "a number is not finite")
         return

@@ -72,6 +72,8 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
     if weigher.code == now.weigher.code == DECAYED and (
         weigher != now.weigher or _as_they_stand(order) != _as_they_stand(now.order)
     ):
+        if "tuple chance" in columns and _as_they_stand(order):
+            columns["tuple chance"] *= _decayed_to(columns, weigher, now)
         _decay_from_now(columns, weigher, now, _as_they_stand(order) or _as_they_stand(now.order))
     if now.weigher != weigher and now.weigher.code != DECAYED:
         _forget_estimates(columns, now)
@@ -124,13 +126,21 @@ def _as_they_stand(order: Order) -> bool:
 
 def _decay_from_now(columns: Columns, weigher: Weigher, now: Plan, as_they_stand: bool) -> None:
     """Decayed: counts become what they have decayed to; from here on the new half-life holds."""
-    numbers, clocks = columns["numbers"], columns["by stream"][0]
+    numbers, time = columns["numbers"], int(columns["by stream"][0].max())
     if numbers[_AT["started"]] == 0:
         return
-    time = int(clocks.max())
-    fold_at = float(512 // max(1, *(now.factors(stream) for stream in range(now.streams))))
-    half_lives = (time - int(numbers[_AT["t0"]])) / weigher.half_life - fold_at * int(numbers[_AT["epoch"]])
-    columns["value mass"] *= math.exp2(-half_lives)
+    columns["value mass"] *= _decayed_to(columns, weigher, now)
     if as_they_stand:
         columns["value weight"] = np.ascontiguousarray(columns["value mass"])
     numbers[_AT["t0"]], numbers[_AT["epoch"]] = time, 0
+
+
+def _decayed_to(columns: Columns, weigher: Weigher, now: Plan) -> float:
+    """What a count of 1 has decayed to, where counts have a factor in common."""
+    numbers = columns["numbers"]
+    if numbers[_AT["started"]] == 0:
+        return 1.0
+    fold_at = float(512 // max(1, *(now.factors(stream) for stream in range(now.streams))))
+    time = int(columns["by stream"][0].max())
+    half_lives = (time - int(numbers[_AT["t0"]])) / weigher.half_life - fold_at * int(numbers[_AT["epoch"]])
+    return math.exp2(-half_lives)

@@ -205,6 +205,8 @@ def _numbers(st: Handle) -> Columns:
 def build(plan: Plan, how: NDArray[Any], st: Handle, columns: Columns) -> None:
     """Fill a new state, whose columns were checked."""
     streams = plan.streams
+    if not how[0]["weighed"]:  # by another policy values may have been known
+        columns = {name: column[:0] if name.startswith("value ") else column for name, column in columns.items()}
     for name, number in zip((name for name in NUMBERS if name != "random"), columns["numbers"], strict=True):
         st[name] = int(number)
     st["random"] = columns["random"][0]

@@ -479,13 +479,12 @@ class Engine(Running):
     def _adopt(self, plan: Plan) -> None:
         """Go on by another policy: its state is built from what is stored and known."""
         columns = change.carried(contents.gather(self._how, self._state), self._plan.signature(), plan)
-        self._plan = plan
-        self._how = plan.settings(self._budget, **self._watch)
-        caps = self._state["caps"].copy()
-        self._state = memory.allocate(plan, self._how, self._seed)
-        self._state["caps"] = caps
-        memory.set_steps(self._state, plan, self._orders)
-        contents.build(plan, self._how, self._state, columns)
+        how = plan.settings(self._budget, **self._watch)
+        state = memory.allocate(plan, how, self._seed)
+        state["caps"] = self._state["caps"]
+        memory.set_steps(state, plan, self._orders)
+        contents.build(plan, how, state, columns)
+        self._plan, self._how, self._state = plan, how, state
 
     def set_order(self, order: Sequence[str] | Mapping[str, Sequence[str]]) -> None:
         """Join in another order from now on: one for all, or one for each origin. No result is lost or repeated."""

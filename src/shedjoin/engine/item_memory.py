@@ -41,14 +41,6 @@ def pool_arrays(size: int) -> Arrays:
     return {name: np.zeros(size, kind) for name, kind in _POOL.items()} | {"common": np.zeros(size // 2, np.uint8)}
 
 
-def free_places(size: int) -> NDArray[np.int32]:
-    """Two stacks, one for each stream, the lowest place on top. Places 0 and 1 are nobody's."""
-    free = np.full((STREAMS, size // 2), NONE, np.int32)
-    for stream in range(STREAMS):
-        free[stream, : size // 2 - 1] = np.arange(size - STREAMS + stream, stream, -STREAMS)
-    return free.reshape(-1)
-
-
 def places_in_use(st: Handle) -> Integers:
     """Where tuples stand in the pool."""
     free = st.arrays["free"].reshape(STREAMS, -1)

@@ -28,6 +28,7 @@ from shedjoin.engine.codes import (
 )
 from shedjoin.engine.forms import in_pairs, in_plain, is_plain, unless_plain
 from shedjoin.engine.handle import Handle
+from shedjoin.engine.indirect import indirect
 from shedjoin.engine.jit import entry, inlined, kernel
 from shedjoin.engine.layouts import items, layout, storage
 from shedjoin.engine.records import MANY_STATE, NEVER, NONE, PAIR_STATE, PLAIN_STATE
@@ -148,6 +149,8 @@ def _keys_wanted(how, st, io, size):
 @kernel
 def _layout_wants(how, st, io, size):
     """What the layout needs for `size` rows."""
+    if how["evaluate_every"] > 0 and (st["tick"] - st["first_mark"] + 2) * MOST > st["marks_room"]:
+        return NEED_MARKS
     if how["layout"] == KEYED:
         return NEED_KEYS if st["free_key_count"] < size else DONE
     if how["layout"] == ITEMS:
@@ -155,10 +158,10 @@ def _layout_wants(how, st, io, size):
         if st["item_top"] + io["wanted"] > st["items_room"]:
             return NEED_ITEMS
         return NEED_KEYS if items.has_values(how) and st["free_key_count"] < io["wanted"] else DONE
-    if how["alone"]:
-        return DONE
     if _is_crowded(st, size):
         return NEED_BUCKETS
+    if how["alone"]:
+        return DONE
     if how["weighed"]:
         io["wanted"] = size * how["parts"]
         if st["free_key_count"] < io["wanted"]:
@@ -166,8 +169,6 @@ def _layout_wants(how, st, io, size):
         io["wanted"] = size
         if st["free_cell_count"] < size:
             return NEED_CELLS
-    if how["evaluate_every"] > 0 and (st["tick"] - st["first_mark"] + 2) * MOST > st["marks_room"]:
-        return NEED_MARKS
     return DONE
 
 
@@ -825,7 +826,7 @@ def _rejoin(how, st, io):
     return DONE
 
 
-@kernel
+@indirect("take turn", "whole")
 def _take_turn(how, st, io):
     """What is run where rows wait."""
     if io["turn"] == TELL:

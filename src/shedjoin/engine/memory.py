@@ -37,6 +37,7 @@ from shedjoin.engine.records import (
     ITEM_CODES,
     KEY_RECORD,
     LEAF_RECORD,
+    LEARN_CODES,
     LEVEL_RECORD,
     MANY_STATE,
     MATCH_RECORD,
@@ -48,6 +49,7 @@ from shedjoin.engine.records import (
     SELECT_CODES,
     TRAIL_RECORD,
     TUPLE_RECORD,
+    WAIT_CODES,
 )
 from shedjoin.engine.stages import learn, neighbours
 from shedjoin.engine.structures import heap, histogram, kinetic_tournament
@@ -137,6 +139,10 @@ def _link(plan: Plan, how: NDArray[Any], st: Handle) -> None:
         indirect.link(st, ("expect partners",))
     if plan.selective is not None:
         indirect.link(st, SELECT_CODES)
+    if how[0]["estimator"] == LEARNED and not is_pair(how):
+        indirect.link(st, LEARN_CODES)
+    if plan.admission is not None:
+        indirect.link(st, WAIT_CODES)
 
 
 def measure(st: Handle) -> None:

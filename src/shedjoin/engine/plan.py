@@ -423,6 +423,8 @@ class Plan:
         weigher, mine = Weigher(*was["estimator"]), self.signature()
         if mine["schedule"] is not None and mine["schedule"] != was["schedule"]:
             return "it is another schedule"
+        if bool(was["index"]) != bool(mine["index"]):
+            return "tuples are stored in another way: by Met() each has a priority of its own, whatever its key"
         if not self._asks_estimator():
             return None
         if self.weigher.code != weigher.code:

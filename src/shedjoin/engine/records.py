@@ -361,7 +361,11 @@ ITEM_CODES = (
     "expect partners",
 )
 SELECT_CODES = ("choose part", "learn part")
-CODES = ITEM_CODES + SELECT_CODES
+#: Of Prospect, where it is not compiled in.
+LEARN_CODES = ("learn key", "look at key", "look at lowest", "is key negligible")
+#: Of rows that wait for their turn.
+WAIT_CODES = ("take turn",)
+CODES = ITEM_CODES + SELECT_CODES + LEARN_CODES + WAIT_CODES
 
 
 def code_field(name: str) -> str:

@@ -301,7 +301,7 @@ def search(st, rule, stream, span, value, n, effort):
             if high - low < MOST_BUCKETS:
                 return _band(st, bound, stream, span, number, low, high, n, effort)
         elif code == OVERLAP and size <= MOST_COUNTED:
-            if st["resident"][stream] < bitmaps.LEAST_TUPLES:
+            if st["resident"][stream] < bitmaps.LEAST_TUPLES or size < rule.bound:
                 return _count(st, rule, stream, span, value, n, effort)
             return _overlap(st, rule, stream, span, value, n, effort)
         elif code == INNER:

@@ -17,11 +17,15 @@ Recall = LiveRecall | MultiRecall
 def recall_of(spec: JoinSpec, seed: int) -> Recall | None:
     """A new estimate of a join's recall; None where there is none.
 
-    There is none of join graphs, predicates, selective processing, and n streams with a row window.
+    There is none of join graphs, predicates, selective processing, slow CPUs, Met, and n streams with a row window.
     """
     if not isinstance(spec.on, str) or spec.selective is not None:
         return None
+    if spec.plan().admission is not None:
+        return None
     if len(spec.names) == len(STREAMS):
+        if not spec.plan().keyed:
+            return None
         return LiveRecall(spec, seed=seed)
     by_time = all(isinstance(window, TimeWindow) for window in spec.windows)
     return MultiRecall(spec, seed=seed) if by_time else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from shedjoin.batch import MOST_STREAMS as MOST
 from shedjoin.budget import ALLOCATIONS, Budget
-from shedjoin.engine.codes import IMPORTANCE
+from shedjoin.engine.codes import IMPORTANCE, SAME
 from shedjoin.engine.graph import parse
 from shedjoin.errors import SpecError
 from shedjoin.policies import KeepAll, Policy, Prospect, Replay
@@ -107,10 +107,11 @@ def spec_of(
         given["on"] = predicate
     given["selective"] = selective_of(windows, seconds)
     by_rows = any(isinstance(window, RowWindow) for window in windows)
-    # Shards of a predicate see all rows.
-    given["counted_elsewhere"] = by_rows and predicate is None and shards is not None and shards > 1
-    if given["counted_elsewhere"] and seconds is not None:
-        raise SpecError("deadline is for time windows, or for row windows in one shard: pass shards=1")
+    if by_rows and seconds is not None:
+        raise SpecError("deadline is for time windows, whose parts are stretches of time, not for row windows")
+    # Shards of a predicate see all rows; those of equal sets see theirs.
+    all_rows = predicate is not None and predicate.code != SAME
+    given["counted_elsewhere"] = by_rows and not all_rows and shards is not None and shards > 1
     if given["counted_elsewhere"] and isinstance(given["policy"], Prospect):
         raise SpecError(
             "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from shedjoin.engine.engine import Engine
+from shedjoin.batch import Batch
 from shedjoin.engine.pace import Watch
 from shedjoin.spec import JoinSpec
 
@@ -64,12 +64,12 @@ class Pacing:
         self._spent = 0.0
 
 
-def loads_kernels(spec: JoinSpec, engine: Engine, batch: Any) -> bool:
+def loads_kernels(spec: JoinSpec, part: tuple[int, int], batch: Batch) -> bool:
     """Whether this process has run no such join yet. If so, its kernels are loaded: by an engine of which nothing is kept."""
     kind = repr((type(spec.on), len(spec.names), spec.policy))
     if kind in _LOADED or len(batch) == 0:
         return False
     _LOADED.add(kind)
-    for _ in engine.chunks(batch.take(slice(0, 4)), limit=1 << 10, pace=Watch(1.0)):
+    for _ in spec.build(part=part).chunks(batch.take(slice(0, 4)), limit=1 << 10, pace=Watch(1.0)):
         pass
     return True

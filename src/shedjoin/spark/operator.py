@@ -210,7 +210,7 @@ class Shard(Keeping):
         """Holds the join to what is left of the deadline."""
         if self.job.deadline is None:
             return None
-        if loads_kernels(self.spec, self.spec.build(part=self.part), arrived.batch):
+        if loads_kernels(self.spec, self.part, arrived.batch):
             self.pacing.forgive()
             spent = 0.0
         return self.pacing.watch(self.spec, spent)

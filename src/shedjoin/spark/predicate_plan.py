@@ -54,7 +54,8 @@ class PredicatePlan(JoinPlan):
         given = frame.select(*chosen, *payload)
         schema = to_arrow_schema(StructType(given.schema.fields[len(chosen) :]), timezone="UTC")
         packing = {**self._packing(side, travels), "schema": schema.serialize().to_pybytes()}
-        how = PredicatePacking(**packing, kind=kind, value=name, spread=self.spread)
+        numbered = self.spec.counted_elsewhere
+        how = PredicatePacking(**packing, numbered=numbered, kind=kind, value=name, spread=self.spread)
         return given.mapInArrow(_pack_worker(how), PACKED)
 
     def _job(self, kinds: tuple[str, ...]) -> Job:

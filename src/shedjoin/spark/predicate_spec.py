@@ -67,7 +67,7 @@ def read_deadline(value: Any) -> float | None:
 
 
 def selective_of(windows: tuple[Window, ...], seconds: float | None) -> Selective | None:
-    """How a join with a deadline copes when there are too many rows. Basic windows of row windows are of rows."""
+    """How a join with a deadline copes when there are too many rows."""
     if seconds is None:
         return None
     longest = max(window.size for window in windows)
@@ -83,5 +83,5 @@ def check_archivable(archive: bool, spec: JoinSpec) -> None:
     """Reject an archive that `refine` could not use."""
     if archive and (spec.selective is not None or isinstance(spec.on, Predicate)):
         raise SpecError(
-            "archive is for joins on keys without a deadline: refine cannot find which results other joins missed"
+            "archive is not for predicates or deadlines: refine cannot find which results these joins missed"
         )

@@ -24,7 +24,7 @@ from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import layout, storage
 from shedjoin.engine.layouts.items import EVERY_ROW
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages import learn
+from shedjoin.engine.stages import learned
 from shedjoin.engine.stages.chances import FORGOTTEN
 from shedjoin.engine.stages.sketch import cell_of, count_of
 from shedjoin.engine.stages.times import half_lives, newest
@@ -255,9 +255,9 @@ def _learn(how, st, io):
         x = _fresh(how, st, io, i)
         v = _value_of(how, st, i, x, 0)
         mem.keys(st, v)["held"] = 1
-        learn.observe(how, st, _stream_of(how, st, i, x), v)
+        learned.observe(how, st, _stream_of(how, st, i, x), v)
     for i in range(io["fresh"]):
-        learn.look(how, st, _value_of(how, st, i, _fresh(how, st, io, i), 0))
+        learned.look(how, st, _value_of(how, st, i, _fresh(how, st, io, i), 0))
 
 
 @unless_plain
@@ -301,7 +301,7 @@ def sweep(how, st):
 @kernel
 def _negligible(how, st, v):
     if how["estimator"] == LEARNED:
-        return learn.is_negligible(how, st, v)
+        return learned.is_negligible(how, st, v)
     for stream in range(how["streams"]):
         least = FORGOTTEN * math.exp2(half_lives(how, st, st["clock"][stream]))
         if mem.mass(st, v * how["streams"] + stream) >= least:

@@ -7,7 +7,7 @@ from shedjoin.engine.codes import CUMULATIVE, KEY, LEARNED, LIFE, RANDOM, SCHEDU
 from shedjoin.engine.forms import in_pairs, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages import learn, priority
+from shedjoin.engine.stages import learned, priority
 from shedjoin.engine.stages.lots import next_random, unit_of
 from shedjoin.engine.structures import heap, kinetic_tournament, lazy_heap, pairing_heap
 
@@ -50,7 +50,7 @@ def lowest(how, st, memory):
     if how["estimator"] == LEARNED:
         for stream in range(how["streams"]):
             if how["memories"] <= 1 or stream == memory:
-                learn.look_before(how, st, stream)
+                learned.look_before(how, st, stream)
     return _weighed_again(how, st, memory)
 
 

@@ -14,7 +14,7 @@ from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LEARNED, LIFE, PRODU
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import indexed, storage
 from shedjoin.engine.records import IN_LINE, NONE
-from shedjoin.engine.stages import learn, lots, priority, waiting
+from shedjoin.engine.stages import learn, learned, lots, priority, waiting
 from shedjoin.engine.stages.times import end_of_life, newest
 from shedjoin.engine.structures import heap, kinetic_tournament, lazy_heap
 
@@ -201,7 +201,7 @@ def _look_again(how, st, stream):
         v = storage.value_of(how, st, x, 0)
         if not learn.is_stale(st, v):
             return
-        learn.look(how, st, v)
+        learned.look(how, st, v)
 
 
 @kernel

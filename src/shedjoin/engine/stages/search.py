@@ -363,7 +363,7 @@ def search(how, st, x, other, stretch, n):
     if size > MOST_COUNTED:
         return _scan_all(how, st, x, other, stretch, n)
     if code == OVERLAP:
-        if st["resident"][other] < bitmaps.LEAST_TUPLES:
+        if st["resident"][other] < bitmaps.LEAST_TUPLES or size < how["bound"]:
             return _count(how, st, x, other, stretch, n)
         return _overlap(how, st, x, other, stretch, n)
     if needs_all(how, st, x, other):

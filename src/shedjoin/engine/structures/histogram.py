@@ -15,6 +15,7 @@ from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import inlined, kernel
 
 MOST_BUCKETS = 64
+FARTHEST = 2.0**62
 #: How many numbers are known.
 NOTHING, ONE, SEVERAL = range(3)
 
@@ -24,7 +25,9 @@ def bucket(st, number):
     """The bucket of a number, whether or not the histogram reaches so far."""
     if st["known_numbers"] < SEVERAL:
         return np.float64(number + 0.0).view(np.int64)  # 0 and -0 are one number
-    return np.int64(math.floor(number / st["bucket_width"]))
+    place = number / st["bucket_width"]
+    # Held within bounds before it is made whole: compiled, `floor` is of 64 bits.
+    return np.int64(math.floor(min(max(place, -FARTHEST), FARTHEST)))
 
 
 @inlined
@@ -65,4 +68,4 @@ def renamed(keys: Any, before: tuple[int, float], st: Handle) -> Any:
         if int(st["known_numbers"]) < SEVERAL:
             return keys
         return np.floor(numbers / float(st["bucket_width"])).astype(np.int64)
-    return np.asarray(keys, np.int64) >> int(math.log2(float(st["bucket_width"]) / width))
+    return np.asarray(keys, np.int64) >> (math.frexp(float(st["bucket_width"]))[1] - math.frexp(width)[1])
