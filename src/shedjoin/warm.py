@@ -65,6 +65,12 @@ def items_and_deadlines() -> None:
     """Kernels that are compiled apart: an engine links them when it is made."""
     ways = sj.Selective(basic=10)
     sj.JoinSpec(sj.TimeWindow(9), sj.Budget(tuples=9), on=sj.Overlap("y", at_least=1), selective=ways).build()
+    sj.JoinSpec(sj.TimeWindow(9), sj.Budget(tuples=9), sj.Prospect(), index="scan").build()
+
+
+def waiting_rows() -> None:
+    """As above."""
+    sj.JoinSpec(sj.TimeWindow(9), cpu=sj.VirtualCpu(capacity=1.0)).build()
 
 
 def predicates() -> None:
@@ -90,6 +96,7 @@ KINDS = {
     "two streams": two_streams,
     "more streams": many_streams,
     "predicates and deadlines": items_and_deadlines,
+    "rows that wait": waiting_rows,
     "slow CPUs": predicates,
 }
 

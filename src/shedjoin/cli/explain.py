@@ -15,6 +15,7 @@ from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.cli.preflight import check_job, parts_of, schema_of_files
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
+from shedjoin.engine.codes import SAME
 from shedjoin.errors import SpecError
 from shedjoin.plain import plain
 from shedjoin.predicates import Predicate
@@ -97,7 +98,8 @@ def split_words(job: StreamJob) -> str:
         words = cube.words(job.names, job.graph.columns)
         return f"{words} ({why}); all copies of rows count against the budget; each has {part}"
     by_hash, by_row = "has the keys that hash to it", "stores its part of the rows, and compares all with it"
-    has = by_hash if job.predicate is None else by_row
+    split_by_row = isinstance(job.spec.on, Predicate) and job.spec.on.code != SAME
+    has = by_row if split_by_row else by_hash
     return f"{shards} shard{'s' * (shards != 1)} ({why}); each {has}, and has {part}"
 
 
