@@ -101,3 +101,49 @@ def test_plain_data() -> None:
         assert sj.JoinSpec.from_dict(spec.to_dict()) == spec
     with pytest.raises(sj.SpecError, match=r"on.name must be one of equal, band"):
         sj.JoinSpec.from_dict({"window": {"time": 5}, "on": {"name": "near"}})
+
+
+def test_rows_with_too_few_items_meet_nobody() -> None:
+    """Also where items are frequent and counted by bitmaps, whose counts have few bits."""
+    engine = sj.JoinSpec(sj.TimeWindow(10_000), on=sj.Overlap("x", at_least=8)).build()
+    many = {"x": [list(range(12))] * 700, "ts": np.arange(700)}
+    engine.push(left=many)
+    few = {"x": [[1, 2, 3, 4, 5], list(range(8)), list(range(7))], "ts": [700, 701, 702]}
+    assert np.bincount(engine.push(right=few).right, minlength=3).tolist() == [0, 700, 0]
+
+
+def test_rounds_of_many_instants() -> None:
+    spec = sj.JoinSpec(sj.TimeWindow(50), on=sj.Band("x", within=0.5))
+    rows = {"x": [float(place % 7) for place in range(400)], "ts": np.arange(400)}
+    at_once = spec.build().push(left=rows, right=rows)
+    lazy = sj.JoinSpec(sj.TimeWindow(50), on=sj.Band("x", within=0.5), evaluate_every=300).build()
+    out = sj.Output.joined([lazy.push(left=rows, right=rows), lazy.flush()])
+    assert pairs(out) == pairs(at_once)
+
+
+@pytest.mark.parametrize(
+    "on", [sj.Overlap("x", at_least=1), ("left.x = right.x", "left.y <= right.y")], ids=["items", "graph"]
+)
+def test_a_policy_that_asks_no_estimator_may_follow(on: Any) -> None:
+    window = (
+        sj.TimeWindow(100) if isinstance(on, sj.Predicate) else dict.fromkeys(("left", "right"), sj.TimeWindow(100))
+    )
+    spec = sj.JoinSpec(window, sj.Budget(tuples=20), sj.Prob(sj.History()), on=on)
+    engine = spec.build()
+    values: dict[str, Any] = {"x": [[place % 9, place % 5] for place in range(60)]}
+    if not isinstance(on, sj.Predicate):
+        values = {"x": [place % 9 for place in range(60)], "y": [place % 5 for place in range(60)]}
+    engine.push(left=values, right=values)
+    engine.set_policy(sj.Rand())
+    later = {**values, "ts": list(range(60, 120))}
+    out = engine.push(left=later, right=later)
+    assert sum(engine.residents) == 20
+    assert len(out.shed) > 0
+
+
+def test_what_met_stored_by_is_no_key() -> None:
+    spec = sj.JoinSpec(sj.TimeWindow(10), sj.Budget(tuples=5), sj.SimpProb(sj.Met()))
+    engine = spec.build()
+    engine.push(left={"key": [1, 2, 3]}, right={"key": [1, 1, 2]})
+    with pytest.raises(sj.SnapshotError, match="tuples are stored in another way"):
+        sj.JoinSpec(sj.TimeWindow(10), sj.Budget(tuples=5), sj.Rand()).resume(engine.snapshot())
