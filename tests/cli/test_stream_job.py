@@ -163,7 +163,6 @@ BAD = [
         "streams: names must be simple words that differ, not ('x', 'y z', 'z')",
     ),
     (THREE.replace("streams.y", "streams.X"), "streams: names must be simple words that differ"),
-    (THREE + "deadline = 3\n", "join.deadline is for two streams, not 3"),
     (
         GOOD + "predicate = {name = 'band', column = 'x', within = 1}\n",
         "join.on and predicate cannot both be given",
@@ -173,25 +172,20 @@ BAD = [
     (ITEMS.replace("at_least", "atleast"), "join.predicate overlap does not take these settings"),
     (ITEMS.replace("= 2", "= 0"), "join.predicate: Overlap.at_least must be a whole number from 1"),
     (ITEMS.replace('"tags"', "3"), "join.predicate: Overlap.column must be the name of a column, or a pair"),
-    (ITEMS + "budget = '1 MB'\n", "join: PredicateJoin.budget must be in tuples"),
-    (ITEMS + "budget = 9\npolicy = 'prob'\n", "join: PredicateJoin.policy must be one of Rand(), Simp(), SimpProb()"),
     (
-        ITEMS.replace("10 minutes", "9 rows") + "shards = 1\n",
-        "join.window must be a length of time for a join on a predicate",
+        ITEMS + "budget = 9\npolicy = 'prospect'\n",
+        "join: JoinSpec.policy: Prospect() learns from the keys of two streams",
     ),
+    (ITEMS + "budget = 9\nshares = 'adaptive'\n", "join.shares must be 'equal' for a join on a predicate"),
+    (GOOD.replace("10 minutes", "9 rows") + "deadline = 3\n", "join.deadline is for time windows"),
     (
         ITEMS.replace('path = "out"', 'path = "out"\narchive = true'),
-        "output.archive is for joins on keys without a deadline",
+        "output.archive is not for predicates or deadlines",
     ),
-    (THREE.replace('on = "k"', LIKE), "join.predicate is for two streams, not 3"),
+    (THREE.replace('on = "k"', LIKE), "join: JoinSpec.on: A predicate compares two streams"),
     (GOOD + "deadline = 'soon'\n", "join.deadline must be a duration such as"),
-    (
-        GOOD + "deadline = 3\nshares = 'adaptive'\n",
-        "join.shares must be 'equal' for a join on a predicate or with a deadline",
-    ),
     (GOOD + "deadline = 0\n", "join.deadline must be above 0"),
     (GOOD + "deadline = true\n", "join.deadline must be a duration such as '2 seconds', or a number of seconds"),
-    (GOOD + "deadline = 3\nbudget = 9\npolicy = 'life'\n", "join: PredicateJoin.policy must be one of Rand()"),
     ("[joint]\n", "unknown table `[joint]`; perhaps `join`"),
     ("", "left is missing: a job to run needs the tables"),
     (SIDES + JOIN, "output is missing"),
@@ -450,9 +444,9 @@ def test_a_predicate_and_a_deadline(
 ) -> None:
     more = 'budget = 90\nallocation = "fixed"\npolicy = "simp"\ndeadline = "5 seconds"\nshards = 2\n'
     job = read(folder, ITEMS + more)
-    assert isinstance(job.spec, sj.PredicateJoin)
-    assert (job.spec.predicate, job.spec.policy) == (sj.Overlap("tags", at_least=2), sj.Simp())
-    assert (job.predicate, job.keys, job.join["deadline"]) == (job.spec.predicate, (), "5 seconds")
+    assert (job.spec.on, job.spec.policy) == (sj.Overlap("tags", at_least=2), sj.Simp())
+    assert job.spec.selective is not None
+    assert (job.predicate, job.keys, job.join["deadline"]) == (job.spec.on, (), "5 seconds")
     assert list(job.join) == list(PARAMETERS)
     said = explained(folder, ITEMS.replace('"tags"', '["a", "b"]') + more, capsys, monkeypatch)
     assert "overlap of left.a and right.b, at_least 2" in said
