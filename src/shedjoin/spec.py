@@ -135,6 +135,7 @@ class JoinSpec:
         self._check_counts()
         check_meaning("JoinSpec", self._dials(graph))
         self._check_memory()
+        self._check_waiting()
         if self.dual is not None:
             self._check_dual(self.dual, graph)
         self._orders()
@@ -226,26 +227,30 @@ class JoinSpec:
                 raise SpecError(f"JoinSpec.{name} must be a {kind.__name__} or None, not {value!r}")
         if self.cpu is not None and not isinstance(self.cpu, VirtualCpu | Deadline):
             raise SpecError(f"JoinSpec.cpu must be a VirtualCpu, a Deadline or None, not {self.cpu!r}")
-        if isinstance(self.cpu, VirtualCpu) or self.dual is not None:
-            if isinstance(self.on, Predicate) and self.on.code != SAME:
-                raise SpecError(
-                    "JoinSpec.on must be a key or a join graph with a VirtualCpu or dual windows: joins on other predicates have "
-                    "them in PredicateJoin"
-                )
-            if self.selective is not None:
-                raise SpecError(
-                    "JoinSpec.selective must be None with a VirtualCpu or dual windows: selective processing on a slow CPU is in "
-                    "PredicateJoin"
-                )
-            if self.policy is not None and isinstance(self.policy.estimator, Met):
-                raise SpecError(
-                    "JoinSpec.policy must not ask Met() with a VirtualCpu or dual windows: take another estimator, such as "
-                    "InMemory()"
-                )
-            if self.expire_every:
-                raise SpecError(
-                    "JoinSpec.expire_every must be 0 with a VirtualCpu or dual windows: rows expire at each turn"
-                )
+
+    def _check_waiting(self) -> None:
+        """What rows that wait cannot be combined with yet."""
+        if not isinstance(self.cpu, VirtualCpu) and self.dual is None:
+            return
+        if isinstance(self.on, Predicate) and self.on.code != SAME:
+            raise SpecError(
+                "JoinSpec.on must be a key or a join graph with a VirtualCpu or dual windows: joins on other predicates have "
+                "them in PredicateJoin"
+            )
+        if self.selective is not None:
+            raise SpecError(
+                "JoinSpec.selective must be None with a VirtualCpu or dual windows: selective processing on a slow CPU is in "
+                "PredicateJoin"
+            )
+        if self.policy is not None and isinstance(self.policy.estimator, Met):
+            raise SpecError(
+                "JoinSpec.policy must not ask Met() with a VirtualCpu or dual windows: take another estimator, such as "
+                "InMemory()"
+            )
+        if self.expire_every:
+            raise SpecError(
+                "JoinSpec.expire_every must be 0 with a VirtualCpu or dual windows: rows expire at each turn"
+            )
 
     def _check_counts(self) -> None:
         if not isinstance(self.counted_elsewhere, bool):
