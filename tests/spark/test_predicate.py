@@ -115,7 +115,7 @@ def test_a_query_with_a_deadline(spark: Any, tmp_path: Path, cache: str) -> None
     assert {(row.fraction, row.fraction_left, row.fraction_right, row.partial) for row in told} == {(1.0, 1.0, 1.0, 0)}
     assert {len(row.ranking_left) for row in told} == {41}
     assert sum(row.rows_left for row in told) == 60
-    assert json.loads((tmp_path / "out" / "job.json").read_text())["spec"]["policy"] == "simp_prob"
+    assert json.loads((tmp_path / "out" / "job.json").read_text())["spec"]["policy"]["name"] == "prospect"
 
 
 def test_what_does_not_fit_is_said(spark: Any, tmp_path: Path) -> None:
@@ -133,24 +133,21 @@ def test_what_does_not_fit_is_said(spark: Any, tmp_path: Path) -> None:
     fails("left.size is of type int, but Overlap takes sets: an array of items", predicate=sj.Overlap("size"))
     fails("left.words is of type array<string>, but Band takes a number", predicate=sj.Band("words", 1.0))
     fails("InnerProduct takes weighted sets: a map", predicate=sj.InnerProduct("words", 1.0))
-    fails(
-        "shares must be 'equal' for a join on a predicate or with a deadline", on="size", deadline=1, shares="adaptive"
-    )
+    fails("shares must be 'equal' for a join on a predicate", predicate=sj.Overlap("words"), shares="adaptive")
     named = [frame.withColumn("terms", expr("map(1, 'much')")) for frame in frames]
     with pytest.raises(sj.SpecError, match=r"left.terms is of type map<int,string>, but InnerProduct takes weighted"):
         shed_join(*named, predicate=sj.InnerProduct("terms", 1.0), time="at", window=5, select=["a", "b"])
     fails("left has no column 'tags'", predicate=sj.Overlap("tags"))
     fails("deadline must be a duration", on="size", deadline=[2])
     fails("deadline must be above 0", on="size", deadline=0)
-    fails("PredicateJoin.policy must be one of", on="size", deadline=1, budget=100, policy="prob")
-    with pytest.raises(sj.SpecError, match="is for two streams, not 3"):
-        shed_join(*frames, frames[0], on="size", time="at", window=5, deadline=1)
-    fails("not a RowWindow", on="size", deadline=1, window=sj.RowWindow(5), shards=1)
+    fails("deadline is for time windows", on="size", deadline=1, window=sj.RowWindow(5), shards=1)
+    with pytest.raises(sj.SpecError, match="A predicate compares two streams"):
+        shed_join(*frames, frames[0], predicate=sj.Overlap("words"), time="at", window=5)
     whole = frames[1].selectExpr("at", "array(size) words", "b")
     with pytest.raises(sj.SpecError, match=r"the items of left.words are string and those of right.words int"):
         shed_join(frames[0], whole, predicate=sj.Overlap("words"), time="at", window=5, select=["a", "b"])
     streams = [spark.readStream.format("rate").load().withColumnRenamed("value", name) for name in "ab"]
-    with pytest.raises(sj.SpecError, match="archive is for joins on keys without a deadline"):
+    with pytest.raises(sj.SpecError, match="archive is not for predicates or deadlines"):
         start(
             *streams, predicate=sj.Band(("a", "b"), 1.0), time="timestamp", window="1 minute", lateness=0,
             select=["a", "b"], output=tmp_path, archive=True,
