@@ -223,7 +223,7 @@ def _with(fixed: dict[str, Any], dials: dict[str, list[Any]], random: Random) ->
     limits = _fitting(LIMITS, ("budget", "allocation"), fixed)
     choosers = {budget: _fitting(choosers_of(budget), ("policy", "estimator"), fixed) for budget in BUDGETS}
     limits = [one for one in limits if choosers[one[0]]]
-    for _ in range(300 if limits else 0):
+    for _ in range(600 if limits else 0):
         settings = {dial: random.choice(values) for dial, values in dials.items()} | fixed
         settings["budget"], settings["allocation"] = limit = random.choice(limits)
         settings["policy"], settings["estimator"] = random.choice(choosers[limit[0]])
