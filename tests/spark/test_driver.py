@@ -18,10 +18,10 @@ from shedjoin.spark import start
 WORKERS = {
     "copies",
     "daemon",
+    "deadline",
+    "graph_shard",
     "keeping",
     "operator",
-    "predicate_shard",
-    "predicate_state",
     "state",
 }
 IMPORTS = """
@@ -46,7 +46,7 @@ def test_a_driver_imports_no_engine() -> None:
 
 
 def test_a_worker_does() -> None:
-    assert "numba" in imported("operator", "predicate_shard")
+    assert "numba" in imported("operator", "graph_shard")
 
 
 @pytest.mark.parametrize("output", [None, "", " ", 3, b"out"])

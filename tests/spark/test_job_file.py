@@ -56,7 +56,7 @@ def by(policy: sj.Policy | None, budget: sj.Budget | None = B, kind: str = "two"
         many = sj.MultiJoinSpec(THREE, on="key", budget=budget, policy=policy)
         return job_of(plan(10, spec=many, names=tuple(THREE)), False, None)
     if kind == "predicate":
-        return job_of(plan(10, spec=sj.PredicateJoin(W, TAGS, budget=budget, policy=policy)), False, None)
+        return job_of(plan(10, spec=sj.JoinSpec(W, budget, policy, on=TAGS)), False, None)
     return job_of(plan(10, spec=sj.JoinSpec(W, budget, policy)), False, None)
 
 
@@ -73,7 +73,6 @@ def by(policy: sj.Policy | None, budget: sj.Budget | None = B, kind: str = "two"
         ("two", sj.Prob(sj.CountMin(8, 2)), sj.Prob(sj.CountMin(8, 3)), "cannot be made wider"),
         ("many", sj.Dgl(), sj.Prob(), "it has another estimator"),
         ("many", sj.Prob(sj.History()), sj.Prob(sj.InWindow()), "it has another estimator"),
-        ("predicate", sj.Rand(), sj.SimpProb(), "predicate, window, time, policy"),
     ],
 )
 def test_another_policy_is_refused_rows_or_none(kind: str, was: sj.Policy, now: sj.Policy, why: str) -> None:
@@ -96,11 +95,6 @@ def test_a_budget_is_not_added_to_a_query_that_began_without(kind: str, policy: 
     with pytest.raises(sj.SnapshotError, match=words):
         check_lasting(by(None, None, kind), by(policy, B, kind), "out")
     check_lasting(by(None, None, kind), by(None, None, kind), "out")
-
-
-def test_a_predicate_keeps_its_budget() -> None:
-    with pytest.raises(sj.SnapshotError, match=r"^the query in out began with a budget.*give it a budget"):
-        check_lasting(by(sj.Rand(), B, "predicate"), by(None, None, "predicate"), "out")
 
 
 @pytest.mark.parametrize(("timestamps", "words"), [(True, "10 minutes 1 microsecond"), (False, "600000001")])
@@ -155,7 +149,7 @@ def test_a_checkpoint_is_the_same_from_every_directory(
 
 
 def test_what_cannot_be_refined_says_why(tmp_path: Path) -> None:
-    join = sj.PredicateJoin(sj.TimeWindow(9), sj.Overlap("tags", at_least=2))
+    join = sj.JoinSpec(sj.TimeWindow(9), on=sj.Overlap("tags", at_least=2))
     write_job(str(tmp_path), job_of(plan(10, spec=join, deadline=2.0), False, None))
     with pytest.raises(InputError, match="on a predicate or with a deadline"):
         check_archive(str(tmp_path))
