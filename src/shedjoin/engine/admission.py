@@ -65,7 +65,7 @@ class Admission:
         return self.shares is not None
 
     def settings(self, by_rows: bool) -> dict[str, Any]:
-        """What kernels are told. `by_rows`: windows are of rows."""
+        """The settings, as kernels read them. `by_rows`: windows are of rows."""
         return {
             "waits": 1,
             "capacity": self.capacity,

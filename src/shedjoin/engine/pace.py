@@ -16,7 +16,7 @@ class Pace(Protocol):
     """Is asked for r after every part of a push, and at its end."""
 
     def begin(self, rows: int) -> int:
-        """A push of so many rows begins; returns how many make a part."""
+        """A push of this many rows begins. Returns the rows of a part."""
 
     def look(self, fraction: float) -> float:
         """A part is done: r for the next one."""

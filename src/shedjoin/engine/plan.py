@@ -316,7 +316,7 @@ class Plan:
         return record
 
     def _selection(self) -> dict[str, float]:
-        """What kernels are told of selective processing."""
+        """The settings of selective processing, as kernels read them."""
         one = self.selective
         if one is None:
             return {}

@@ -82,7 +82,7 @@ def check_clocks(clocks: Clocks | None, names: Sequence[str] = ("left", "right")
 def check_arrived(
     arrived: Sequence[int] | None, names: Sequence[str], counted_elsewhere: bool
 ) -> NDArray[np.int64] | None:
-    """Rows of each stream that have come anywhere, as they are told."""
+    """Check `arrived`: how many rows of each stream have come to any engine."""
     if arrived is None:
         return None
     if not counted_elsewhere:
