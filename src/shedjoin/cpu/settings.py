@@ -44,8 +44,8 @@ class Selective:
     basic
         Length of a basic window, in the unit of `ts`.
     rate
-        Rate adaptation (Algorithm 1): every `period` r follows the share of rows that could be processed. False: r stays
-        at `fraction`.
+        Rate adaptation (Algorithm 1): every `period` r follows the share of rows that a `VirtualCpu` could process. False,
+        or without such a CPU: r stays at `fraction`, or is what a deadline says.
     correlation
         Time-correlation adaptation (Algorithms 2, 3): basic windows are ranked by the partners that a sample of rows found in
         them. False: the newest come first.
