@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
 from shedjoin.engine import selection, waiting_audit
+from shedjoin.engine.audit_checks import ENDLESS, require, within
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -36,21 +37,7 @@ from shedjoin.engine.stages import learn, neighbours
 from shedjoin.engine.structures.histogram import NOTHING, ONE, SEVERAL
 from shedjoin.errors import SnapshotError
 
-#: No join has counted so far: sums of two such numbers do not overflow.
-ENDLESS = 2**62
 _NAMES = tuple(name for name in NUMBERS if name != "random")
-
-
-def require(fits: Any, wrong: str) -> None:
-    """Refuse contents of which something does not fit; `wrong` is the end of the sentence."""
-    if not np.all(fits):
-        raise SnapshotError(f"the snapshot contradicts itself: {wrong}")
-
-
-def within(values: NDArray[Any], least: int, end: int) -> NDArray[np.bool_]:
-    """Which of the values are at least `least` and below `end`."""
-    inside: NDArray[np.bool_] = (values >= least) & (values < end)
-    return inside
 
 
 def audit(plan: Plan, how: NDArray[Any], columns: Columns) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
+from shedjoin.engine.audit_checks import ENDLESS, require
 from shedjoin.engine.codes import ROW
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.records import (
@@ -22,15 +23,12 @@ from shedjoin.engine.records import (
     WORK_COUNTERS,
     WORK_RECORD,
 )
-from shedjoin.errors import SnapshotError
 
 Arrays = dict[str, NDArray[Any]]
 #: A timeline is never shorter, and always a power of two.
 LEAST = 1024
 #: The numbers of a snapshot, in their order.
 NUMBERS = (*WORK_COUNTERS, *SELECT_NUMBERS)
-#: No join has counted so far.
-ENDLESS = 2**62
 
 
 def is_selective(how: NDArray[Any]) -> bool:
@@ -176,21 +174,16 @@ def audit(how: NDArray[Any], columns: Arrays) -> None:
         return
     numbers = dict(zip(NUMBERS, (int(number) for number in columns["selection numbers"]), strict=True))
     for name in (*WORK_COUNTERS, "came", "fetched"):
-        _require(0 <= numbers[name] <= ENDLESS, f"{name} is {numbers[name]}")
+        require(0 <= numbers[name] <= ENDLESS, f"{name} is {numbers[name]}")
     for name in ("next_rate", "next_rank"):
-        _require(numbers[name] == NEVER or abs(numbers[name]) <= 4 * LATEST, f"{name} is {numbers[name]}")
+        require(numbers[name] == NEVER or abs(numbers[name]) <= 4 * LATEST, f"{name} is {numbers[name]}")
     fraction = columns["selection fraction"][0]
-    _require(0.0 < fraction <= 1.0, f"r is {fraction}")
+    require(0.0 < fraction <= 1.0, f"r is {fraction}")
     for name in ("selection by stream", "selection ages", "selection types"):
         # A sum of what results are worth may have left the range of floats: that does no harm.
-        _require(columns[name] >= 0.0, f"{name!r} has a number below 0, or none")
+        require(columns[name] >= 0.0, f"{name!r} has a number below 0, or none")
     samples, seen = columns["selection by stream"][0], columns["selection ages"][1]
-    _require(samples < 2.0**53, "more rows were learned from than can be counted")
-    _require((samples > 0) | (seen.sum(axis=1) == 0), "tuples were looked at without a sample")
+    require(samples < 2.0**53, "more rows were learned from than can be counted")
+    require((samples > 0) | (seen.sum(axis=1) == 0), "tuples were looked at without a sample")
     ages = int(how[0]["ages"])
-    _require(np.sort(columns["selection ranking"], axis=1) == np.arange(ages), "an age has no rank, or two")
-
-
-def _require(fits: Any, wrong: str) -> None:
-    if not np.all(fits):
-        raise SnapshotError(f"the snapshot contradicts itself: {wrong}")
+    require(np.sort(columns["selection ranking"], axis=1) == np.arange(ages), "an age has no rank, or two")

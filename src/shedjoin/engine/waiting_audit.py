@@ -8,24 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
+from shedjoin.engine.audit_checks import ENDLESS, require, within
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import NEVER, NONE, WAITING_BY_STREAM, WAITING_COUNTERS, WAITING_FLOATS
 from shedjoin.engine.waiting_rows import NUMBERS, ROW_COLUMNS, by_lot, parts_of
-from shedjoin.errors import SnapshotError
 
 Columns = dict[str, NDArray[Any]]
-#: No join has counted so far.
-ENDLESS = 2**62
-
-
-def _require(fits: Any, wrong: str) -> None:
-    if not np.all(fits):
-        raise SnapshotError(f"the snapshot contradicts itself: {wrong}")
-
-
-def _within(values: NDArray[Any], least: int, end: int) -> NDArray[np.bool_]:
-    inside: NDArray[np.bool_] = (values >= least) & (values < end)
-    return inside
 
 
 def shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> dict[str, tuple[str, tuple[int, ...] | None]]:
@@ -78,95 +66,93 @@ def audit(plan: Plan, how: NDArray[Any], columns: Columns, rows: int) -> NDArray
 
 def _check_numbers(numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns, rows: int) -> None:
     for name in ("probed", *WAITING_COUNTERS):
-        _require(0 <= numbers[name] <= ENDLESS, f"{name} is {numbers[name]}")
-    _require(numbers["open"] in (0, 1) and numbers["whole"] in (0, 1), "an instant is neither open nor closed")
-    _require(NONE <= numbers["turned"] <= numbers["instant"] <= rows, "more instants had their turn than came")
+        require(0 <= numbers[name] <= ENDLESS, f"{name} is {numbers[name]}")
+    require(numbers["open"] in (0, 1) and numbers["whole"] in (0, 1), "an instant is neither open nor closed")
+    require(NONE <= numbers["turned"] <= numbers["instant"] <= rows, "more instants had their turn than came")
     for name in ("open_ts", "newest_ts"):
-        _require(abs(numbers[name]) <= LATEST, f"{name} is a time out of range")
+        require(abs(numbers[name]) <= LATEST, f"{name} is a time out of range")
     last = numbers["last_adapt"]
-    _require(last == NEVER or abs(last) <= LATEST, "speeds were measured at a time out of range")
+    require(last == NEVER or abs(last) <= LATEST, "speeds were measured at a time out of range")
     for name, values in by_stream.items():
-        _require(_within(values, 0, LATEST + 1), f"{name} is out of range")
+        require(within(values, 0, LATEST + 1), f"{name} is out of range")
     numbered = by_stream["numbered"]
-    _require(numbered.sum() == rows, "rows are counted in two ways that differ")
+    require(numbered.sum() == rows, "rows are counted in two ways that differ")
     for name in ("taken", "opened", "from_number", "through", "rows_let_in", "rows_left"):
-        _require(by_stream[name] <= numbered, f"{name} is of rows that have not arrived")
-    _require(by_stream["rows_left"] <= by_stream["rows_let_in"], "more rows left the aux-window than entered it")
+        require(by_stream[name] <= numbered, f"{name} is of rows that have not arrived")
+    require(by_stream["rows_left"] <= by_stream["rows_let_in"], "more rows left the aux-window than entered it")
     floats = dict(zip(WAITING_FLOATS, columns["waiting floats"], strict=True))
-    _require(not np.isnan(columns["waiting floats"]).any(), "what the CPU has done is not a number")
-    _require(floats["cpu_free"] < np.inf and 0 <= floats["worked"] < np.inf, "the CPU is busy for ever")
+    require(not np.isnan(columns["waiting floats"]).any(), "what the CPU has done is not a number")
+    require(floats["cpu_free"] < np.inf and 0 <= floats["worked"] < np.inf, "the CPU is busy for ever")
     for name in ("rear_share", "front_share"):
-        _require(0.0 <= floats[name] <= 1.0, f"{name} is {floats[name]}")
+        require(0.0 <= floats[name] <= 1.0, f"{name} is {floats[name]}")
 
 
 def _check_rows(
     plan: Plan, numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns, rows: int
 ) -> None:
     stream = columns["waiting stream"].astype(np.int64)
-    _require(_within(stream, 0, plan.streams), f"a row that waits is of a stream other than 0 to {plan.streams - 1}")
+    require(within(stream, 0, plan.streams), f"a row that waits is of a stream other than 0 to {plan.streams - 1}")
     arrival = columns["waiting arrival"]
-    _require(_within(arrival, 0, rows) & (np.diff(arrival, prepend=-1) > 0), "rows do not wait in order of arrival")
+    require(within(arrival, 0, rows) & (np.diff(arrival, prepend=-1) > 0), "rows do not wait in order of arrival")
     seq, number = columns["waiting seq"], columns["waiting number"]
-    _require((seq >= 0) & (seq < by_stream["numbered"][stream]), "a row waits that has not arrived")
-    _require((number >= 0) & (number < by_stream["numbered"][stream]), "a row waits that has not arrived")
+    require((seq >= 0) & (seq < by_stream["numbered"][stream]), "a row waits that has not arrived")
+    require((number >= 0) & (number < by_stream["numbered"][stream]), "a row waits that has not arrived")
     for one in range(plan.streams):
-        _require(np.diff(seq[stream == one]) > 0, "rows of a stream do not wait in their order")
+        require(np.diff(seq[stream == one]) > 0, "rows of a stream do not wait in their order")
         mine = stream == one
         if "waiting place" in columns:
             there = np.sort(columns["waiting place"][mine & (columns["waiting inside"] == 0)])
-            _require(
-                np.array_equal(there, np.arange(there.size)), "the list of rows in line lacks one or has one twice"
-            )
-    _require(np.abs(columns["waiting ts"]) <= LATEST, "a row waits with a time out of range")
+            require(np.array_equal(there, np.arange(there.size)), "the list of rows in line lacks one or has one twice")
+    require(np.abs(columns["waiting ts"]) <= LATEST, "a row waits with a time out of range")
     importance = columns["waiting importance"]
-    _require(np.isfinite(importance) & (importance > 0), "an importance is not finite and above 0")
-    _require(~np.isnan(columns["waiting prio"]), "a priority is not a number")
+    require(np.isfinite(importance) & (importance > 0), "an importance is not finite and above 0")
+    require(~np.isnan(columns["waiting prio"]), "a priority is not a number")
     expected = columns["waiting expected"]
-    _require(np.isfinite(expected) & (expected >= 0), "a row expects partners that cannot be counted")
-    _require(columns["waiting bytes"] > 0, "a row has no bytes")
+    require(np.isfinite(expected) & (expected >= 0), "a row expects partners that cannot be counted")
+    require(columns["waiting bytes"] > 0, "a row has no bytes")
     for name in ("null", "inside"):
-        _require(_within(columns[f"waiting {name}"], 0, 2), f"a row is neither {name} nor not")
+        require(within(columns[f"waiting {name}"], 0, 2), f"a row is neither {name} nor not")
     inside = columns["waiting inside"]
-    _require(np.diff(inside) <= 0, "a row in line came before one of the aux-window")
-    _require((plan.admission is not None and plan.admission.dual) or not inside.any(), "there is no aux-window")
+    require(np.diff(inside) <= 0, "a row in line came before one of the aux-window")
+    require((plan.admission is not None and plan.admission.dual) or not inside.any(), "there is no aux-window")
 
 
 def _check_instants(numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns, rows: int) -> None:
     marks, instant = columns["instants"], columns["waiting instant"]
     first = numbers["instant"] + 1 - len(marks)
-    _require(len(marks) <= numbers["instant"] + 1, "more instants wait than came")
-    _require(_within(instant, first, numbers["instant"] + 1) & (np.diff(instant, prepend=first) >= 0),
+    require(len(marks) <= numbers["instant"] + 1, "more instants wait than came")
+    require(within(instant, first, numbers["instant"] + 1) & (np.diff(instant, prepend=first) >= 0),
              "a row waits of an instant that is not known")  # fmt: skip
-    _require(instant.size > 0 or len(marks) == 0, "instants are kept of which no row waits")
-    _require(instant.size == 0 or int(instant[0]) == first, "instants are kept of which no row waits")
-    _require((marks >= 0) & (marks <= by_stream["numbered"]), "an instant began with rows that have not arrived")
-    _require(np.diff(marks, axis=0) >= 0, "instants are not in order")
+    require(instant.size > 0 or len(marks) == 0, "instants are kept of which no row waits")
+    require(instant.size == 0 or int(instant[0]) == first, "instants are kept of which no row waits")
+    require((marks >= 0) & (marks <= by_stream["numbered"]), "an instant began with rows that have not arrived")
+    require(np.diff(marks, axis=0) >= 0, "instants are not in order")
     told = columns["told"]
-    _require(_within(told[:, 0], 0, rows + 1), "clocks were told after rows that have not arrived")
-    _require((told[:, 1:] == NEVER) | (np.abs(told[:, 1:]) <= LATEST), "a clock shows a time out of range")
+    require(within(told[:, 0], 0, rows + 1), "clocks were told after rows that have not arrived")
+    require((told[:, 1:] == NEVER) | (np.abs(told[:, 1:]) <= LATEST), "a clock shows a time out of range")
 
 
 def _check_fresh(plan: Plan, numbers: dict[str, int], columns: Columns) -> None:
     item, value = columns["fresh item"], columns["fresh value"]
     tuples, values = columns["tuple arrival"].size, columns["value key"].size
-    _require(numbers["open"] == 1 or item.size == 0, "tuples are new, but no instant is open")
-    _require(_within(item, NONE, tuples), "a tuple is new that is not stored")
+    require(numbers["open"] == 1 or item.size == 0, "tuples are new, but no instant is open")
+    require(within(item, NONE, tuples), "a tuple is new that is not stored")
     there = item[item != NONE]
-    _require(np.unique(there).size == there.size, "a tuple is new twice")
+    require(np.unique(there).size == there.size, "a tuple is new twice")
     stream = columns["fresh stream"]
-    _require(_within(stream, 0, plan.streams), f"a tuple is of a stream other than 0 to {plan.streams - 1}")
-    _require(columns["tuple stream"][there] == stream[item != NONE], "a new tuple is of two streams")
-    _require(_within(columns["fresh number"], 0, LATEST), "a new tuple has a number out of range")
-    _require(_within(value, NONE, max(values, 1) if values else 0), "a new tuple has a value that is not known")
-    _require(_within(columns["tuple in output"], 0, 2), "a tuple was neither met nor not")
+    require(within(stream, 0, plan.streams), f"a tuple is of a stream other than 0 to {plan.streams - 1}")
+    require(columns["tuple stream"][there] == stream[item != NONE], "a new tuple is of two streams")
+    require(within(columns["fresh number"], 0, LATEST), "a new tuple has a number out of range")
+    require(within(value, NONE, max(values, 1) if values else 0), "a new tuple has a value that is not known")
+    require(within(columns["tuple in output"], 0, 2), "a tuple was neither met nor not")
     if "tuple window number" in columns:
-        _require(_within(columns["tuple window number"], 0, LATEST), "a tuple has a number out of range")
+        require(within(columns["tuple window number"], 0, LATEST), "a tuple has a number out of range")
 
 
 def _check_histograms(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
     values = columns["value key"].size
     for stream in range(plan.streams):
         value, times = columns[f"let in value {stream}"], columns[f"let in ts {stream}"]
-        _require(_within(value, NONE, values), "a histogram counts a value that is not known")
-        _require(np.abs(times) <= LATEST, "a histogram counts a row with a time out of range")
-        _require(how[0]["dual"] or times.size == 0, "there are histograms without dual windows")
+        require(within(value, NONE, values), "a histogram counts a value that is not known")
+        require(np.abs(times) <= LATEST, "a histogram counts a row with a time out of range")
+        require(how[0]["dual"] or times.size == 0, "there are histograms without dual windows")

@@ -30,11 +30,6 @@ class GraphPlan(JoinPlan):
     cube: HyperCube = field(default_factory=lambda: HyperCube((), ()))
 
     @property
-    def words(self) -> str:
-        """How rows are spread over shards."""
-        return self.cube.words(self.names, self.graph.columns)
-
-    @property
     def archived(self) -> tuple[tuple[str, Any], ...]:
         """All attributes in place of a key, and the row's number in its micro-batch and stream, the same in all shards."""
         from pyspark.sql.types import ArrayType, LongType

@@ -359,7 +359,7 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         "columns": [[one.name, plan.names[one.side], one.source] for one in plan.out],
         "archive": archive,
         "checkpoint": None if checkpoint is None else _whole(checkpoint),
-        "deadline": getattr(plan, "deadline", None),
+        "deadline": plan.deadline,
         "timestamps": plan.timestamps,
         **({"cube": list(plan.cube.shares)} if isinstance(plan, GraphPlan) else {}),
     }
