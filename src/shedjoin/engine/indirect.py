@@ -29,7 +29,9 @@ _RETURNS = {"nothing": types.none, "truth": types.boolean, "whole": types.int64,
 _known: dict[str, tuple[Any, Any]] = {}
 
 
-def indirect(name: str, returns: str = "nothing") -> Callable[[Kernel], Kernel]:
+def indirect(
+    name: str, returns: str = "nothing", made: Callable[[Kernel], Kernel] = entry
+) -> Callable[[Kernel], Kernel]:
     """Compile a kernel of the form MANY apart. All parameters but settings, state and buffers are whole numbers."""
 
     def make(function: Kernel) -> Kernel:
@@ -38,7 +40,7 @@ def indirect(name: str, returns: str = "nothing") -> Callable[[Kernel], Kernel]:
         parameters = inspect.signature(function).parameters
         kinds = [from_dtype(_RECORDS[one]) if one in _RECORDS else types.int64 for one in parameters]
         signature = _RETURNS[returns](*kinds)
-        _known[name] = entry(function), signature
+        _known[name] = made(function), signature
         return _caller(name, function, signature, list(parameters).index("st"))
 
     return make

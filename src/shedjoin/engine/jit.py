@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -66,11 +67,16 @@ def stamp_of(package: str) -> str:
 OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
+def _own() -> bool:
+    """Whether kernels are compiled in the way of `linked`."""
+    return not numba.config.DISABLE_JIT and linked.known()
+
+
 def _part(function: Function, **options: bool) -> Function:
     """Compile a function as a part of kernels."""
-    if numba.config.DISABLE_JIT or not linked.known():
+    if not _own():
         return numba.njit(**OPTIONS, **options)(function)  # type: ignore[no-any-return]
-    compiled = numba.njit(**OPTIONS, **options, **linked.OPTIONS)(function)
+    compiled = numba.njit(**OPTIONS, **options, **linked.PART)(function)
     linked.compile_once(compiled)
     return compiled  # type: ignore[no-any-return]
 
@@ -120,7 +126,7 @@ def _package_of(module: str) -> str:
 
 def entry(function: Function) -> Function:
     """Compile a function that Python calls; its machine code is kept on disk."""
-    compiled = numba.njit(cache=True, **OPTIONS)(function)
+    compiled = numba.njit(cache=True, **OPTIONS, **(linked.KERNEL if _own() else {}))(function)
     file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if file is not None:  # absent when the JIT is off
         # Other versions of the engine have other files: none is ever read by the wrong one.
@@ -131,3 +137,18 @@ def entry(function: Function) -> Function:
             check_private(Path(file._cache_path))
             _folders.add(file._cache_path)
     return compiled  # type: ignore[no-any-return]
+
+
+def hot_entry(function: Function) -> Function:
+    """As `entry`. All that is `inlined` is inlined, however large: for loops in which every nanosecond counts."""
+    return entry(_inlining(function, sys.maxsize))
+
+
+def cold_entry(function: Function) -> Function:
+    """As `entry`. Only tiny functions are inlined: for much code that need not be fast."""
+    return entry(_inlining(function, 20))
+
+
+def _inlining(function: Function, most: int) -> Function:
+    function.inlined_at_most = most  # type: ignore[attr-defined]
+    return function

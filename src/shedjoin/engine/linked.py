@@ -1,24 +1,36 @@
-"""How functions that only kernels call are compiled: once, and to be linked into those that call them.
+"""How kernels are compiled: every function once, and every kernel optimised once.
 
 Left to itself, numba compiles a function anew for each constant and each width of number that it is called with; and it optimises
-and assembles every function by itself, with all that it calls, at every level of calls. Of what comes of that only the kernels
-that Python calls are ever run. To go about it otherwise takes parts of numba that it may change, so versions that were
-not tried compile as they always did: the same results, after a longer wait. See docs/decisions/003-handles-for-kernels.md.
+and assembles every function with all that it calls, at every level of calls. Only kernels that Python calls are ever run.
+So here a function is translated and left as it is. A kernel links all functions below it and is optimised as a whole.
+That takes parts of numba that it may change. Versions that were not tried compile as they always did: the same results, after a
+longer wait. See docs/decisions/003-handles-for-kernels.md.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import AnalysisPass, register_pass
-from numba.core.typed_passes import IRLegalization, NativeLowering
+from numba.core.compiler import CompilerBase
+from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
 #: Versions of numba with which this was tried.
 TRIED = ("0.68.",)
+#: Functions marked `inlined` are inlined if they have at most this many instructions; larger ones where LLVM thinks it pays.
+#: Without a limit the form MANY takes three times as long to compile, and runs no faster.
+INLINED_AT_MOST = 200
 
 
 def known() -> bool:
@@ -26,19 +38,54 @@ def known() -> bool:
     return str(numba.__version__).startswith(TRIED)
 
 
-class _Library(JITCodeLibrary):  # type: ignore[misc]
-    """Code that waits to be linked: a light optimisation makes it small, the kernel it becomes a part of gets the whole."""
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """A function that waits to be linked into the kernels that call it."""
+
+    #: Whether callers are to inline it.
+    inlined = False
+
+    def finalize(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _Kernel(JITCodeLibrary):  # type: ignore[misc]
+    """A kernel, linked with all functions below it."""
+
+    #: The size up to which functions are inlined.
+    inlined_at_most = INLINED_AT_MOST
+
+    def finalize(self) -> None:
+        below: dict[Any, None] = dict.fromkeys(self._linking_libraries)
+        waiting = list(below)
+        while waiting:
+            further = [one for one in waiting.pop()._linking_libraries if one not in below]
+            below.update(dict.fromkeys(further))
+            waiting += further
+        self._linking_libraries: list[Any] = list(below)
+        super().finalize()
 
     def _optimize_final_module(self) -> None:
-        passes, settings = self._codegen._module_pass_manager(
-            loop_vectorize=False, slp_vectorize=False, opt=1, cost="cheap"
-        )
-        passes.run(self._final_module, settings)
+        linked = {function.name: function for function in self._final_module.functions}
+        for part in self._linking_libraries:
+            if isinstance(part, _Part) and part.inlined:
+                for own in part.get_defined_functions():
+                    if own.name in linked and _is_within(own, self.inlined_at_most):
+                        linked[own.name].add_function_attribute("alwaysinline")
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = options.slp_vectorization = False  # there is nothing to vectorise
+        builder = llvm.create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
 
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
-        self._finalized = True  # and no machine code
+
+def _is_within(function: Any, limit: int) -> bool:
+    """Whether a function has at most this many instructions."""
+    size = 0
+    for block in function.blocks:
+        size += sum(1 for _ in block.instructions)
+        if size > limit:
+            return False
+    return True
 
 
 class _Pass(AnalysisPass):  # type: ignore[misc]
@@ -47,12 +94,25 @@ class _Pass(AnalysisPass):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
-class _Open(_Pass):
-    _name = "shedjoin_open_library"
+class _OpenPart(_Pass):
+    _name = "shedjoin_open_part"
 
     def run_pass(self, state: Any) -> bool:
-        state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.inlined = bool(state.flags.forceinline)
+        state.flags.forceinline = False  # the kernel decides
         state.flags.no_compile = True
+        return False
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _OpenKernel(_Pass):
+    _name = "shedjoin_open_kernel"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _Kernel(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.inlined_at_most = getattr(state.func_id.func, "inlined_at_most", INLINED_AT_MOST)
+        state.library.enable_object_caching()
         return False
 
 
@@ -73,17 +133,30 @@ class _Offer(_Pass):
         return False
 
 
-class _Compiler(CompilerBase):  # type: ignore[misc]
+def _pipeline(opening: type[_Pass], *offering: type[_Pass]) -> list[Any]:
+    """Numba's passes, less those for closures, array expressions, literals and reports, which kernels have no use for."""
+    passes = PassManager("shedjoin")
+    before = (TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA)
+    typed = (NopythonTypeInference, PreLowerStripPhis, IRLegalization)
+    for one in (*before, *typed, opening, NativeLowering, *offering, NoPythonBackend):
+        passes.add_pass(one, one.__name__)
+    passes.finalize()
+    return [passes]
+
+
+class _PartCompiler(CompilerBase):  # type: ignore[misc]
     def define_pipelines(self) -> list[Any]:
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_Open, IRLegalization)
-        passes.add_pass_after(_Offer, NativeLowering)
-        passes.finalize()
-        return [passes]
+        return _pipeline(_OpenPart, _Offer)
 
 
-#: What numba's njit is told of such a function.
-OPTIONS = {"pipeline_class": _Compiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+class _KernelCompiler(CompilerBase):  # type: ignore[misc]
+    def define_pipelines(self) -> list[Any]:
+        return _pipeline(_OpenKernel)
+
+
+#: What numba's njit is told of a function that only kernels call, and of a kernel.
+PART = {"pipeline_class": _PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+KERNEL = {"pipeline_class": _KernelCompiler}
 
 
 def _widened(kind: types.Type) -> types.Type:

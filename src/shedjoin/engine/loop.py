@@ -29,7 +29,7 @@ from shedjoin.engine.codes import (
 from shedjoin.engine.forms import in_pairs, in_plain, is_plain, unless_plain
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.indirect import indirect
-from shedjoin.engine.jit import entry, inlined, kernel
+from shedjoin.engine.jit import cold_entry, entry, hot_entry, inlined, kernel
 from shedjoin.engine.layouts import items, layout, storage
 from shedjoin.engine.records import MANY_STATE, NEVER, NONE, PAIR_STATE, PLAIN_STATE
 from shedjoin.engine.stages import (
@@ -826,7 +826,7 @@ def _rejoin(how, st, io):
     return DONE
 
 
-@indirect("take turn", "whole")
+@indirect("take turn", "whole", cold_entry)
 def _take_turn(how, st, io):
     """What is run where rows wait."""
     if io["turn"] == TELL:
@@ -846,13 +846,13 @@ def _put_in_order(how, st, io):
     return DONE
 
 
-@entry
+@hot_entry
 def advance_plain(settings, state, rows):
     """The form PLAIN: takes PLAIN_SETTINGS and PLAIN_STATE."""
     return _run(settings[0], state[0], rows[0])
 
 
-@entry
+@hot_entry
 def advance_pair(settings, state, rows):
     """The form PAIR: takes PAIR_SETTINGS and PAIR_STATE."""
     if rows[0]["turn"] == ORDER:
