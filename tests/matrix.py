@@ -14,6 +14,7 @@ from typing import Any
 import shedjoin as sj
 from naive import Condition, Dual, Graph, Join, Key, Row, cut, on
 from shedjoin.meaning import GRAPH, Dials, Meaningless, why_not
+from strategies.policies import UNWEIGHED, VARIANTS, WEIGHED
 
 STREAMS = (2, 3)
 CONDITIONS = ("key", "residual", "graph", "overlap", "band")
@@ -23,11 +24,6 @@ WINDOWS = ("time", "row", "mixed")
 BUDGETS = (None, "tuples", "bytes")
 ALLOCATIONS = ("fixed", "variable")
 ESTIMATORS = ("table", "in_memory", "in_window", "history", "decayed", "count_min", "met")
-WEIGHED = (
-    "prob", "life", "simp_prob", "dimp_prob", "dgl", "additive_arrival", "additive_always", "multiplicative_arrival",
-    "multiplicative_always", "cumulative",
-)  # fmt: skip
-UNWEIGHED = ("keep_all", "rand", "simp", "replay", "prospect")
 CPUS = (None, "deadline", "queue", "selective queue", "semantic queue", "integrated queue", "dual")
 ALSO = (None, "archive", "live recall", "snapshot", "budget change", "policy change", "lazy evaluation")
 
@@ -47,6 +43,10 @@ GRAPHS = {
     ("graph", 2): ("a.x = b.y", "|a.y - b.x| <= 1"),
     ("graph", 3): ("a.x = b.x", "b.y = c.y"),
 }
+#: Numbers of policies, and those that they change to.
+FACTORS = (0.0, 0.5, 1.0, 2.0)
+NUMBERS = {"gain": (1.0, 3.0), "loss": (0.9, 0.5)}
+OTHER_NUMBERS = {"gain": (0.5, 2.0), "loss": (0.8, 0.95)}
 #: Budgets with their allocation, and policies with their estimator.
 LIMITS: list[tuple[str | None, str | None]] = [(None, None), *itertools.product(BUDGETS[1:], ALLOCATIONS)]
 CHOOSERS: list[tuple[str, str | None]] = [
@@ -381,47 +381,22 @@ def _policy(combination: Combination, random: Random, schedule: list[list[int]])
         "met": sj.Met(),
     }
     estimator = estimators.get(combination.estimator, sj.History())
-    numbers = [random.choice((0.0, 0.5, 1.0, 2.0)) for _ in range(3)]
-    made: dict[str, sj.Policy] = {
-        "keep_all": sj.KeepAll(),
-        "rand": sj.Rand(),
-        "simp": sj.Simp(),
-        "prospect": sj.Prospect(),
-        "replay": sj.Replay(schedule[0], schedule[1], schedule[2:]),
-        "prob": sj.Prob(estimator),
-        "life": sj.Life(estimator),
-        "simp_prob": sj.SimpProb(estimator),
-        "dimp_prob": sj.DimpProb(estimator),
-        "dgl": sj.Dgl(random.choice((1.0, 3.0)), random.choice((0.9, 0.5)), estimator),
-        "cumulative": sj.Cumulative(*numbers, random.choice((1.0, 3.0)), random.choice((0.9, 0.5)), estimator),
-        "additive_arrival": sj.Additive(*numbers, "arrival", estimator),
-        "additive_always": sj.Additive(*numbers, "always", estimator),
-        "multiplicative_arrival": sj.Multiplicative(*numbers, "arrival", estimator),
-        "multiplicative_always": sj.Multiplicative(*numbers, "always", estimator),
-    }
-    return made[combination.policy]
+    if combination.policy == "replay":
+        return sj.Replay(schedule[0], schedule[1], schedule[2:])
+    return VARIANTS[combination.policy].make(lambda name: random.choice(NUMBERS.get(name, FACTORS)), estimator)
 
 
 def _another(policy: sj.Policy, random: Random) -> sj.Policy:
     """The policy with other numbers; or, where it has none, another policy that goes on with what is known."""
-    changes: dict[str, Any] = {}
+    variant = next(one for one in VARIANTS.values() if isinstance(policy, one.kind))
+    changes: dict[str, Any] = {name: random.choice(OTHER_NUMBERS.get(name, FACTORS)) for name in variant.numbers}
     if isinstance(policy.estimator, sj.Decayed):
         changes["estimator"] = sj.Decayed(random.choice((1.0, 10.0)))
-    if isinstance(policy, sj.Dgl | sj.Cumulative):
-        changes |= {"gain": random.choice((0.5, 2.0)), "loss": random.choice((0.8, 0.95))}
-    elif isinstance(policy, sj.Additive | sj.Multiplicative):
-        changes |= {"importance": random.choice((0.0, 1.5)), "life": random.choice((0.0, 0.7))}
     if changes:
         return replace(policy, **changes)  # type: ignore[type-var]
-    match policy:
-        case sj.Prob(estimator=estimator):
-            return sj.Life(estimator)
-        case sj.Life(estimator=estimator):
-            return sj.DimpProb(estimator)
-        case sj.DimpProb(estimator=estimator):
-            return sj.SimpProb(estimator)
-        case sj.SimpProb(estimator=estimator):
-            return sj.Prob(estimator)
-        case sj.Simp():
-            return sj.Rand()
-    return sj.Simp()
+    following = [one.kind for one in VARIANTS.values() if one.is_weighed == variant.is_weighed and not one.numbers]
+    following = [kind for kind in following if kind not in (sj.KeepAll, sj.Replay, sj.Prospect)]
+    if type(policy) not in following:
+        return sj.Simp()
+    kind = following[(following.index(type(policy)) + 1) % len(following)]
+    return kind(estimator=policy.estimator) if variant.is_weighed else kind()  # type: ignore[call-arg]

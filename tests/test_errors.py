@@ -15,6 +15,7 @@ import shedjoin as sj
 from shedjoin import quality
 from shedjoin.estimators import ESTIMATORS
 from shedjoin.policies import POLICIES
+from strategies.policies import VARIANTS
 
 pytestmark = pytest.mark.small
 
@@ -241,24 +242,12 @@ ESTIMATOR_EXAMPLES = {
     "met": sj.Met(),
 }
 POLICY_EXAMPLES: dict[str, sj.Policy] = {
-    "keep_all": sj.KeepAll(),
-    "rand": sj.Rand(),
-    "prob": sj.Prob(),
-    "life": sj.Life(),
-    "prospect": sj.Prospect(),
-    "simp": sj.Simp(),
-    "simp_prob": sj.SimpProb(),
-    "dimp_prob": sj.DimpProb(),
-    "dgl": sj.Dgl(gain=2.5, loss=0.75),
-    "additive": sj.Additive(1.5, 2.0, -0.5, update="arrival"),
-    "multiplicative": sj.Multiplicative(0.5, 2.0, 1.0),
-    "cumulative": sj.Cumulative(1, 2, 0.5, gain=3, loss=0.9),
-    "replay": sj.Replay([0, 3, 5], [2, 1]),
+    name: sj.Replay([0, 3, 5], [2, 1]) if name == "replay" else variant.make(lambda number: 0.75, sj.History())
+    for name, variant in VARIANTS.items()
 }
 
 
-def test_there_is_an_example_of_everything() -> None:
-    assert set(POLICY_EXAMPLES) == set(POLICIES)
+def test_there_is_an_example_of_every_estimator() -> None:
     assert set(ESTIMATOR_EXAMPLES) == set(ESTIMATORS)
 
 

@@ -1,4 +1,7 @@
-"""The policies: who is lowest. What is called m on the page is `matches` here."""
+"""Which tuple is lowest. A policy says how it orders tuples (`Policy.order`); here that is carried out, slowly.
+
+What docs/semantics.md calls m is `matches` here.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,10 @@ from naive.arithmetic import exp, log, power, times_log
 from naive.learned import LearnedWeights
 from naive.rows import Stored
 from naive.weights import DecayedWeights
+from shedjoin.engine.codes import CUMULATIVE, KEY, LIFE, LOGSUM, PRODUCT, RANDOM, SCHEDULE, SUM, TUPLE
+from shedjoin.engine.codes import Order as Numbers
 from shedjoin.estimators import Met
-from shedjoin.policies import (
-    Additive,
-    Cumulative,
-    Dgl,
-    DimpProb,
-    Life,
-    Multiplicative,
-    Policy,
-    Prob,
-    Prospect,
-    Rand,
-    Replay,
-    Simp,
-    SimpProb,
-)
+from shedjoin.policies import Policy
 from shedjoin.window import RowWindow, TimeWindow
 
 if TYPE_CHECKING:
@@ -46,11 +37,15 @@ class Order:
     def policy(self) -> Policy:
         return self.twin.policy
 
+    @property
+    def numbers(self) -> Numbers:
+        return self.policy.order()
+
     # ------------------------------------------------------------------------------------------------- who is lowest
 
     def lowest(self, group: tuple[int, ...]) -> Stored:
         """The tuple that streams which share a memory give up next."""
-        if isinstance(self.policy, Rand):
+        if self.numbers.organisation == RANDOM:
             everyone = [x for stream in group for x in self.twin.competing(stream)]
             return everyone[self.twin.generator.below(len(everyone))]
         if isinstance(self.twin.weights, LearnedWeights):
@@ -91,62 +86,60 @@ class Order:
     def one_scale(self, stream: int) -> float:
         """Decayed's weights have a factor in common. It must go where streams multiply different numbers of them."""
         factors = self.twin.join.condition.factors
-        if not isinstance(self.twin.weights, DecayedWeights) or not isinstance(self.policy, Prob | Life | DimpProb):
+        if not isinstance(self.twin.weights, DecayedWeights) or not self.is_multiple_of_matches:
             return 1.0
         return 1.0 if factors(stream) == factors(0) else self.twin.weights.scale(factors(stream) - factors(0))
 
     # ------------------------------------------------------------------------------------------------------ priorities
 
+    @property
+    def is_multiple_of_matches(self) -> bool:
+        """Whether priorities are m times something, and follow it."""
+        return self.numbers.organisation in (KEY, LIFE) and self.numbers.combine == PRODUCT
+
     def within_stream(self, x: Stored) -> float:
         """The priority, less the term that all tuples of the stream share."""
-        match self.policy:
-            case Prob() | Prospect():
-                return self.matches(x)
-            case Life():
-                return self.matches(x) * float(self.end(x) - self.base(x.stream))
-            case DimpProb():
-                return x.importance * self.matches(x)
-            case Additive(update="always", matches=b):
-                return self.rank(x) + b * self.matches(x)
-            case Multiplicative(update="always", matches=b):
-                return self.rank(x) + times_log(b, self.matches(x))
-            case Replay():
-                return float(self.until(x))
-        return x.priority
+        order = self.numbers
+        if order.organisation == KEY and order.combine == SUM:
+            return self.rank(x) + order.matches * self.matches(x)
+        if order.organisation == KEY and order.combine == LOGSUM:
+            return self.rank(x) + times_log(order.matches, self.matches(x))
+        if order.organisation == KEY:
+            return power(x.importance, order.importance) * self.matches(x)
+        if order.organisation == LIFE:
+            return self.matches(x) * float(self.end(x) - self.base(x.stream))
+        return float(self.until(x)) if order.organisation == SCHEDULE else x.priority
 
     def common(self, stream: int) -> float:
-        match self.policy:
-            case Additive(update="always", life=c) | Multiplicative(update="always", life=c):
-                return c * (float(self.base(stream)) / self.twin.windows[stream].size)
-        return 0.0
+        order = self.numbers
+        if order.organisation != KEY or order.combine == PRODUCT:
+            return 0.0
+        return order.life * (float(self.base(stream)) / self.twin.windows[stream].size)
 
     def rank(self, x: Stored) -> float:
-        size = self.twin.windows[x.stream].size
-        match self.policy:
-            case Prob() | Prospect() | Replay():
-                return 0.0
-            case Life():
-                return float(self.end(x))
-            case Additive(update="always", importance=a, life=c):
-                return a * x.importance + c * (self.end(x) / size)
-            case Multiplicative(update="always", importance=a, life=c):
-                return a * log(x.importance) + c * (self.end(x) / size)
-        return x.importance
+        """The order of tuples whose priorities are equal."""
+        order = self.numbers
+        if order.organisation == KEY and order.combine != PRODUCT:
+            importance = x.importance if order.combine == SUM else log(x.importance)
+            return order.importance * importance + order.life * (self.end(x) / self.twin.windows[x.stream].size)
+        if order.organisation == LIFE:
+            return float(self.end(x))
+        ranked = order.organisation in (TUPLE, CUMULATIVE) or (order.organisation == KEY and order.importance != 0)
+        return x.importance if ranked else 0.0
 
     def at_arrival(self, x: Stored) -> float:
         """The priority that step 6 fixes; NaN for policies that look anew each time."""
-        match self.policy:
-            case Simp():
-                return x.importance
-            case SimpProb():
-                return x.importance * self.current_matches(x)
-            case Additive(update="arrival", importance=a, matches=b, life=c):
-                return a * x.importance + b * self.current_matches(x) + c * self.share(x)
-            case Multiplicative(update="arrival", importance=a, matches=b, life=c):
-                return a * log(x.importance) + times_log(b, self.current_matches(x)) + c * self.share(x)
-            case Cumulative() | Dgl():
-                return log(x.importance) + self.lift
-        return math.nan
+        order = self.numbers
+        if order.organisation == CUMULATIVE:
+            return log(x.importance) + self.lift
+        if order.organisation != TUPLE:
+            return math.nan
+        m = self.current_matches(x) if order.matches != 0 else 0.0
+        if order.combine == SUM:
+            return order.importance * x.importance + order.matches * m + order.life * self.share(x)
+        if order.combine == LOGSUM:
+            return order.importance * log(x.importance) + times_log(order.matches, m) + order.life * self.share(x)
+        return power(x.importance, order.importance) * (power(m, order.matches) if order.matches != 0 else 1.0)
 
     def settle(self, new: list[Stored], productive: list[Stored]) -> None:
         """Step 6: new tuples get their priorities; cumulative ones gain by the results of the instant."""
@@ -161,17 +154,16 @@ class Order:
 
     @property
     def cumulates(self) -> bool:
-        return isinstance(self.policy, Cumulative | Dgl)
+        return self.numbers.organisation == CUMULATIVE
 
     def begin_instant(self) -> None:
         """Rather than lower all that produces nothing, the others are lifted."""
-        if isinstance(self.policy, Cumulative | Dgl):
-            self.lift = (self.lift_tick - self.twin.tick) * math.log(self.policy.loss)
+        if self.cumulates:
+            self.lift = (self.lift_tick - self.twin.tick) * math.log(self.numbers.loss)
 
     def accumulate(self, x: Stored, is_new: bool, gains: bool) -> float:
         """The new v of a tuple that arrived or took part in an output in this instant."""
-        assert isinstance(self.policy, Cumulative | Dgl)
-        before = x.priority - (self.lift + math.log(self.policy.loss))
+        before = x.priority - (self.lift + math.log(self.numbers.loss))
         value = x.importance if is_new else exp(before)
         if gains:
             value = value + self.gain(x)
@@ -181,21 +173,17 @@ class Order:
         share = self.share(x)
         if share <= 0:
             return 0.0  # it arrived outside its window and goes in step 7, whatever its priority
-        matches = self.current_matches(x)
-        match self.policy:
-            case Cumulative(importance=a, matches=b, life=c, gain=gain):
-                gained = gain * power(x.importance, a) * power(matches, b) * power(share, c)
-                return 0.0 if math.isnan(gained) else gained
-            case Dgl(gain=gain):
-                return gain * x.importance * matches * share
-        raise TypeError(f"{self.policy!r} does not gain")
+        order = self.numbers
+        matches = power(self.current_matches(x), order.matches)
+        gained = order.gain * power(x.importance, order.importance) * matches * power(share, order.life)
+        return 0.0 if math.isnan(gained) else gained
 
     def change(self, before: Policy) -> None:
         """The policy has got other numbers, or is another one: then all is weighed as if it arrived now."""
-        if isinstance(self.policy, Rand) and not isinstance(before, Rand):
+        if self.numbers.organisation == RANDOM and before.order().organisation != RANDOM:
             for side in self.twin.stored:
                 side.sort(key=lambda x: x.arrival)
-        if self.cumulates and isinstance(before, Cumulative | Dgl):
+        if self.cumulates and before.order().organisation == CUMULATIVE:
             if self.twin.tick >= 0:
                 for x in itertools.chain(*map(self.twin.competing, self.twin.streams)):
                     x.priority -= self.lift
@@ -209,7 +197,7 @@ class Order:
     @property
     def reads_sizes(self) -> bool:
         """Whether m is a number of partners, and not only in proportion to it."""
-        return isinstance(self.policy, Additive | Multiplicative)
+        return self.numbers.combine != PRODUCT and self.numbers.matches != 0
 
     def matches(self, x: Stored) -> float:
         if isinstance(self.policy.estimator, Met):
@@ -247,5 +235,6 @@ class Order:
 
     def until(self, x: Stored) -> int:
         """When a schedule lets it go."""
-        assert isinstance(self.policy, Replay)
-        return int(self.policy.schedule()[x.stream][x.seq])
+        schedule = self.policy.schedule()
+        assert schedule is not None
+        return int(schedule[x.stream][x.seq])

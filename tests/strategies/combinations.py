@@ -8,17 +8,16 @@ from typing import NamedTuple
 import numba
 
 from shedjoin.budget import ALLOCATIONS
+from strategies import policies
 
 #: Kernels run as plain Python under NUMBA_DISABLE_JIT=1, about a hundred times slower.
 INTERPRETED = bool(numba.config.DISABLE_JIT)
 
 
 ESTIMATORS = ("table", "in_memory", "history", "in_window", "decayed", "count_min")
-WEIGHED = (
-    "prob", "life", "simp_prob", "dimp_prob", "dgl", "additive_arrival", "additive_always", "multiplicative_arrival",
-    "multiplicative_always", "cumulative",
-)  # fmt: skip
-UNWEIGHED = ("rand", "simp", "replay", "prospect")
+#: Exact joins are apart.
+UNWEIGHED = tuple(name for name in policies.UNWEIGHED if name != "keep_all")
+WEIGHED = policies.WEIGHED
 WINDOWS = ("time", "row", "time_time", "time_row", "row_time")
 
 

@@ -12,30 +12,13 @@ from naive import Row, cut, instant_borders, interleave
 from shedjoin.budget import ALLOCATIONS, Budget
 from shedjoin.engine.codes import IMPORTANCE
 from shedjoin.estimators import CountMin, Decayed, History, InMemory, InWindow, Table
-from shedjoin.policies import (
-    Additive,
-    Cumulative,
-    Dgl,
-    DimpProb,
-    KeepAll,
-    Life,
-    Multiplicative,
-    Policy,
-    Prob,
-    Prospect,
-    Rand,
-    Replay,
-    Simp,
-    SimpProb,
-)
+from shedjoin.policies import KeepAll, Policy, Replay
 from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, RowWindow, TimeWindow
 from strategies.combinations import WINDOWS, Chooser, Combination
+from strategies.policies import VARIANTS, values
 from strategies.rows import LONGEST_INPUT, Draw, Shape, inputs, lay_out, places
 from strategies.specs import budgets, policies, schedules, windows
-
-#: Exponents, gain and loss; some of them leave the range of floats.
-CUMULATIVE = ((0.5, 1.0, 2.0, 0.7, 0.9), (4.0, 1.0, 0.0, 1.0, 0.5), (-4.0, -1.0, -0.5, 1e-300, 1e-6))
 
 
 @dataclass(frozen=True)
@@ -187,20 +170,6 @@ def _long_policy(chooser: Chooser, rows: list[Row], random: Random) -> Policy:
         "decayed": Decayed(7.0),
         "count_min": CountMin(16, 2),
     }[chooser.estimator or "history"]
-    until = [[row.ts + random.randrange(60) for row in rows if row.stream == stream] for stream in (0, 1)]
-    return {
-        "rand": Rand(),
-        "simp": Simp(),
-        "prospect": Prospect(),
-        "replay": Replay(*until),
-        "prob": Prob(estimator),
-        "life": Life(estimator),
-        "simp_prob": SimpProb(estimator),
-        "dimp_prob": DimpProb(estimator),
-        "dgl": Dgl(estimator=estimator),
-        "cumulative": Cumulative(*random.choice(CUMULATIVE), estimator),
-        "additive_arrival": Additive(1.0, 0.3, 0.5, "arrival", estimator),
-        "additive_always": Additive(1.0, 0.3, 0.5, "always", estimator),
-        "multiplicative_arrival": Multiplicative(1.0, 0.3, 0.5, "arrival", estimator),
-        "multiplicative_always": Multiplicative(1.0, 0.3, 0.5, "always", estimator),
-    }[chooser.policy]
+    if chooser.policy == "replay":
+        return Replay(*([row.ts + random.randrange(60) for row in rows if row.stream == stream] for stream in (0, 1)))
+    return VARIANTS[chooser.policy].make(lambda name: random.choice(values(name)), estimator)

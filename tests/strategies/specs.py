@@ -10,24 +10,10 @@ from hypothesis import strategies as st
 from naive import Row
 from shedjoin.budget import Budget
 from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Table
-from shedjoin.policies import (
-    Additive,
-    Cumulative,
-    Dgl,
-    DimpProb,
-    KeepAll,
-    Life,
-    Multiplicative,
-    Policy,
-    Prob,
-    Prospect,
-    Rand,
-    Replay,
-    Simp,
-    SimpProb,
-)
+from shedjoin.policies import Policy, Replay
 from shedjoin.window import RowWindow, TimeWindow, Window
 from strategies.combinations import Chooser
+from strategies.policies import VARIANTS, values
 from strategies.rows import Draw
 
 
@@ -74,28 +60,12 @@ def estimators(name: str | None) -> st.SearchStrategy[Estimator]:
 @cache
 def policies(chooser: Chooser) -> st.SearchStrategy[Policy]:
     """The policy with parameters of its own. (`Replay` is made from the rows it is for, see `schedules`.)"""
-    estimator = estimators(chooser.estimator)
-    factor = st.sampled_from((1.0, 0.0, 0.5, 2.0, -1.0, 0.1))
-    factors = (factor, factor, factor)
-    gain, loss = st.sampled_from((1.0, 0.25, 3.0, 1e-6)), st.sampled_from((0.99, 0.5, 0.9, 1e-3, 1e-300))
-    arrival, always = st.just("arrival"), st.just("always")
-    made: dict[str, st.SearchStrategy[Policy]] = {
-        "keep_all": st.just(KeepAll()),
-        "rand": st.just(Rand()),
-        "simp": st.just(Simp()),
-        "prospect": st.just(Prospect()),
-        "prob": st.builds(Prob, estimator),
-        "life": st.builds(Life, estimator),
-        "simp_prob": st.builds(SimpProb, estimator),
-        "dimp_prob": st.builds(DimpProb, estimator),
-        "dgl": st.builds(Dgl, gain, loss, estimator),
-        "cumulative": st.builds(Cumulative, *factors, gain, loss, estimator),
-        "additive_arrival": st.builds(Additive, *factors, arrival, estimator),
-        "additive_always": st.builds(Additive, *factors, always, estimator),
-        "multiplicative_arrival": st.builds(Multiplicative, *factors, arrival, estimator),
-        "multiplicative_always": st.builds(Multiplicative, *factors, always, estimator),
-    }
-    return made[chooser.policy]
+    variant = VARIANTS[chooser.policy]
+    settings: dict[str, st.SearchStrategy[Any]] = {name: st.sampled_from(values(name)) for name in variant.numbers}
+    settings |= {name: st.just(word) for name, word in variant.words.items()}
+    if variant.is_weighed:
+        settings["estimator"] = estimators(chooser.estimator)
+    return st.builds(variant.kind, **settings)
 
 
 @st.composite

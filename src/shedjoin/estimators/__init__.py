@@ -1,16 +1,14 @@
-"""Estimators: how often a key is expected on a stream. One file each; `ESTIMATORS` is the registry."""
+"""Estimators: how often a key is expected on a stream. One file each; a line here registers it."""
 
-from shedjoin.estimators.base import Estimator
-from shedjoin.estimators.count_min import CountMin
-from shedjoin.estimators.decayed import Decayed
-from shedjoin.estimators.history import History
-from shedjoin.estimators.in_memory import InMemory
-from shedjoin.estimators.in_window import InWindow
-from shedjoin.estimators.met import Met
-from shedjoin.estimators.table import Table
+from shedjoin.estimators.base import Estimator as Estimator
+from shedjoin.estimators.count_min import CountMin as CountMin
+from shedjoin.estimators.decayed import Decayed as Decayed
+from shedjoin.estimators.history import History as History
+from shedjoin.estimators.in_memory import InMemory as InMemory
+from shedjoin.estimators.in_window import InWindow as InWindow
+from shedjoin.estimators.met import Met as Met
+from shedjoin.estimators.table import Table as Table
+from shedjoin.registry import registered
 
-ESTIMATORS: dict[str, type[Estimator]] = {
-    kind.name: kind for kind in (Table, InMemory, InWindow, History, Decayed, CountMin, Met)
-}
-
-__all__ = ["ESTIMATORS", "CountMin", "Decayed", "Estimator", "History", "InMemory", "InWindow", "Met", "Table"]
+#: All estimators by name.
+ESTIMATORS: dict[str, type[Estimator]] = registered(Estimator, vars())

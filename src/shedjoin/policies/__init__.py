@@ -1,52 +1,20 @@
-"""Policies: who stays in memory. One file each, named as in its paper; `POLICIES` is the registry."""
+"""Policies: which tuples stay in memory. One file each, named as in its paper; a line here registers it."""
 
-from shedjoin.policies.base import Policy
-from shedjoin.policies.cumulative import Cumulative
-from shedjoin.policies.dgl import Dgl
-from shedjoin.policies.dimp_prob import DimpProb
-from shedjoin.policies.forms import Additive, Multiplicative
-from shedjoin.policies.keep_all import KeepAll
-from shedjoin.policies.life import Life
-from shedjoin.policies.prob import Prob
-from shedjoin.policies.prospect import Prospect
-from shedjoin.policies.rand import Rand
-from shedjoin.policies.replay import Replay
-from shedjoin.policies.simp import Simp
-from shedjoin.policies.simp_prob import SimpProb
+from shedjoin.policies.base import Policy as Policy
+from shedjoin.policies.cumulative import Cumulative as Cumulative
+from shedjoin.policies.dgl import Dgl as Dgl
+from shedjoin.policies.dimp_prob import DimpProb as DimpProb
+from shedjoin.policies.forms import Additive as Additive
+from shedjoin.policies.forms import Multiplicative as Multiplicative
+from shedjoin.policies.keep_all import KeepAll as KeepAll
+from shedjoin.policies.life import Life as Life
+from shedjoin.policies.prob import Prob as Prob
+from shedjoin.policies.prospect import Prospect as Prospect
+from shedjoin.policies.rand import Rand as Rand
+from shedjoin.policies.replay import Replay as Replay
+from shedjoin.policies.simp import Simp as Simp
+from shedjoin.policies.simp_prob import SimpProb as SimpProb
+from shedjoin.registry import registered
 
-POLICIES: dict[str, type[Policy]] = {
-    kind.name: kind
-    for kind in (
-        KeepAll,
-        Rand,
-        Prob,
-        Life,
-        Prospect,
-        Simp,
-        SimpProb,
-        DimpProb,
-        Dgl,
-        Additive,
-        Multiplicative,
-        Cumulative,
-        Replay,
-    )
-}
-
-__all__ = [
-    "POLICIES",
-    "Additive",
-    "Cumulative",
-    "Dgl",
-    "DimpProb",
-    "KeepAll",
-    "Life",
-    "Multiplicative",
-    "Policy",
-    "Prob",
-    "Prospect",
-    "Rand",
-    "Replay",
-    "Simp",
-    "SimpProb",
-]
+#: All policies by name.
+POLICIES: dict[str, type[Policy]] = registered(Policy, vars())
