@@ -20,8 +20,8 @@ EXAMPLES: list[tuple[Dials, dict[str, Any]]] = [
     (Dials(streams=3, condition="overlap"), dict(window=dict.fromkeys("abc", WINDOW), on=sj.Overlap("x"))),
     (Dials(budget=True), dict(budget=BUDGET, policy=sj.KeepAll())),
     (
-        Dials(streams=3, budget=True, policy="prospect"),
-        dict(window=dict.fromkeys("abc", WINDOW), budget=BUDGET, policy=sj.Prospect()),
+        Dials(condition="overlap", budget=True, policy="prospect"),
+        dict(on=sj.Overlap("x"), budget=BUDGET, policy=sj.Prospect()),
     ),
     (
         Dials(condition="same_set", budget=True, policy="prob", estimator="table"),
@@ -94,6 +94,7 @@ def test_prospect_learns_from_a_key_however_it_is_stored() -> None:
     spec = sj.JoinSpec(WINDOW, BUDGET, sj.Prospect())
     for settings in (dict(index="scan"), dict(evaluate_every=3), dict(order=("right", "left"))):
         assert replace(spec, **settings).policy == sj.Prospect()
+    assert sj.JoinSpec(dict.fromkeys("abc", WINDOW), BUDGET, sj.Prospect()).policy == sj.Prospect()
     with pytest.raises(sj.SpecError, match="Prospect"):
         sj.JoinSpec({"a": WINDOW, "b": WINDOW}, BUDGET, sj.Prospect(), on=("a.x = b.x", "a.y < b.y"))
 

@@ -85,8 +85,8 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     ),
     Meaningless(
         "policy",
-        lambda d: d.policy == "prospect" and (d.streams != 2 or d.condition not in KEYED),
-        "Prospect() learns from the keys of two streams: take a policy such as Prob() here.",
+        lambda d: d.policy == "prospect" and d.condition not in KEYED,
+        "Prospect() learns from a key that all streams share: take a policy such as Prob() here.",
     ),
     Meaningless(
         "policy",

@@ -11,7 +11,7 @@ from shedjoin.engine.stages import learn, neighbours
 from shedjoin.policies import prospect
 from shedjoin.workloads import Workload, zipf
 from shedjoin_lab.workloads import flashing, rotating
-from strategies import INTERPRETED, LONG_SHAPE, Case, batch, go_on, lay_out
+from strategies import INTERPRETED, LONG_SHAPE, Case, batch, columns_of, go_on, lay_out, records
 from test_twin import run_twin
 
 WINDOW = sj.TimeWindow(200)
@@ -144,9 +144,35 @@ def test_keys_that_are_long_gone_are_forgotten() -> None:
 
 
 @pytest.mark.small
-def test_joins_of_more_streams_refuse_it() -> None:
-    with pytest.raises(sj.SpecError, match=r"JoinSpec.policy: Prospect\(\) learns from the keys of two streams"):
-        sj.JoinSpec(dict.fromkeys("abc", WINDOW), sj.Budget(tuples=4), sj.Prospect())
+@pytest.mark.parametrize("window", [sj.TimeWindow(60), sj.RowWindow(50)], ids=str)
+def test_engine_and_twin_learn_the_same_of_three_streams(window: sj.TimeWindow | sj.RowWindow) -> None:
+    draw = np.random.default_rng(5)
+    keys = draw.choice(12, 200 if INTERPRETED else 2400, p=np.arange(1, 13) / 78)
+    moving = [int(key) + i // 60 for i, key in enumerate(keys)]
+    rows = [Row(i % 3, {"key": key}, i // 4) for i, key in enumerate(moving)]
+    budget = sj.Budget(tuples=30, allocation="variable")
+    spec = sj.JoinSpec(dict.fromkeys("abc", window), budget, sj.Prospect())
+    twin, engine = Twin(spec), spec.build()
+    out, expected = engine.push(engine.rows(columns_of(rows))), twin.push(rows)
+    assert sorted(map(tuple, out.rows.tolist())) == sorted(result.rows for result in expected.results)
+    assert records(out.shed) == expected.shed
+    assert coefficients(engine).tolist() == twin.weights.coefficients  # type: ignore[attr-defined]
+
+
+def test_three_streams_get_more_than_by_chance() -> None:
+    draw = np.random.default_rng(8)
+    popularity = 1 / np.arange(1, 301)
+    keys = draw.choice(300, (3, 20_000), p=popularity / popularity.sum())
+    tables = {name: {"key": one} for name, one in zip("abc", keys, strict=True)}
+
+    def found(policy: sj.Policy) -> int:
+        spec = sj.JoinSpec(dict.fromkeys("abc", sj.TimeWindow(400)), sj.Budget(tuples=300), policy)
+        engine = spec.engine(emit=False)
+        engine.push(engine.batch(tables))
+        return int(engine.counters["results"])
+
+    assert found(sj.Prospect()) > 0.95 * found(sj.Prob())
+    assert found(sj.Prospect()) > 2 * found(sj.Rand())
 
 
 def test_a_snapshot_of_an_earlier_revision_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from naive.twin import Twin
 
 
-STREAMS = (0, 1)
-
-
 class LearnedWeights(Weights):
     """Prospect, as docs/prospect.md writes it."""
 
@@ -31,23 +28,32 @@ class LearnedWeights(Weights):
         lengths = [window.length for window in twin.windows if isinstance(window, TimeWindow)]
         self.by_rows = not lengths
         self.span = float(max(lengths) if lengths else sum(window.size for window in twin.windows))
-        self.counted = [0, 0]
+        self.streams = range(len(twin.windows))
+        self.counted = [0 for _ in self.streams]
         self.until: int | None = None
-        self.totals = [[0.0] * 4, [0.0] * 4]
-        self.long_totals = [0.0, 0.0]
+        self.totals = [[0.0] * 4 for _ in self.streams]
+        self.long_totals = [0.0 for _ in self.streams]
         self.counts: dict[tuple[int, int | None], list[float]] = {}
         self.last: dict[tuple[int, int | None], int] = {}
         #: Rows that came before there was anything to know of a key.
         self.before: dict[tuple[int, int | None], float] = {}
         #: (key, when, how often looked at again)
-        self.late: list[list[list[Any]]] = [[], []]
-        self.coefficients = [list(self.FIRST_GUESS), list(self.FIRST_GUESS)]
-        self.gradient = [[0.0] * 11, [0.0] * 11]
-        self.curvature = [[[0.0] * 11 for _ in self.FEATURES] for _ in STREAMS]
-        self.neighbours = Neighbours(self.span)
+        self.late: list[list[list[Any]]] = [[] for _ in self.streams]
+        self.coefficients = [list(self.FIRST_GUESS) for _ in self.streams]
+        self.gradient = [[0.0] * 11 for _ in self.streams]
+        self.curvature = [[[0.0] * 11 for _ in self.FEATURES] for _ in self.streams]
+        self.neighbours = Neighbours(self.span, len(self.streams))
         self.looked: dict[int | None, int] = {}
-        self.lessons = [0, 0]
+        self.lessons = [0 for _ in self.streams]
         self.read: dict[tuple[int, int | None], float] = {}
+
+    def key(self, x: Stored) -> Any:
+        """The value that all streams share; None: it has none."""
+        return None if self.condition.is_null(x.row) else self.values(x)[0]
+
+    def following(self, stream: int) -> int:
+        """The stream whose rows the tuples of a stream wait for."""
+        return (stream + 1) % len(self.streams)
 
     def now(self) -> int:
         return sum(self.counted) if self.by_rows else self.twin.now
@@ -78,16 +84,18 @@ class LearnedWeights(Weights):
         return logs
 
     def features(self, stream: int, key: int | None) -> list[float]:
-        """Of a tuple of the stream: its key on the other stream, what is new on its own, then its neighbours."""
-        near = self.neighbours.features(1 - stream, self.neighbours.place(key))
-        return [1.0, *self.log_shares(1 - stream, key), *self.log_shares(stream, key)[1:], *near]
+        """Of a tuple of the stream: its key on the following one, what is new on its own, then its neighbours."""
+        other = self.following(stream)
+        near = self.neighbours.features(other, self.neighbours.place(key))
+        return [1.0, *self.log_shares(other, key), *self.log_shares(stream, key)[1:], *near]
 
     def look(self, key: int | None) -> None:
         self.looked[key] = self.neighbours.times
-        for stream in STREAMS:
+        for stream in self.streams:
             log_chance = dot(self.coefficients[stream][:8], self.features(stream, key)[:8])
             log_chance += self.neighbours.worth[stream][self.neighbours.place(key)]
-            self.read[1 - stream, key] = math.floor(8 * max(min(log_chance, 0.0), -30.0) + 0.5) + 241.0
+            steps = math.floor(8 * max(min(log_chance, 0.0), -30.0) + 0.5)
+            self.read[self.following(stream), key] = steps + 241.0 if len(self.streams) == 2 else math.exp(steps / 8.0)
 
     def is_stale(self, key: int | None) -> bool:
         return self.looked.get(key) != self.neighbours.times
@@ -96,18 +104,20 @@ class LearnedWeights(Weights):
         for x in rows:
             self.go_on()
             if self.counted[x.stream] < 8192 or self.counted[x.stream] % 32 == 0:
-                self.learn(1 - x.stream, x.value)
-            self.count(x.stream, x.value)
+                self.learn((x.stream - 1) % len(self.streams), self.key(x))
+            self.count(x.stream, self.key(x))
             if self.neighbours.speed:
                 self.look_around()
         for x in rows:
-            self.look(x.value)
+            self.look(self.key(x))
 
     def look_around(self) -> None:
         for late in self.late:
             if late:
                 key = late[sum(self.counted) * 7919 % len(late)][0]
-                if any(x.value == key for stream in STREAMS for x in self.twin.stored[stream]) and self.is_stale(key):
+                if any(
+                    self.key(x) == key for stream in self.streams for x in self.twin.stored[stream]
+                ) and self.is_stale(key):
                     self.look(key)
 
     def go_on(self) -> None:
@@ -126,12 +136,12 @@ class LearnedWeights(Weights):
                     key, when, looked = one
                     if looked == time and now - when >= part * self.span:
                         one[2] += 1
-                        if when == max(self.last.get((stream, key), when) for stream in STREAMS):
+                        if when == max(self.last.get((stream, key), when) for stream in self.streams):
                             self.look(key)
             late[:] = [one for one in late if one[2] < 3]
 
     def learn(self, stream: int, key: int | None) -> None:
-        late, other = self.late[stream], self.counted[1 - stream]
+        late, other = self.late[stream], self.counted[self.following(stream)]
         if not late:
             return
         gradient, curvature = self.gradient[stream], self.curvature[stream]
@@ -172,8 +182,8 @@ class LearnedWeights(Weights):
 
     def count(self, stream: int, key: int | None) -> None:
         self.counted[stream] += 1
-        if all(self.now() - self.last.get((i, key), -(2**62)) >= 320 * self.span for i in STREAMS):
-            for i in STREAMS:
+        if all(self.now() - self.last.get((i, key), -(2**62)) >= 320 * self.span for i in self.streams):
+            for i in self.streams:
                 self.counts.pop((i, key), None)
                 self.before[i, key] = self.totals[i][0] - self.long_totals[i]
         self.long_totals[stream] += 1.0
@@ -183,9 +193,12 @@ class LearnedWeights(Weights):
         self.last[stream, key] = self.now()
         self.late[stream].append([key, self.now(), 0])
 
-    def steps_between(self) -> int:
-        left, right = (totals[2] + 0.5 for totals in self.totals)
-        return math.floor(8 * math.log(right / left) + 0.5)
+    def by_rates(self, stream: int, priority: float) -> float:
+        """A priority as streams compare it."""
+        rates = [totals[2] + 0.5 for totals in self.totals]
+        if len(rates) > 2:
+            return priority / rates[stream]
+        return priority + (math.floor(8 * math.log(rates[1] / rates[0]) + 0.5) if stream == 0 else 0.0)
 
     def weight(self, stream: int, key: Any) -> float:
         return self.read.get((stream, key), 0.0)
@@ -193,6 +206,8 @@ class LearnedWeights(Weights):
 
 def as_number(key: Any) -> float:
     """A key in the order of keys; a whole set has the signed hash that it is stored by."""
+    if isinstance(key, tuple):  # of a join graph: its part and its value
+        return float(key[1])
     if not isinstance(key, frozenset):
         return float(key)
     code = hash_of_set(key)
@@ -202,8 +217,9 @@ def as_number(key: Any) -> float:
 class Neighbours:
     """Counts of keys that lie near each other, on rings that turn."""
 
-    def __init__(self, span: float) -> None:
+    def __init__(self, span: float, streams: int) -> None:
         self.span = span
+        self.streams = range(streams)
         self.turns = 1 / 64
         self.apart: list[int] = []
         self.low, self.high = math.inf, -math.inf
@@ -214,14 +230,14 @@ class Neighbours:
     def begin(self) -> None:
         self.speed = 0
         self.stepped = 0.0
-        self.new: list[list[int]] = [[0] * 64, [0] * 64]
-        self.totals = [0.0, 0.0]
-        self.slow_totals = [0.0, 0.0]
-        self.slow = [[0.0] * 64, [0.0] * 64]
-        self.ratios = [[0.0] * 64, [0.0] * 64]
-        self.worth = [[0.0] * 64, [0.0] * 64]
+        self.new: list[list[int]] = [[0] * 64 for _ in self.streams]
+        self.totals = [0.0 for _ in self.streams]
+        self.slow_totals = [0.0 for _ in self.streams]
+        self.slow = [[0.0] * 64 for _ in self.streams]
+        self.ratios = [[0.0] * 64 for _ in self.streams]
+        self.worth = [[0.0] * 64 for _ in self.streams]
         #: By speed, in sixteenths of a place a step.
-        self.rings = {speed: [[0.0] * 64, [0.0] * 64] for speed in range(-32, 33)}
+        self.rings = {speed: [[0.0] * 64 for _ in self.streams] for speed in range(-32, 33)}
         self.scores = dict.fromkeys(self.rings, 0.0)
 
     def place(self, key: int | None) -> int:
@@ -245,22 +261,23 @@ class Neighbours:
         steps = self.since / (self.span / 32)
         for speed in self.rings:
             self.scores[speed] *= math.exp2(-self.since / (2.0 * self.span))
-            for stream in STREAMS:
+            for stream in self.streams:
                 self.scores[speed] += self.turn(stream, speed, steps)
         self.choose()
         self.stepped += steps
         left_of_slow = math.exp2(-self.since / (16.0 * self.span))
-        for stream in STREAMS:
+        for stream in self.streams:
             new = self.new[stream]
             self.totals[stream] = (self.totals[stream] + sum(new)) * self.left()
             self.slow_totals[stream] = (self.slow_totals[stream] + sum(new)) * left_of_slow
             self.slow[stream] = [some((c + n) * left_of_slow) for c, n in zip(self.slow[stream], new, strict=True)]
             self.ratios[stream] = [self.ratio(stream, place) for place in range(64)]
-        self.new = [[0] * 64, [0] * 64]
+        self.new = [[0] * 64 for _ in self.streams]
         self.since = 0
         self.times += 1
-        for stream in STREAMS:
-            of_place = (self.features(1 - stream, place) for place in range(64))
+        for stream in self.streams:
+            following = (stream + 1) % len(self.streams)
+            of_place = (self.features(following, place) for place in range(64))
             self.worth[stream] = [dot(coefficients[stream][8:], features) for features in of_place]
 
     def left(self) -> float:

@@ -59,7 +59,7 @@ class Order:
 
     def look_again(self, stream: int, learned: LearnedWeights) -> None:
         for _ in range(2):
-            key = self.offer(stream).value if self.twin.competing(stream) else None
+            key = learned.key(self.offer(stream)) if self.twin.competing(stream) else None
             if key is not None and learned.is_stale(key):
                 learned.look(key)
 
@@ -80,7 +80,7 @@ class Order:
     def between_streams(self, x: Stored) -> float:
         weights = self.twin.weights
         if isinstance(weights, LearnedWeights):
-            return self.within_stream(x) + (weights.steps_between() if x.stream == 0 else 0.0)
+            return weights.by_rates(x.stream, self.within_stream(x))
         return (self.within_stream(x) - self.common(x.stream)) * self.one_scale(x.stream)
 
     def one_scale(self, stream: int) -> float:

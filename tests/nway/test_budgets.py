@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import shedjoin as sj
 from naive import Row, Twin, exact, missing, numbers, on_time
 from strategies import (
+    CHOOSERS,
     INTERPRETED,
-    N_WAY_CHOOSERS,
-    N_WAY_REPRESENTATIVES,
+    REPRESENTATIVES,
     Chooser,
     columns_of,
     for_all,
@@ -87,7 +87,7 @@ def cases(draw: Draw, chooser: Chooser) -> tuple[sj.JoinSpec, list[list[Row]]]:
         policy = for_three(draw(policies(chooser)), draw(SIDE))
     spec = sj.MultiJoinSpec(
         windows={name: draw(WINDOWS) for name in NAMES},
-        on=draw(st.sampled_from(list(GRAPHS))),
+        on="x" if chooser.policy == "prospect" else draw(st.sampled_from(list(GRAPHS))),
         index=draw(st.sampled_from(("auto", "scan", 3))),
         budget=draw(BUDGETS),
         policy=policy,
@@ -130,8 +130,8 @@ def kept(spec: sj.JoinSpec, pushes: list[list[Row]], log: sj.ShedLog) -> Counter
 EVERY_CHOOSER = pytest.mark.parametrize(
     "chooser",
     [
-        pytest.param(chooser, marks=pytest.mark.small if chooser in N_WAY_REPRESENTATIVES else (), id=str(chooser))
-        for chooser in N_WAY_CHOOSERS
+        pytest.param(chooser, marks=pytest.mark.small if chooser in REPRESENTATIVES else (), id=str(chooser))
+        for chooser in CHOOSERS
     ],
 )
 
@@ -184,12 +184,12 @@ def test_laws(chooser: Chooser) -> None:
     for_all(cases(chooser), check, label=f"n-way laws {chooser}", examples=3)
 
 
-LAZY = [one for one in N_WAY_CHOOSERS if one.policy not in ("cumulative", "dgl")]
+LAZY = [one for one in CHOOSERS if one.policy not in ("cumulative", "dgl")]
 
 
 @pytest.mark.parametrize(
     "chooser",
-    [pytest.param(one, marks=pytest.mark.small if one in N_WAY_REPRESENTATIVES else (), id=str(one)) for one in LAZY],
+    [pytest.param(one, marks=pytest.mark.small if one in REPRESENTATIVES else (), id=str(one)) for one in LAZY],
 )
 def test_lazy_evaluation_within_a_budget_costs_nothing(chooser: Chooser) -> None:
     """A full memory brings the round forward, so that results and shed log are those of eager evaluation."""
@@ -216,7 +216,7 @@ def test_lazy_evaluation_within_a_budget_costs_nothing(chooser: Chooser) -> None
 
 @pytest.mark.parametrize(
     "chooser",
-    [pytest.param(one, marks=pytest.mark.small if one in N_WAY_REPRESENTATIVES else (), id=str(one)) for one in LAZY],
+    [pytest.param(one, marks=pytest.mark.small if one in REPRESENTATIVES else (), id=str(one)) for one in LAZY],
 )
 def test_lazy_engine_does_what_the_twin_does(chooser: Chooser) -> None:
     """To the last record, whatever the policy: the twin leaves expired tuples in memory as the engine does."""
@@ -231,7 +231,7 @@ def test_lazy_engine_does_what_the_twin_does(chooser: Chooser) -> None:
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("chooser", N_WAY_REPRESENTATIVES, ids=str)
+@pytest.mark.parametrize("chooser", REPRESENTATIVES, ids=str)
 def test_engine_does_what_the_twin_does_when_clocks_are_told_and_budgets_change(chooser: Chooser) -> None:
     def check(case: tuple[tuple[sj.JoinSpec, list[list[Row]]], int, list[tuple[int, sj.Budget]]]) -> None:
         (spec, pushes), every, changes = case
@@ -278,7 +278,7 @@ def test_lazy_results_wait_as_long_as_memory_lasts() -> None:
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("chooser", N_WAY_REPRESENTATIVES, ids=str)
+@pytest.mark.parametrize("chooser", REPRESENTATIVES, ids=str)
 def test_exact_when_the_cap_allows_and_a_smaller_budget_takes_hold(chooser: Chooser) -> None:
     def check(case: tuple[sj.JoinSpec, list[list[Row]]]) -> None:
         spec, pushes = case

@@ -9,8 +9,8 @@ import pytest
 import shedjoin as sj
 from naive import Row
 from strategies import (
-    N_WAY_CHOOSERS,
-    N_WAY_REPRESENTATIVES,
+    CHOOSERS,
+    REPRESENTATIVES,
     Case,
     Chooser,
     Told,
@@ -26,8 +26,8 @@ EXAMPLES = 6
 EVERY_CHOOSER = pytest.mark.parametrize(
     "chooser",
     [
-        pytest.param(chooser, marks=pytest.mark.small if chooser in N_WAY_REPRESENTATIVES else (), id=str(chooser))
-        for chooser in N_WAY_CHOOSERS
+        pytest.param(chooser, marks=pytest.mark.small if chooser in REPRESENTATIVES else (), id=str(chooser))
+        for chooser in CHOOSERS
     ],
 )
 
@@ -88,7 +88,7 @@ def test_same_on_a_long_stream_and_over_a_snapshot(chooser: Chooser) -> None:
     assert run_multi(case, stop_at=3) == run_two(case)
 
 
-@pytest.mark.parametrize("chooser", N_WAY_REPRESENTATIVES, ids=str)
+@pytest.mark.parametrize("chooser", REPRESENTATIVES, ids=str)
 def test_same_when_the_budget_changes(chooser: Chooser) -> None:
     def check(case: Case) -> None:
         if chooser.policy == "replay":

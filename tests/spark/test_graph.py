@@ -186,7 +186,7 @@ WRONG = {
     "budget": ({"budget": 10}, "10 tuples are too few for 4 shards"),
     "rates": ({"rates": (1, 2)}, "rates must be one for all streams, or one each"),
     "rates of keys": ({"on": "y", "rates": (1, 2, 3)}, "rates is for join graphs"),
-    "policy": ({"budget": 60, "policy": "prospect"}, r"Prospect\(\) learns from the keys of two streams"),
+    "policy": ({"budget": 60, "policy": "prospect"}, r"Prospect\(\) learns from a key that all streams share"),
 }
 
 

@@ -48,9 +48,6 @@ CHOOSERS = [Chooser(policy) for policy in UNWEIGHED] + [
 REPRESENTATIVES = [Chooser(policy) for policy in UNWEIGHED] + [
     Chooser(policy, estimator) for policy, estimator in zip(WEIGHED, itertools.cycle(ESTIMATORS), strict=False)
 ]
-#: Prospect is for two streams: a join of n streams refuses it.
-N_WAY_CHOOSERS = [chooser for chooser in CHOOSERS if chooser.policy != "prospect"]
-N_WAY_REPRESENTATIVES = [chooser for chooser in REPRESENTATIVES if chooser.policy != "prospect"]
 COMBINATIONS = [
     Combination(chooser, allocation, window)
     for chooser, allocation, window in itertools.product(CHOOSERS, ALLOCATIONS, WINDOWS)

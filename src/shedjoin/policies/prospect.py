@@ -17,7 +17,6 @@ class Learned(Estimator):
     """Prospect's model. It weighs keys for Prospect alone: its weights are chances of a row, not counts."""
 
     name: ClassVar[str] = "learned"
-    streams: ClassVar[int] = 2
 
     def weigher(self) -> Weigher:
         return Weigher(LEARNED, width=REVISION)  # a number of sketches, which mean nothing here; part of every snapshot
@@ -26,6 +25,9 @@ class Learned(Estimator):
 @dataclass(frozen=True, slots=True)
 class Prospect(Policy):
     """Priority: the learned chance that the next row of the other stream is of the tuple's key, in steps. Ties keep the later.
+
+    With three and more streams the chances of the others are multiplied. What is learned of a stream is learned from its own
+    counts and from those of the stream before it.
 
     PROB asks how often a key came, by a count of which somebody has to choose the memory. Prospect counts each key at four
     speeds and on both streams, and learns as rows come what each of these counts is worth: that of all time where

@@ -185,8 +185,8 @@ def _between(how, st, stream, prio):
     """The priority as streams compare it: with the term that all tuples of a stream share."""
     if how["organisation"] == KEY and how["combine"] != PRODUCT:
         prio = prio - how["life"] * (st["base"][stream] / mem.window_size(how, stream))
-    if how["estimator"] == LEARNED and stream == 0:
-        prio += priority.steps_between(st)
+    if how["estimator"] == LEARNED:
+        prio = priority.by_rates(how, st, stream, prio)
     return priority.on_one_scale(how, st, stream, prio)
 
 
@@ -199,7 +199,7 @@ def _look_again(how, st, stream):
             return
         x = int(mem.waiting(st, item)["item"]) if what == ROW_IN_LINE else item
         v = storage.value_of(how, st, x, 0)
-        if not learn.is_stale(st, v):
+        if not learn.is_stale(how, st, v):
             return
         learned.look(how, st, v)
 

@@ -1,8 +1,11 @@
-"""Prospect's model as kernels: how likely is the next row of the other stream to be of a tuple's key?
+"""Prospect's model as kernels: how likely is the next row of another stream to be of a tuple's key?
 
 Each key has counts on each stream, of all time and of late, and each is a share of all rows counted alike. A faster
 share is drawn towards the slower one, so that it says something only where it contradicts it. The logs of these shares, of
-both streams, are the features of a Poisson regression that is learned as rows come. See docs/prospect.md.
+two streams, are the features of a Poisson regression that is learned as rows come. See docs/prospect.md.
+
+Streams form a ring. What is learned of the rows of a stream is learned from its own counts and from those of the stream before
+it; it is kept with the stream before. With two streams each is before the other.
 """
 
 from __future__ import annotations
@@ -83,16 +86,32 @@ def _guess(feature):
 
 
 @inlined
-def _now(how, st):
-    """Windows of rows go by rows, all others by time."""
-    if how["by_rows"]:
-        return st["observed"][0] + st["observed"][1]
-    return newest(how, st)
+def _observed(how, st):
+    """Rows of all streams."""
+    rows = 0
+    for stream in range(how["streams"]):
+        rows += st["observed"][stream]
+    return rows
 
 
 @inlined
-def _trail(st, stream, v):
-    return mem.trail(st, 2 * v + stream)
+def _now(how, st):
+    """Windows of rows go by rows, all others by time."""
+    return _observed(how, st) if how["by_rows"] else newest(how, st)
+
+
+@inlined
+def _trail(how, st, stream, v):
+    return mem.trail(st, v * how["streams"] + stream)
+
+
+@inlined
+def _last(how, st, v):
+    """When a key last came."""
+    last = _trail(how, st, 0, v)["last"]
+    for stream in range(1, how["streams"]):
+        last = max(last, _trail(how, st, stream, v)["last"])
+    return last
 
 
 @inlined
@@ -112,7 +131,7 @@ def _faster(fade):
 @kernel
 def _work_out_shares(how, st, stream, v):
     """The log share of a key on a stream by its slowest count, and how far each faster one differs from the one before."""
-    trail, model = _trail(st, stream, v), mem.model(st)
+    trail, model = _trail(how, st, stream, v), mem.model(st)
     # Each share as a fraction: to divide once a level, and not one after the other, is what makes this fast.
     above = trail["mass"][0] + PRIOR
     below = model[stream, TOTAL] - trail["before"] + 1.0
@@ -128,7 +147,7 @@ def _work_out_shares(how, st, stream, v):
 
 
 @inlined
-def _own_feature(model, stream, d):
+def _own_feature(how, model, stream, d):
     """Of a tuple of `stream`: the other stream's shares come first, then how its own differ.
 
     How frequent a key has always been on its own stream is not among them: a few keys with many rows would settle what it is
@@ -137,7 +156,7 @@ def _own_feature(model, stream, d):
     if d == 0:
         return 1.0
     if d <= LEVELS:
-        return model[1 - stream, LOG_SHARE + d - 1]
+        return model[neighbours.following(how, stream), LOG_SHARE + d - 1]
     return model[stream, LOG_SHARE + d - LEVELS]
 
 
@@ -145,34 +164,42 @@ def _own_feature(model, stream, d):
 def _work_out_features(how, st, stream, v):
     """Of a tuple of `stream` and a key: what is known of the key, and of its neighbours."""
     model = mem.model(st)
-    for side in range(2):
-        _work_out_shares(how, st, side, v)
+    _work_out_shares(how, st, stream, v)
+    _work_out_shares(how, st, neighbours.following(how, stream), v)
     for d in range(OWN):
-        model[stream, FEATURE + d] = _own_feature(model, stream, d)
+        model[stream, FEATURE + d] = _own_feature(how, model, stream, d)
     place = neighbours.place_of(st, NEAR, v)
     for d in range(neighbours.FEATURES):
-        model[stream, FEATURE + OWN + d] = neighbours.feature(model, NEAR, stream, place, d)
+        model[stream, FEATURE + OWN + d] = neighbours.feature(how, model, NEAR, stream, place, d)
+
+
+@inlined
+def _weight(how, steps):
+    """The chance by its steps. Of two streams the steps will do, the lowest possible being 1; else chances are multiplied."""
+    if how["streams"] == 2:
+        return steps + (1.0 - priority.STEPS * LEAST)
+    return math.exp(steps / priority.STEPS)
 
 
 @kernel
 def look(how, st, v):
-    """Weigh a key anew, for the tuples of both streams."""
+    """Weigh a key anew, on all streams."""
     model = mem.model(st)
-    for stream in range(2):
+    for stream in range(how["streams"]):
         _work_out_shares(how, st, stream, v)
-    _trail(st, 0, v)["looked"] = int(model[0, NEAR + neighbours.TIMES])
+    _trail(how, st, 0, v)["looked"] = int(model[0, NEAR + neighbours.TIMES])
     place = neighbours.place_of(st, NEAR, v)
-    for stream in range(2):
+    for stream in range(how["streams"]):
         log_chance = 0.0
         for d in range(OWN):
-            log_chance += model[stream, COEFFICIENT + d] * _own_feature(model, stream, d)
+            log_chance += model[stream, COEFFICIENT + d] * _own_feature(how, model, stream, d)
         log_chance += model[stream, NEAR + neighbours.WORTH + place]
-        # In whole steps, the lowest possible chance being 1: what differs by less than can be learned is equal.
-        steps = math.floor(priority.STEPS * max(min(log_chance, 0.0), LEAST) + 0.5)
-        weight = steps + (1.0 - priority.STEPS * LEAST)
-        if storage.weight(how, st, v, 1 - stream) != weight:
-            storage.set_weight(how, st, v, 1 - stream, weight)
-            layout.reweigh_others(how, st, v, 1 - stream)
+        # In whole steps: what differs by less than can be learned is equal.
+        weight = _weight(how, math.floor(priority.STEPS * max(min(log_chance, 0.0), LEAST) + 0.5))
+        other = neighbours.following(how, stream)
+        if storage.weight(how, st, v, other) != weight:
+            storage.set_weight(how, st, v, other, weight)
+            layout.reweigh_others(how, st, v, other)
 
 
 @inlined
@@ -185,14 +212,17 @@ def _has_tuples(how, st, v):
 def _is_stored(how, st, v):
     """Whether there are tuples of a key; rows that wait are in its groups, and are none."""
     if how["integrated"]:
-        return mem.stock(st)[2 * v] + mem.stock(st)[2 * v + 1] > 0
+        stored = 0
+        for stream in range(how["streams"]):
+            stored += mem.stock(st)[v * how["streams"] + stream]
+        return stored > 0
     return not storage.is_idle(how, st, v)
 
 
 @inlined
-def is_stale(st, v):
+def is_stale(how, st, v):
     """Whether a key was not looked at since places were weighed."""
-    return _trail(st, 0, v)["looked"] != int(mem.model(st)[0, NEAR + neighbours.TIMES])
+    return _trail(how, st, 0, v)["looked"] != int(mem.model(st)[0, NEAR + neighbours.TIMES])
 
 
 @kernel
@@ -202,7 +232,7 @@ def look_before(how, st, stream):
         if st["heap_size"][stream] == 0:
             return
         v = storage.value_of_group(how, st, int(mem.heap(st)[stream, heap.TOP]["item"]))
-        if not is_stale(st, v):
+        if not is_stale(how, st, v):
             return
         look(how, st, v)
 
@@ -217,7 +247,7 @@ def _look_again(how, st, v, stamp):
     """Weigh a key anew unless more of it has come since. (What has no tuples is weighed when it has some.)"""
     if not _is_stored(how, st, v):
         return
-    if max(_trail(st, 0, v)["last"], _trail(st, 1, v)["last"]) == stamp:
+    if _last(how, st, v) == stamp:
         look(how, st, v)
 
 
@@ -225,20 +255,20 @@ def _look_again(how, st, v, stamp):
 def _go_on(how, st):
     """Time has gone by: totals fade, and keys that have been quiet for a while are looked at again."""
     now = _now(how, st)
-    if st["observed"][0] + st["observed"][1] == 0:
+    if _observed(how, st) == 0:
         st["faded"] = now
     if now > st["faded"]:
         fade = math.exp2(-(now - st["faded"]) / (WATCHED * how["span"]))
-        for stream in range(2):
+        for stream in range(how["streams"]):
             mem.model(st)[stream, LONG_TOTAL] *= fade
         fade = _left(how, now - st["faded"])
         for j in range(1, LEVELS):
-            for stream in range(2):
+            for stream in range(how["streams"]):
                 mem.model(st)[stream, TOTAL + j] *= fade
             fade = _faster(fade)
         neighbours.go_on(how, st, NEAR, COEFFICIENT + OWN, now - st["faded"])
         st["faded"] = now
-    for stream in range(2):
+    for stream in range(how["streams"]):
         while st["looked_soon"][stream] < st["seen_size"][stream]:
             arrival = _arrival(st, stream, st["looked_soon"][stream])
             if now - arrival["stamp"] < SOON * how["span"]:
@@ -260,13 +290,13 @@ def _go_on(how, st):
             st["seen_size"][stream] -= 1
             st["looked_soon"][stream] -= 1
             st["looked_later"][stream] -= 1
-            _trail(st, stream, v)["recent"] -= 1
+            _trail(how, st, stream, v)["recent"] -= 1
             _look_again(how, st, v, stamp)
 
 
 @kernel
 def _learn(how, st, stream, v):
-    """A row of the other stream came, of this key: what does that say about the tuples of `stream`?
+    """A row of the following stream came, of this key: what does that say about the tuples of `stream`?
 
     Each of its late rows could have been met. Those of the key were; a few that are drawn stand for all. The rows of a key
     are met all at once or not at all, so that many teach little more than one: r of them count as the root of r.
@@ -275,20 +305,22 @@ def _learn(how, st, stream, v):
     size = st["seen_size"][stream]
     if size == 0:
         return
-    met = math.sqrt(_trail(st, stream, v)["recent"])
+    met = math.sqrt(_trail(how, st, stream, v)["recent"])
     if met > 0.0:
         _work_out_features(how, st, stream, v)
         for d in range(FEATURES):
             model[stream, GRADIENT + d] += met * model[stream, FEATURE + d]
     for draw in range(DRAWS):
-        drawn = _arrival(st, stream, (DRAWS * st["observed"][1 - stream] + draw) * STRIDE % size)["value"]
+        drawn = _arrival(
+            st, stream, (DRAWS * st["observed"][neighbours.following(how, stream)] + draw) * STRIDE % size
+        )["value"]
         if draw == 0:
-            neighbours.think_over(st, NEAR, v, drawn)
+            neighbours.think_over(how, st, NEAR, v, drawn)
         _work_out_features(how, st, stream, drawn)
         log_chance = 0.0
         for d in range(FEATURES):
             log_chance += model[stream, COEFFICIENT + d] * model[stream, FEATURE + d]
-        alike = math.sqrt(_trail(st, stream, drawn)["recent"])
+        alike = math.sqrt(_trail(how, st, stream, drawn)["recent"])
         expected = size / DRAWS / alike * math.exp(min(log_chance, 0.0))
         for d in range(FEATURES):
             part = expected * model[stream, FEATURE + d]
@@ -346,16 +378,15 @@ def _solve(st, stream):
 @inlined
 def _is_forgotten(how, st, v):
     """Whether a key has not come for so long that it is a new one."""
-    last = max(_trail(st, 0, v)["last"], _trail(st, 1, v)["last"])
-    return _now(how, st) - last >= FORGOTTEN * how["span"]
+    return _now(how, st) - _last(how, st, v) >= FORGOTTEN * how["span"]
 
 
 @kernel
-def _begin(st, v):
+def _begin(how, st, v):
     """A new key: all that is known of it is that it did not come while it would have been remembered."""
     model = mem.model(st)
-    for stream in range(2):
-        trail = _trail(st, stream, v)
+    for stream in range(how["streams"]):
+        trail = _trail(how, st, stream, v)
         trail["mass"][:] = 0.0
         trail["before"] = model[stream, TOTAL] - model[stream, LONG_TOTAL]
 
@@ -365,8 +396,8 @@ def _count(how, st, stream, v):
     """The row joins the counts, and the late rows of its stream."""
     st["observed"][stream] += 1
     if _is_forgotten(how, st, v):
-        _begin(st, v)
-    model, trail, now = mem.model(st), _trail(st, stream, v), _now(how, st)
+        _begin(how, st, v)
+    model, trail, now = mem.model(st), _trail(how, st, stream, v), _now(how, st)
     trail["mass"][0] += 1.0
     model[stream, TOTAL] += 1.0
     model[stream, LONG_TOTAL] += 1.0
@@ -375,7 +406,7 @@ def _count(how, st, stream, v):
         trail["mass"][j] = trail["mass"][j] * fade + 1.0
         fade = _faster(fade)
         model[stream, TOTAL + j] += 1.0
-    neighbours.count(st, NEAR, stream, v)
+    neighbours.count(how, st, NEAR, stream, v, _observed(how, st) == 1)
     trail["last"] = now
     trail["recent"] += 1
     arrival = _arrival(st, stream, st["seen_size"][stream])
@@ -387,11 +418,11 @@ def _count(how, st, stream, v):
 @kernel
 def _look_around(how, st):
     """Keys move: weigh one of each stream's late rows anew, before its turn is over."""
-    for stream in range(2):
+    for stream in range(how["streams"]):
         size = st["seen_size"][stream]
         if size > 0:
-            v = _arrival(st, stream, (st["observed"][0] + st["observed"][1]) * STRIDE % size)["value"]
-            if _is_stored(how, st, v) and is_stale(st, v):
+            v = _arrival(st, stream, _observed(how, st) * STRIDE % size)["value"]
+            if _is_stored(how, st, v) and is_stale(how, st, v):
                 look(how, st, v)
 
 
@@ -400,7 +431,7 @@ def observe(how, st, stream, v):
     """A row: time goes on up to it, it is a lesson, and it is counted."""
     _go_on(how, st)
     if st["observed"][stream] < EARLY or st["observed"][stream] % SELDOM == 0:
-        _learn(how, st, 1 - stream, v)
+        _learn(how, st, neighbours.preceding(how, stream), v)
     _count(how, st, stream, v)
     if neighbours.move(st, NEAR):
         _look_around(how, st)
@@ -409,5 +440,7 @@ def observe(how, st, stream, v):
 @kernel
 def is_negligible(how, st, v):
     """Whether a key is as good as new."""
-    recent = _trail(st, 0, v)["recent"] + _trail(st, 1, v)["recent"]
-    return recent == 0 and _is_forgotten(how, st, v)
+    for stream in range(how["streams"]):
+        if _trail(how, st, stream, v)["recent"] > 0:
+            return False
+    return _is_forgotten(how, st, v)

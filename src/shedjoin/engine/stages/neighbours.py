@@ -38,7 +38,7 @@ MOST_DOUBLINGS = 68.0
 #: It is changed when keys lie outside, when it is too long, or off by such a factor where it goes by how far apart they are.
 OUTSIDE, TOO_LONG, FAR = 1.02, 1.1, 2.0**0.75
 
-# A stream's numbers in `model`, counted from where learn.py has them begin. What both streams share is kept with the first.
+# A stream's numbers in `model`, counted from where learn.py has them begin. What all streams share is kept with the first.
 TURNS = 0  # of the ring, from a key to the next
 APART = 1  # how far apart keys were, as powers of two, summed
 COUNTED = 2  # over so many lessons
@@ -62,6 +62,17 @@ NUMBERS = COUNT + RINGS * PLACES
 
 
 @inlined
+def following(how, stream):
+    """The stream whose rows the tuples of a stream wait for."""
+    return 0 if stream + 1 == how["streams"] else stream + 1
+
+
+@inlined
+def preceding(how, stream):
+    return how["streams"] - 1 if stream == 0 else stream - 1
+
+
+@inlined
 def place_of(st, first, v):
     """Where a key lies on the ring that stands."""
     turns = float(mem.keys(st, v)["key"]) * mem.model(st)[0, first + TURNS]
@@ -69,9 +80,9 @@ def place_of(st, first, v):
 
 
 @inlined
-def feature(model, first, stream, place, d):
-    """Of a tuple of `stream` whose key lies there: what the other stream has at the place before, at this one, at the next."""
-    return model[1 - stream, first + RATIO + ((place + d - 1) & (PLACES - 1))]
+def feature(how, model, first, stream, place, d):
+    """Of a tuple of `stream` whose key lies there: what the following stream has at the place before, this one and the next."""
+    return model[following(how, stream), first + RATIO + ((place + d - 1) & (PLACES - 1))]
 
 
 @inlined
@@ -81,11 +92,11 @@ def move(st, first):
 
 
 @kernel
-def count(st, first, stream, v):
+def count(how, st, first, stream, v, is_first):
     """A row of a key joins those of its place."""
     model = mem.model(st)
     key = float(mem.keys(st, v)["key"])
-    if st["observed"][0] + st["observed"][1] == 1:
+    if is_first:
         model[0, first + LOW] = key
         model[0, first + HIGH] = key
     model[0, first + LOW] = min(model[0, first + LOW], key)
@@ -110,23 +121,23 @@ def go_on(how, st, first, coefficient, passed):
     for ring in range(RINGS):
         model[0, first + SCORE + ring] *= fade_score
         shift = math.floor((ring - FASTEST) / FRACTION * middle + 0.5)
-        for stream in range(2):
+        for stream in range(how["streams"]):
             model[0, first + SCORE + ring] += _turn(model, first, stream, ring, shift, fade)
     _choose(model, first)
     model[0, first + STEPPED] += steps
     fade_slow = math.exp2(-since / (SLOW * how["span"]))
-    for stream in range(2):
+    for stream in range(how["streams"]):
         _count_in(model, first, stream, fade, fade_slow)
     model[0, first + SINCE] = 0.0
     model[0, first + ROWS] = 0.0
     model[0, first + TIMES] += 1.0
-    for stream in range(2):
+    for stream in range(how["streams"]):
         _work_out_ratios(model, first, stream)
-    for stream in range(2):
+    for stream in range(how["streams"]):
         for place in range(PLACES):
             worth = 0.0
             for d in range(FEATURES):
-                worth += model[stream, coefficient + d] * feature(model, first, stream, place, d)
+                worth += model[stream, coefficient + d] * feature(how, model, first, stream, place, d)
             model[stream, first + WORTH + place] = worth
 
 
@@ -193,8 +204,8 @@ def _work_out_ratios(model, first, stream):
 
 
 @kernel
-def think_over(st, first, one, other):
-    """Two keys of late rows, one of each stream: how far are such apart, and is the ring as long as it should be?"""
+def think_over(how, st, first, one, other):
+    """Two keys of late rows, of two streams: how far are such apart, and is the ring as long as it should be?"""
     model = mem.model(st)
     apart = abs(float(mem.keys(st, one)["key"]) - float(mem.keys(st, other)["key"]))
     model[0, first + APART] += math.frexp(apart)[1]
@@ -209,15 +220,15 @@ def think_over(st, first, one, other):
     now = 1.0 / model[0, first + TURNS]
     if keys <= most:
         if keys > OUTSIDE * now or now > TOO_LONG * keys:
-            _begin(model, first, keys)
+            _begin(how, model, first, keys)
     elif most > FAR * now or now > FAR * most:
-        _begin(model, first, max(math.exp2(math.floor(doublings + 0.5)), float(PLACES)))
+        _begin(how, model, first, max(math.exp2(math.floor(doublings + 0.5)), float(PLACES)))
 
 
 @inlined
-def _begin(model, first, length):
+def _begin(how, model, first, length):
     """Another ring: what was counted means nothing any more."""
-    for stream in range(2):
+    for stream in range(how["streams"]):
         for i in range(SPEED, NUMBERS):
             model[stream, first + i] = 0.0
     model[0, first + TURNS] = 1.0 / length

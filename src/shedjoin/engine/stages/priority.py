@@ -430,10 +430,17 @@ def settle(how, st, io, ts):
 
 
 @inlined
-def steps_between(st):
-    """How many steps more often the right stream brings rows than the left."""
+def by_rates(how, st, stream, prio):
+    """Prospect's priority as streams compare it: chances of a row count as often as rows of the other streams come.
+
+    Of two streams, priorities are steps: the left ones get those by which the right stream brings more rows.
+    """
     model = mem.model(st)
-    return math.floor(STEPS * math.log((model[1, LATELY] + 0.5) / (model[0, LATELY] + 0.5)) + 0.5)
+    if how["streams"] > 2:
+        return prio / (model[stream, LATELY] + 0.5)
+    if stream > 0:
+        return prio
+    return prio + math.floor(STEPS * math.log((model[1, LATELY] + 0.5) / (model[0, LATELY] + 0.5)) + 0.5)
 
 
 @kernel
@@ -454,8 +461,8 @@ def lowest(how, st, stream):
         prio = top["prio"]
         if how["combine"] != PRODUCT:
             prio = prio - how["life"] * (st["base"][stream] / mem.window_size(how, stream))
-        if how["estimator"] == LEARNED:  # chances of a row: they count as often as rows of the other stream come
-            prio += steps_between(st) if stream == 0 else 0.0
+        if how["estimator"] == LEARNED:
+            prio = by_rates(how, st, stream, prio)
         return x, prio, top["arrival"]
     return top["item"], top["prio"], top["arrival"]
 
