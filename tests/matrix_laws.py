@@ -14,11 +14,15 @@ from functools import cached_property
 from random import Random
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 import shedjoin as sj
 from matrix import GRAPHS, PREDICATES, Case
 from naive import LeftOut, Output, Record, Row, Twin, exact, instants, missing, numbers
 from shedjoin.cpu.pace import Script
-from shedjoin.quality.missing import Arrivals, losses, pairs_of
+from shedjoin.quality.arrivals import Arrivals
+from shedjoin.quality.missing import exact_rows, missing_rows, record_counts
 from shedjoin.recall.follow import Recall, recall_of
 from strategies import records
 
@@ -88,13 +92,15 @@ class Run:
         self.engine = self.spec.build(seed=case.seed)
         self.recall: Recall | None = recall_of(self.spec, seed=case.seed) if recall else None
         self.logs: list[sj.ShedLog] = []
+        self.left_out: list[sj.LeftOutLog] = []
 
     def told(self, out: sj.Output, batch: sj.Batch | None = None) -> Told:
         if self.recall is not None:
             self.recall.follow(batch_of(self.engine, self.case, ()) if batch is None else batch, out)
         self.logs.append(out.shed)
+        self.left_out.append(out.left_out)
         found = sorted(zip(map(tuple, out.rows.tolist()), out.importance.tolist(), strict=True))
-        left = [LeftOut(*one) for one in out.left_out.records().tolist()] if hasattr(out, "left_out") else []
+        left = [LeftOut(*one) for one in out.left_out.records().tolist()]
         return Told(found, records(out.shed), left, tuple(self.engine.residents), tuple(self.engine.used))
 
     def push(self, batch: sj.Batch) -> Told:
@@ -301,17 +307,21 @@ def the_cap_holds_when_the_budget_changes(trial: Trial) -> None:
 
 
 def shed_log_and_archive_complete_the_results(trial: Trial) -> None:
-    """`shedjoin.quality` finds what is missing from the archived rows and the shed log, for two streams on a key.
+    """`shedjoin.quality` finds the exact join, what is missing of it and why, from the archived rows and the logs."""
+    history, run = trial.history, trial.run
+    shed = sj.ShedLog([log.records() for log in run.logs], run.spec.names)
+    left_out = sj.LeftOutLog([log.records() for log in run.left_out], run.spec.names)
+    arrivals = Arrivals.pushed(trial.batches, len(run.spec.names))
+    assert Counter(lines(exact_rows(arrivals, run.spec, shed=shed))) == trial.exact
+    lost = lines(missing_rows(shed, arrivals, run.spec, left_out=left_out))
+    assert lost == sorted(trial.missing.elements())
+    assert rows_of(history) + Counter(lost) == trial.exact
+    counts = record_counts(shed, arrivals, run.spec, left_out=left_out)
+    assert (counts.size, counts.sum()) == (len(shed), len(lost))
 
-    For all other joins `the_logs_say_what_is_missing` says that rows and logs have all that it takes.
-    """
-    one = trial.case.combination
-    if one.also != "archive" or (one.streams, one.condition, one.cpu) != (2, "key", None):
-        return
-    lost = trial.missing
-    shed = sj.ShedLog([log.records() for log in trial.run.logs])
-    left, right = pairs_of(losses(shed, Arrivals.pushed(trial.batches), trial.run.spec.windows))
-    assert Counter(zip(left.tolist(), right.tolist(), strict=True)) == lost
+
+def lines(columns: tuple[NDArray[np.int64], ...]) -> list[tuple[int, ...]]:
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def live_recall_is_exact_while_there_is_room_for_all_rows(trial: Trial) -> None:

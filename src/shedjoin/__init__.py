@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shedjoin.cpu.shared import SharedQueue
     from shedjoin.engine.codes import WHY
     from shedjoin.engine.engine import Engine
-    from shedjoin.engine.output import Output, ShedLog
+    from shedjoin.engine.output import LeftOutLog, Output, ShedLog
     from shedjoin.engine.reordering import Reordering
     from shedjoin.errors import DataError, EnvironmentProblem, InputError, ShedjoinError, SnapshotError, SpecError
     from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Met, Table
@@ -67,7 +67,7 @@ else:  # the same for Python: a name is imported when it is first asked for
         "cpu.shared": ["SharedQueue"],
         "engine.codes": ["WHY"],
         "engine.engine": ["Engine"],
-        "engine.output": ["Output", "ShedLog"],
+        "engine.output": ["LeftOutLog", "Output", "ShedLog"],
         "engine.reordering": ["Reordering"],
         "errors": ["DataError", "EnvironmentProblem", "InputError", "ShedjoinError", "SnapshotError", "SpecError"],
         "estimators": ["CountMin", "Decayed", "Estimator", "History", "InMemory", "InWindow", "Met", "Table"],
@@ -139,6 +139,7 @@ __all__ = [
     "InputError",
     "JoinSpec",
     "KeepAll",
+    "LeftOutLog",
     "Life",
     "Met",
     "MultiJoinSpec",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST, STREAMS, Batch, Table
-from shedjoin.engine.output import ShedLog
+from shedjoin.engine.output import LeftOutLog, ShedLog
 from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError, SpecError
 from shedjoin.spec import JoinSpec, check_pair, check_seed, check_warmup
@@ -28,8 +28,8 @@ class Run:
         Results produced at or after the warm-up, and their summed importance.
     results
         All results, the warm-up's included.
-    shed
-        The shed log.
+    shed, left_out
+        The shed log, and what rows were not compared with.
     peak_tuples
         The most tuples stored between two instants.
     trace
@@ -45,6 +45,7 @@ class Run:
     importance: float
     results: int
     shed: ShedLog
+    left_out: LeftOutLog
     peak_tuples: int
     counters: dict[str, int]
     trace: NDArray[np.int64]
@@ -120,6 +121,7 @@ def simulate(
         importance=engine.matched_importance,
         results=counters["results"],
         shed=out.shed,
+        left_out=out.left_out,
         peak_tuples=counters["peak_tuples"],
         counters=counters,
         trace=engine.trace,

@@ -178,10 +178,6 @@ BAD = [
     ),
     (ITEMS + "budget = 9\nshares = 'adaptive'\n", "join.shares must be 'equal' for a join on a predicate"),
     (GOOD.replace("10 minutes", "9 rows") + "deadline = 3\n", "join.deadline is for time windows"),
-    (
-        ITEMS.replace('path = "out"', 'path = "out"\narchive = true'),
-        "output.archive is not for predicates or deadlines",
-    ),
     (THREE.replace('on = "k"', LIKE), "join: JoinSpec.on: A predicate compares two streams"),
     (GOOD + "deadline = 'soon'\n", "join.deadline must be a duration such as"),
     (GOOD + "deadline = 0\n", "join.deadline must be above 0"),

@@ -14,7 +14,6 @@ import shedjoin as sj
 from matrix import GRAPHS, STREAMS, WINDOWS, Case, Combination, draw, meaningful
 from naive import LeftOut, Record, Row, Twin, cut, exact, missing, numbers
 from shedjoin.engine.pace import Script, Watch
-from shedjoin.quality.missing import missing_counts, missing_results
 from shedjoin.recall.many import MultiRecall
 from shedjoin.recall.pairs import LiveRecall
 from strategies import records
@@ -437,12 +436,10 @@ def test_a_snapshot_belongs_to_its_settings() -> None:
 
 def test_what_reads_no_log_of_stretches_refuses_such_joins() -> None:
     spec = sj.JoinSpec(sj.TimeWindow(9), budget=sj.Budget(tuples=8), policy=sj.Prob(), selective=WAYS)
-    shed, rows = spec.build().push().shed, {"key": [1]}
+    rows = {"key": [1]}
     for use in (
         lambda: LiveRecall(spec),
         lambda: MultiRecall(spec),
-        lambda: missing_results(shed, rows, rows, spec),
-        lambda: missing_counts(shed, rows, rows, spec),
         lambda: sj.optimum(spec, rows, rows),
     ):
         with pytest.raises(sj.SpecError, match="compare rows with whole windows"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import shedjoin as sj
 from shedjoin import quality
-from shedjoin.quality import archive_metric, missing, runs
+from shedjoin.quality import archive_metric, missing, ranges, runs
 
 INTERPRETED = bool(numba.config.DISABLE_JIT)
 Pair = tuple[int, int]
@@ -135,12 +135,10 @@ def test_shed_log_and_inputs_give_exactly_what_is_missing(
     met = {pair for out in outputs for pair in as_set((out.left, out.right))}
     expected = {pair for pair in exact - met if warmup is None or produced_at(rows, pair) >= warmup}
 
-    arrivals = missing.Arrivals.pushed(pushes)
-    found = missing.losses(shed, arrivals, spec.windows, warmup)
-    assert as_set(missing.pairs_of(found)) == expected
-    counts = np.concatenate([loss.counts() for loss in found])
-    assert counts.sum() == len(expected)
-    masks = archive_metric.marked(found, arrivals)
+    arrivals = quality.Arrivals.pushed(pushes)
+    assert as_set(missing.missing_rows(shed, arrivals, spec, warmup=warmup)) == expected
+    assert missing.record_counts(shed, arrivals, spec, warmup=warmup).sum() == len(expected)
+    masks = archive_metric.marked(shed, arrivals, spec, None, warmup)
     assert set(np.flatnonzero(masks[0]).tolist()) == {left for left, _ in expected}
     assert set(np.flatnonzero(masks[1]).tolist()) == {right for _, right in expected}
 
@@ -210,7 +208,7 @@ def test_pairs_come_whole_however_they_are_cut_into_chunks(monkeypatch: pytest.M
     spec = sj.JoinSpec(window=sj.TimeWindow(50), budget=sj.Budget(tuples=10), policy=sj.Rand())
     run = sj.simulate(spec, left, right)
     whole = quality.missing_results(run.shed, left, right, spec)
-    monkeypatch.setattr(missing, "CHUNK", 7)
+    monkeypatch.setattr(ranges, "CHUNK", 7)
     in_pieces = quality.missing_results(run.shed, left, right, spec)
     assert whole[0].size > 1000
     assert all(np.array_equal(one, two) for one, two in zip(whole, in_pieces, strict=True))

@@ -81,9 +81,7 @@ class Pushed:
         importance = [whole.importance[whole.stream == side] for side in (0, 1)]
         count, total = 0, 0.0
         arrivals = quality.Arrivals.pushed(batches)
-        for left, right in zip(
-            *quality.missing.pairs_of(quality.missing.losses(log, arrivals, spec.windows)), strict=True
-        ):
+        for left, right in zip(*quality.missing.missing_rows(log, arrivals, spec), strict=True):
             if left not in late[0] and right not in late[1]:
                 count += 1
                 total += OUTPUT[spec.importance](float(importance[0][left]), float(importance[1][right]))

@@ -181,7 +181,6 @@ WRONG = {
     "one of them": ({"on": [*GRAPH, "a.x like b.x"]}, "on cannot read the predicate 'a.x like b.x'"),
     "text": ({"on": ["a.x < b.x", "b.y = c.y"]}, "on: a.x is compared as string, but <, <=, .* take whole numbers"),
     "types": ({"on": ["a.x = b.y", "b.y = c.y", "a.y < c.y"]}, "on: a.x is string and b.y is bigint"),
-    "deadline": ({"deadline": "1 s"}, "deadline is for joins on a key or a predicate"),
     "window": ({"window": "9 rows"}, "pass shards=1"),
     "budget": ({"budget": 10}, "10 tuples are too few for 4 shards"),
     "rates": ({"rates": (1, 2)}, "rates must be one for all streams, or one each"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import archives
@@ -10,7 +9,7 @@ import pytest
 
 import shedjoin as sj
 from shedjoin.spark.archive import Archive, Layout
-from shedjoin.spark.missing import Span, missing_pairs
+from shedjoin.spark.missing import missing_results
 
 T, R = sj.TimeWindow, sj.RowWindow
 #: With time windows every shard is a random case of its own, so that a few Spark jobs try hundreds of them.
@@ -45,15 +44,9 @@ def test_results_and_missing_pairs_are_the_exact_join_at_every_step(small: Any, 
     came = {(row.shard, row.stream, row.seq): row.batch for row in made.rows}
     due = {(s, left, right): max(came[s, 0, left], came[s, 1, right]) for s, left, right in missing}
 
-    first = missing_pairs(archive_of(small, made, 2))  # all pairs of an archive
-    then = missing_pairs(archive_of(small, made, 5), Span(2, arrived(made, 2)))  # and what is new in a grown one
+    first = missing_results(archive_of(small, made, 2))  # all pairs of an archive
+    then = missing_results(archive_of(small, made, 5), 2)  # and what is new in a grown one
     steps = [pairs_of(step) for step in (first, then)]
     for step, batches in zip(steps, (range(3), range(3, 6)), strict=True):
         assert sorted(step) == sorted(pair for pair, batch in due.items() if batch in batches)
         assert len(step) > 50
-
-
-def arrived(made: archives.Made, upto: int) -> dict[int, tuple[int, int]]:
-    """Rows of each stream up to a batch, of each shard."""
-    counts = Counter((row.shard, row.stream) for row in made.rows if row.batch <= upto)
-    return {shard: (counts[shard, 0], counts[shard, 1]) for shard in range(SHARDS)}

@@ -126,7 +126,7 @@ def test_one_key_with_half_of_all_rows_is_spread_over_time(spark: Any, capsys: p
     assert outcome.count + run.results == exact.results
     assert outcome.rows.columns == ["l", "r"]
     capsys.readouterr()
-    module.missing_pairs(Archive(*frames, spec.windows)).explain()
+    module.missing_results(Archive(*frames, spec.windows)).explain()
     joins = [line for line in capsys.readouterr().out.splitlines() if "Join [" in line and "bucket" in line]
     assert len(joins) == 2  # both sides are joined by an equality on the bucket
 

@@ -65,7 +65,7 @@ from shedjoin.spark.join_args import PARAMETERS, JoinArgs, complete
 from shedjoin.spark.join_graph import cube_of, rates_of, read_on
 from shedjoin.spark.keys import SIDES, column_names, key_pairs
 from shedjoin.spark.master import check_places
-from shedjoin.spark.predicate_spec import check_archivable, join_condition
+from shedjoin.spark.predicate_spec import join_condition
 from shedjoin.spark.sources import Sink, Source
 from shedjoin.spark.start import output_folder
 from shedjoin.spec import JoinSpec
@@ -197,8 +197,6 @@ def read_stream_job(path: Path) -> StreamJob:
     sources = _sources(data, folder)
     join, spec = _join(data["join"], tuple(sources))
     output = read_table(Output, located(data["output"], folder), "output")
-    with errors_in("output", ["archive"]):
-        check_archivable(output.archive, spec)
     spark = dict(flattened("spark", settings(data.get("spark", {}), "spark", None), "spark"))
     check_places(spark)
     return StreamJob(

@@ -6,6 +6,7 @@ from shedjoin.lazy import lazily
 
 if TYPE_CHECKING:
     from shedjoin.quality.archive_metric import arm, incomplete_rows
+    from shedjoin.quality.arrivals import Arrivals
     from shedjoin.quality.distances import emd, mac
     from shedjoin.quality.measures import (
         Comparison,
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
         overlap,
         symmetric_difference,
     )
-    from shedjoin.quality.missing import Arrivals, exact_results, missing_counts, missing_results
+    from shedjoin.quality.missing import exact_results, missing_counts, missing_results
     from shedjoin.quality.runs import distances_from_run, from_run
 else:  # the same for Python: a name is imported when it is first asked for
     _NAMES = {
         "archive_metric": ["arm", "incomplete_rows"],
+        "arrivals": ["Arrivals"],
         "distances": ["emd", "mac"],
         "measures": [
             "Comparison",
@@ -37,7 +39,7 @@ else:  # the same for Python: a name is imported when it is first asked for
             "overlap",
             "symmetric_difference",
         ],
-        "missing": ["Arrivals", "exact_results", "missing_counts", "missing_results"],
+        "missing": ["exact_results", "missing_counts", "missing_results"],
         "runs": ["distances_from_run", "from_run"],
     }
     __getattr__, __dir__ = lazily(__name__, _NAMES)

@@ -13,10 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import Table
-from shedjoin.engine.output import ShedLog
+from shedjoin.engine.output import LeftOutLog, ShedLog
+from shedjoin.quality.arrivals import Arrivals
 from shedjoin.quality.measures import Pairs, compare
-from shedjoin.quality.missing import Arrivals, Loss, losses
+from shedjoin.quality.missing import arrivals_of, is_by_ranges, missing_rows
+from shedjoin.quality.ranges import losses
 from shedjoin.spec import JoinSpec
+
+Booleans = NDArray[np.bool_]
 
 
 def arm(exact: Pairs, approximate: Pairs) -> int:
@@ -31,19 +35,34 @@ def arm(exact: Pairs, approximate: Pairs) -> int:
 
 
 def incomplete_rows(
-    shed: ShedLog, left: Table, right: Table, spec: JoinSpec, *, warmup: int | None = None
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which rows of either stream are incomplete, from the shed log and the inputs. No result is made: a shed row is
-    incomplete if the range of its lost partners is not empty, and so is every row inside such a range.
+    shed: ShedLog,
+    left: Table,
+    right: Table,
+    spec: JoinSpec,
+    *,
+    more: Sequence[Table] = (),
+    left_out: LeftOutLog | None = None,
+    warmup: int | None = None,
+) -> tuple[Booleans, ...]:
+    """Which rows of each stream are incomplete, from the logs and the inputs; arguments as in `missing_results`."""
+    arrivals = arrivals_of(spec, (left, right, *more))
+    return marked(shed, arrivals, spec, left_out, warmup)
+
+
+def marked(
+    shed: ShedLog, arrivals: Arrivals, spec: JoinSpec, left_out: LeftOutLog | None, warmup: int | None
+) -> tuple[Booleans, ...]:
+    """Masks of the rows that some missing result has.
+
+    Of two streams on a key no result is made: a shed row is incomplete if the range of its lost partners is not empty, and so is
+    every row inside such a range.
     """
-    arrivals = Arrivals.of(left, right)
-    return marked(losses(shed, arrivals, spec.windows, warmup), arrivals)
-
-
-def marked(found: Sequence[Loss], arrivals: Arrivals) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Masks of the rows that some loss touches."""
-    masks = (np.zeros(arrivals.rows(0), dtype=np.bool_), np.zeros(arrivals.rows(1), dtype=np.bool_))
-    for loss in found:
-        masks[loss.stream][loss.seq[loss.counts() > 0]] = True
-        masks[1 - loss.stream][loss.touched()] = True
+    masks = tuple(np.zeros(arrivals.rows(stream), dtype=np.bool_) for stream in arrivals.streams)
+    if is_by_ranges(spec):
+        for loss in losses(shed, arrivals, spec.windows, warmup):
+            masks[loss.stream][loss.seq[loss.ranges.counts() > 0]] = True
+            masks[1 - loss.stream][loss.ranges.touched()] = True
+        return masks
+    for mask, rows in zip(masks, missing_rows(shed, arrivals, spec, left_out=left_out, warmup=warmup), strict=True):
+        mask[rows] = True
     return masks

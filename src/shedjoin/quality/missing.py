@@ -1,60 +1,98 @@
-"""Which results are missing, from the shed log and the inputs: exact, and without running the join again.
+"""Which results are missing, from the logs and the inputs: exact, and without running the join again.
 
-The partners of a shed row are a range of row numbers and a range of times among the rows of its key. Rows are sorted by
-key once; then a range is two binary searches, for all shed rows together.
+Two streams on a key whose rows were compared with whole windows have a quick way: `ranges` finds what is missing alone. For
+all other joins the exact join is made piece by piece (`exact`), and the logs say of each result whether it was delivered
+(`causes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shedjoin.batch import Batch, Table
-from shedjoin.engine.codes import LATE
-from shedjoin.engine.output import ShedLog
-from shedjoin.errors import InputError
-from shedjoin.spec import JoinSpec, check_whole_windows
-from shedjoin.window import RowWindow, TimeWindow, Window
-
-Integers = NDArray[np.int64]
-NEVER = 2**62  # beyond every time and row number, and far enough from the end of 64 bits to be added to
-CHUNK = 2**22  # pairs made at a time
+from shedjoin.batch import STREAMS, Batch, Table
+from shedjoin.engine.codes import DROPPED
+from shedjoin.engine.output import LeftOutLog, ShedLog
+from shedjoin.errors import InputError, SpecError
+from shedjoin.quality.arrivals import Arrivals, Integers, check_log
+from shedjoin.quality.causes import NONE, Causes
+from shedjoin.quality.exact import ExactJoin
+from shedjoin.quality.ranges import exact_pairs, losses, pairs_of
+from shedjoin.spec import JoinSpec
+from shedjoin.window import RowWindow
 
 
 def missing_results(
-    shed: ShedLog, left: Table, right: Table, spec: JoinSpec, *, warmup: int | None = None
-) -> tuple[Integers, Integers]:
-    """The results of the exact join that shedding cost, late rows included, as left and right row numbers.
+    shed: ShedLog,
+    left: Table,
+    right: Table,
+    spec: JoinSpec,
+    *,
+    more: Sequence[Table] = (),
+    left_out: LeftOutLog | None = None,
+    warmup: int | None = None,
+) -> tuple[Integers, ...]:
+    """The results of the exact join that shedding cost, late rows included, as row numbers of each stream.
 
     Parameters
     ----------
     shed
         The shed log of the whole run.
     left, right
-        The inputs of that run, as `simulate` had them.
+        The inputs of that run, as `simulate` or `Engine.push` had them.
     spec
         Its specification.
+    more
+        The third stream and those after it.
+    left_out
+        What rows were not compared with (`Output.left_out`), for joins with `selective` or `dual`.
     warmup
-        Leave out results produced (at the later of their two times) before this.
+        Leave out results produced (at the latest of their times) before this.
+
+    Examples
+    --------
+    >>> from shedjoin import Band, Budget, Rand, TimeWindow
+    >>> spec = JoinSpec(TimeWindow(9), on=Band("x", within=0.5), budget=Budget(tuples=2), policy=Rand())
+    >>> left, right = {"x": [1.0, 5.0, 2.0]}, {"x": [7.0, 8.0, 1.5]}
+    >>> out = spec.build(seed=1).push(left=left, right=right)
+    >>> out.rows.tolist(), missing_results(out.shed, left, right, spec)
+    ([[2, 2]], (array([0]), array([2])))
     """
-    check_whole_windows("missing_results", spec)
-    return pairs_of(losses(shed, Arrivals.of(left, right), spec.windows, warmup))
+    return missing_rows(shed, arrivals_of(spec, (left, right, *more)), spec, left_out=left_out, warmup=warmup)
 
 
-def missing_counts(shed: ShedLog, left: Table, right: Table, spec: JoinSpec, *, warmup: int | None = None) -> Integers:
-    """How many results each record of the shed log cost. A pair of two late rows is put down to the left one."""
-    check_whole_windows("missing_counts", spec)
-    counts = np.zeros(shed.seq.size, dtype=np.int64)
-    for loss in losses(shed, Arrivals.of(left, right), spec.windows, warmup):
-        counts[loss.record] += loss.counts()
-    return counts
+def missing_counts(
+    shed: ShedLog,
+    left: Table,
+    right: Table,
+    spec: JoinSpec,
+    *,
+    more: Sequence[Table] = (),
+    left_out: LeftOutLog | None = None,
+    warmup: int | None = None,
+) -> Integers:
+    """How many results each record of the shed log cost.
+
+    A result counts once: for the first stream whose row was late or dropped, else for the first whose row had left before
+    another came, else for its newest row, which left another out.
+    """
+    return record_counts(shed, arrivals_of(spec, (left, right, *more)), spec, left_out=left_out, warmup=warmup)
 
 
-def exact_results(left: Table, right: Table, spec: JoinSpec, *, warmup: int | None = None) -> tuple[Integers, Integers]:
+def exact_results(
+    left: Table,
+    right: Table,
+    spec: JoinSpec,
+    *,
+    more: Sequence[Table] = (),
+    shed: ShedLog | None = None,
+    warmup: int | None = None,
+) -> tuple[Integers, ...]:
     """The exact join of the inputs, rows that a run would refuse as late included.
+
+    `shed` is for dual windows of rows alone: those count the rows that were let in, so that their exact join depends on what
+    was dropped.
 
     Examples
     --------
@@ -62,225 +100,133 @@ def exact_results(left: Table, right: Table, spec: JoinSpec, *, warmup: int | No
     >>> exact_results({"key": [1, 1, 1, 3, 2]}, {"key": [2, 3, 1, 1, 3]}, JoinSpec(TimeWindow(3)))
     (array([0, 1, 1, 2, 2, 3, 3]), array([2, 2, 3, 2, 3, 1, 4]))
     """
-    return exact_pairs(Arrivals.of(left, right), spec.windows, warmup)
+    return exact_rows(arrivals_of(spec, (left, right, *more)), spec, shed=shed, warmup=warmup)
 
 
-def exact_pairs(
-    arrivals: Arrivals, windows: tuple[Window, ...], warmup: int | None = None
-) -> tuple[Integers, Integers]:
-    """The exact join of what arrived."""
-    everything = Partners.of(arrivals, 1, np.ones(arrivals.rows(1), dtype=np.bool_))
-    rows = np.arange(arrivals.rows(0))
-    return pairs_of([_loss(arrivals, windows, 0, rows, rows, everything, None, warmup)])
+def missing_rows(
+    shed: ShedLog,
+    arrivals: Arrivals,
+    spec: JoinSpec,
+    *,
+    left_out: LeftOutLog | None = None,
+    warmup: int | None = None,
+) -> tuple[Integers, ...]:
+    """`missing_results` of what arrived."""
+    _checked(shed, spec, left_out)
+    if is_by_ranges(spec):
+        return pairs_of(losses(shed, arrivals, spec.windows, warmup))
+    return _judged(shed, arrivals, spec, left_out, warmup)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Arrivals:
-    """Both streams row by row, with what had arrived before and after each instant."""
-
-    key: tuple[Integers, Integers]  # numbered from 0 over both streams; -1: null
-    ts: tuple[Integers, Integers]
-    instant: tuple[Integers, Integers]
-    arrived: Integers  # arrived[k, i]: rows of stream i before instant k; the last row has the totals
-
-    @classmethod
-    def of(cls, left: Table, right: Table) -> Arrivals:
-        """As `simulate` takes two tables."""
-        return cls.pushed([Batch.of(left, right)])
-
-    @classmethod
-    def pushed(cls, batches: Sequence[Batch]) -> Arrivals:
-        """As an engine took batches, one push each."""
-        parts = [part for part in batches if len(part)] or [Batch.of()]
-        starts = [np.concatenate(([True], np.diff(part.ts) != 0))[: len(part)] for part in parts]
-        instant = np.cumsum(np.concatenate(starts)) - 1
-        stream = np.concatenate([part.stream for part in parts])
-        ts = np.concatenate([part.ts for part in parts])
-        null = np.concatenate([part.null for part in parts])
-        key = np.unique(np.concatenate([part.key for part in parts]), return_inverse=True)[1].astype(np.int64)
-        key[null] = -1
-        instants = int(instant[-1]) + 1 if instant.size else 0
-        arrived = np.zeros((instants + 1, 2), dtype=np.int64)
-        for side in (0, 1):
-            arrived[1:, side] = np.cumsum(np.bincount(instant[stream == side], minlength=instants))
-        first, second = stream == 0, stream == 1
-        return cls((key[first], key[second]), (ts[first], ts[second]), (instant[first], instant[second]), arrived)
-
-    def rows(self, stream: int) -> int:
-        return int(self.ts[stream].size)
+def record_counts(
+    shed: ShedLog,
+    arrivals: Arrivals,
+    spec: JoinSpec,
+    *,
+    left_out: LeftOutLog | None = None,
+    warmup: int | None = None,
+) -> Integers:
+    """`missing_counts` of what arrived."""
+    counts = np.zeros(len(_checked(shed, spec, left_out)), dtype=np.int64)
+    if is_by_ranges(spec):
+        for loss in losses(shed, arrivals, spec.windows, warmup):
+            counts[loss.record] += loss.ranges.counts()
+        return counts
+    return np.bincount(_judged(shed, arrivals, spec, left_out, warmup)[1], minlength=counts.size)
 
 
-def losses(shed: ShedLog, arrivals: Arrivals, windows: tuple[Window, ...], warmup: int | None = None) -> list[Loss]:
-    """What each record cost: a pair is missing iff one of its rows was late, or its older row had left before the newer
-    came. Each missing pair is in exactly one of these."""
+def exact_rows(
+    arrivals: Arrivals, spec: JoinSpec, *, shed: ShedLog | None = None, warmup: int | None = None
+) -> tuple[Integers, ...]:
+    """`exact_results` of what arrived."""
+    if is_by_ranges(spec):
+        return exact_pairs(arrivals, spec.windows, warmup)
+    if _counts_let_in(spec):
+        if shed is None:
+            raise InputError("shed must be the ShedLog of a run: dual windows of rows count the rows that were let in")
+        arrivals = _let_in(arrivals, shed)
+    found = [_numbers(arrivals, _since(arrivals, result, warmup)) for result in ExactJoin(arrivals, spec).results()]
+    return _in_order(found, len(arrivals.streams))
+
+
+def is_by_ranges(spec: JoinSpec) -> bool:
+    """Whether what is missing can be found without the exact join."""
+    graph = spec.plan().graph
+    keyed = len(spec.names) == len(STREAMS) and len(graph.equalities) == 1 and not graph.thetas
+    return keyed and spec.selective is None and spec.dual is None
+
+
+def _judged(
+    shed: ShedLog, arrivals: Arrivals, spec: JoinSpec, left_out: LeftOutLog | None, warmup: int | None
+) -> tuple[tuple[Integers, ...], Integers]:
+    """The missing results, and the record of the shed log that each is put down to."""
+    rows = [arrivals.rows(stream) for stream in arrivals.streams]
+    causes = Causes.of(shed, left_out or LeftOutLog((), spec.names), spec.windows, rows)
+    if _counts_let_in(spec):
+        arrivals = _let_in(arrivals, shed)
+    found, records = [], []
+    for result in ExactJoin(arrivals, spec).results():
+        some = _since(arrivals, result, warmup)
+        record = causes.records(arrivals, some)
+        found.append(_numbers(arrivals, tuple(rows[record != NONE] for rows in some)))
+        records.append(record[record != NONE])
+    return _in_order(found, len(rows)), np.concatenate([np.empty(0, np.int64), *records])
+
+
+def _checked(shed: object, spec: JoinSpec, left_out: object) -> ShedLog:
+    if not isinstance(spec, JoinSpec):
+        raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
     if not isinstance(shed, ShedLog):
         raise InputError(f"shed must be the ShedLog of a run, not {type(shed).__name__}")
-    stream, seq = shed.stream, shed.seq
-    for side in (0, 1):
-        most = int(seq[stream == side].max(initial=-1))
-        if most >= arrivals.rows(side):
-            raise InputError(
-                f"shed has a record of row {most} of stream {side}, but the input has {arrivals.rows(side)} rows: "
-                "give the inputs of the same run, whole"
-            )
-    late = shed.why == LATE
-    on_time = [np.ones(arrivals.rows(side), dtype=np.bool_) for side in (0, 1)]
-    for side in (0, 1):
-        on_time[side][seq[late & (stream == side)]] = False
-    partners = [Partners.of(arrivals, side, on_time[side]) for side in (0, 1)]
-    found = []
-    for side in (0, 1):
-        gone = np.flatnonzero(~late & (stream == side))
-        seen = shed.seen[gone, 1 - side]
-        found.append(_loss(arrivals, windows, side, gone, seq[gone], partners[1 - side], seen, warmup))
-        refused = np.flatnonzero(late & (stream == side))
-        others = partners[0] if side == 1 else Partners.of(arrivals, 1, np.ones_like(on_time[1]))
-        found.append(_loss(arrivals, windows, side, refused, seq[refused], others, None, warmup))
-    return found
+    if left_out is not None and not isinstance(left_out, LeftOutLog):
+        raise InputError(f"left_out must be the LeftOutLog of a run, not {type(left_out).__name__}")
+    if left_out is None and (spec.selective is not None or spec.dual is not None):
+        raise InputError("left_out must be given for a join with selective or dual: what rows were not compared with")
+    return shed
 
 
-def pairs_of(found: Sequence[Loss]) -> tuple[Integers, Integers]:
-    """All pairs of some losses, in the order of left, then right row number."""
-    sides: tuple[list[Integers], list[Integers]] = ([np.empty(0, np.int64)], [np.empty(0, np.int64)])
-    for loss in found:
-        for place, partner in loss.meetings():
-            sides[loss.stream].append(loss.seq[place])
-            sides[1 - loss.stream].append(partner)
-    left, right = np.concatenate(sides[0]), np.concatenate(sides[1])
-    order = np.lexsort((right, left))
-    return left[order], right[order]
+def arrivals_of(spec: JoinSpec, tables: Sequence[Table]) -> Arrivals:
+    """The tables of all streams, as one push of them arrives."""
+    if not isinstance(spec, JoinSpec):
+        raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
+    if len(tables) != len(spec.names):
+        raise InputError(f"more must have the tables of {len(spec.names) - 2} streams, not of {len(tables) - 2}")
+    plan, named = spec.plan(), dict(zip(spec.names, tables, strict=True))
+    if plan.on is not None:
+        batch = plan.on.interleaved(named, spec.names, (0,) * len(tables))
+    else:
+        batch = Batch.of_streams(named, dict(zip(spec.names, plan.graph.columns, strict=True)))
+    return Arrivals.pushed([batch], len(tables))
 
 
-@dataclass(frozen=True, slots=True)
-class Partners:
-    """Rows of one stream, sorted by key; inside a key by row number, or by time where time runs back and forth."""
-
-    seq: Integers  # of each slot
-    place: Integers  # key * size + position, in ascending order
-    ordered_seq: Integers  # row numbers in order of position
-    ordered_ts: Integers  # times in order of position
-    by_time: bool  # positions follow time and not row numbers
-
-    @classmethod
-    def of(cls, arrivals: Arrivals, stream: int, chosen: NDArray[np.bool_]) -> Partners:
-        seq = np.flatnonzero(chosen & (arrivals.key[stream] >= 0))
-        ts = arrivals.ts[stream][seq]
-        by_time = bool((np.diff(ts) < 0).any())
-        if by_time:
-            order = np.argsort(ts, kind="stable")
-            seq, ts = seq[order], ts[order]
-        key = arrivals.key[stream][seq]
-        slots = np.argsort(key, kind="stable")
-        return cls(seq[slots], key[slots] * seq.size + slots, seq, ts, by_time)
-
-    def slots(self, key: Integers, region: Region) -> tuple[Integers, Integers]:
-        """The slots of a key inside a region; where `by_time`, row numbers are still to be looked at."""
-        low = np.searchsorted(self.ordered_ts, region.ts_from)
-        high = np.searchsorted(self.ordered_ts, region.ts_to)
-        if not self.by_time:
-            low = np.maximum(low, np.searchsorted(self.ordered_seq, region.seq_from))
-            high = np.minimum(high, np.searchsorted(self.ordered_seq, region.seq_to))
-        size = self.ordered_seq.size
-        first = np.searchsorted(self.place, key * size + low)
-        last = np.searchsorted(self.place, key * size + high)
-        return first, np.where(key >= 0, np.maximum(first, last), first)
+def _counts_let_in(spec: JoinSpec) -> bool:
+    """Whether row windows count the rows that were let in, as dual2006 has it."""
+    return spec.dual is not None and any(isinstance(window, RowWindow) for window in spec.windows)
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Where the partners of each of some rows lie: half-open ranges of time and of row numbers."""
-
-    ts_from: Integers
-    ts_to: Integers
-    seq_from: Integers
-    seq_to: Integers
-
-    @classmethod
-    def of(cls, arrivals: Arrivals, windows: tuple[Window, ...], stream: int, rows: Integers) -> Region:
-        """All that the windows allow: a row's own window reaches forward, that of its partners' stream back."""
-        other = 1 - stream
-        ts = arrivals.ts[stream][rows]
-        before = arrivals.arrived[arrivals.instant[stream][rows], other]
-        after = arrivals.arrived[arrivals.instant[stream][rows] + 1, other]
-        ts_from, ts_to = np.full(rows.size, -NEVER), np.full(rows.size, NEVER)
-        seq_from, seq_to = np.zeros(rows.size, dtype=np.int64), np.full(rows.size, NEVER)
-        match windows[stream]:
-            case TimeWindow(length):
-                ts_to = ts + length
-            case RowWindow(count):
-                arrived = arrivals.arrived[arrivals.instant[other] + 1, stream]  # with the instant of each partner
-                seq_to = np.maximum(np.searchsorted(arrived, rows + count, side="right"), after)
-        match windows[other]:
-            case TimeWindow(length):
-                ts_from = ts - length + 1
-            case RowWindow(count):
-                seq_from = np.minimum(after - count, before)
-        return cls(ts_from, ts_to, seq_from, seq_to)
+def _let_in(arrivals: Arrivals, shed: ShedLog) -> Arrivals:
+    """Without the rows that were dropped."""
+    check_log("shed", shed, [arrivals.rows(stream) for stream in arrivals.streams])
+    kept = [np.ones(arrivals.rows(stream), np.bool_) for stream in arrivals.streams]
+    for stream, mask in enumerate(kept):
+        mask[shed.seq[(shed.stream == stream) & (shed.why == DROPPED)]] = False
+    return arrivals.only(kept)
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """Rows of one stream and the partners they did not meet."""
-
-    stream: int
-    record: Integers  # in the shed log
-    seq: Integers
-    first: Integers  # slots of `partners`
-    last: Integers
-    region: Region
-    partners: Partners
-
-    def counts(self) -> Integers:
-        """Missing results of each record."""
-        if not self.partners.by_time:
-            return self.last - self.first
-        counts = np.zeros(self.seq.size, dtype=np.int64)
-        for place, _ in self.meetings():
-            counts += np.bincount(place, minlength=self.seq.size)
-        return counts
-
-    def touched(self) -> Integers:
-        """The row numbers of all partners that occur."""
-        size = self.partners.seq.size
-        if not self.partners.by_time:
-            begin, end = (np.bincount(slots, minlength=size + 1)[:size] for slots in (self.first, self.last))
-            return self.partners.seq[np.cumsum(begin - end) > 0]
-        return np.unique(np.concatenate([np.empty(0, np.int64), *(partner for _, partner in self.meetings())]))
-
-    def meetings(self) -> Iterator[tuple[Integers, Integers]]:
-        """Places in `seq` and row numbers of partners, some millions at a time."""
-        ends = np.cumsum(self.last - self.first)
-        start = 0
-        while start < ends.size:
-            done = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, done + CHUNK, side="right")))
-            size = (self.last - self.first)[start:stop]
-            place = np.repeat(np.arange(start, stop), size)
-            slot = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size) + self.first[place]
-            partner = self.partners.seq[slot]
-            if self.partners.by_time:
-                fits = (partner >= self.region.seq_from[place]) & (partner < self.region.seq_to[place])
-                place, partner = place[fits], partner[fits]
-            yield place, partner
-            start = stop
+def _since(arrivals: Arrivals, result: tuple[Integers, ...], warmup: int | None) -> tuple[Integers, ...]:
+    """The results that were produced at a time or later."""
+    if warmup is None:
+        return result
+    latest = np.max([arrivals.ts[stream][rows] for stream, rows in enumerate(result)], axis=0)
+    return tuple(rows[latest >= warmup] for rows in result)
 
 
-def _loss(
-    arrivals: Arrivals,
-    windows: tuple[Window, ...],
-    stream: int,
-    record: Integers,
-    rows: Integers,
-    partners: Partners,
-    seen: Integers | None,
-    warmup: int | None,
-) -> Loss:
-    region = Region.of(arrivals, windows, stream, rows)
-    if seen is not None:
-        region = Region(region.ts_from, region.ts_to, np.maximum(region.seq_from, seen), region.seq_to)
-    if warmup is not None:
-        early = arrivals.ts[stream][rows] < warmup
-        ts_from = np.where(early, np.maximum(region.ts_from, warmup), region.ts_from)
-        region = Region(ts_from, region.ts_to, region.seq_from, region.seq_to)
-    first, last = partners.slots(arrivals.key[stream][rows], region)
-    return Loss(stream, record, rows, first, last, region, partners)
+def _numbers(arrivals: Arrivals, result: tuple[Integers, ...]) -> tuple[Integers, ...]:
+    return tuple(arrivals.number[stream][rows] for stream, rows in enumerate(result))
+
+
+def _in_order(pieces: Sequence[tuple[Integers, ...]], streams: int) -> tuple[Integers, ...]:
+    """All pieces, by the row numbers of the first stream, then of the second, ..."""
+    columns = [np.concatenate([np.empty(0, np.int64), *(piece[one] for piece in pieces)]) for one in range(streams)]
+    order = np.lexsort(columns[::-1])
+    return tuple(column[order] for column in columns)

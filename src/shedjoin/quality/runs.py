@@ -6,9 +6,10 @@ import numpy as np
 
 from shedjoin.errors import InputError, SpecError
 from shedjoin.quality.archive_metric import marked
+from shedjoin.quality.arrivals import Arrivals
 from shedjoin.quality.distances import MATCHABLE, Distance, emd, mac
 from shedjoin.quality.measures import Comparison, Sizes, comparison
-from shedjoin.quality.missing import Arrivals, exact_pairs, losses, pairs_of
+from shedjoin.quality.missing import exact_rows, missing_rows, record_counts
 from shedjoin.simulation import Run
 
 
@@ -26,9 +27,8 @@ def from_run(run: Run) -> Comparison:
     """
     _check_run(run)
     arrivals = Arrivals.pushed([run.batch])
-    found = losses(run.shed, arrivals, run.spec.windows, run.warmup)
-    missing = sum(int(loss.counts().sum()) for loss in found)
-    left, right = marked(found, arrivals)
+    missing = int(record_counts(run.shed, arrivals, run.spec, left_out=run.left_out, warmup=run.warmup).sum())
+    left, right = marked(run.shed, arrivals, run.spec, run.left_out, run.warmup)
     sizes = Sizes(exact=run.matches + missing, approximate=run.matches, common=run.matches)
     return comparison(sizes, (int(left.sum()), int(right.sum())))
 
@@ -48,8 +48,8 @@ def distances_from_run(run: Run, *, distance: Distance = "euclidean", penalty: f
     """
     _check_run(run)
     arrivals = Arrivals.pushed([run.batch])
-    exact = exact_pairs(arrivals, run.spec.windows, run.warmup)
-    missing = pairs_of(losses(run.shed, arrivals, run.spec.windows, run.warmup))
+    exact = exact_rows(arrivals, run.spec, warmup=run.warmup)
+    missing = missing_rows(run.shed, arrivals, run.spec, left_out=run.left_out, warmup=run.warmup)
     rows = max(arrivals.rows(1), 1)
     numbers, lost = (pairs[0] * rows + pairs[1] for pairs in (exact, missing))
     times = np.column_stack([arrivals.ts[side][exact[side]] for side in (0, 1)])

@@ -1,4 +1,4 @@
-"""The archive of a join: all inputs with their numbers, and the log of what was shed."""
+"""The archive of a join: all inputs with their numbers, and the logs of what was shed and left out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from shedjoin.engine.graph import Graph
 from shedjoin.errors import InputError
+from shedjoin.predicates import Predicate
 from shedjoin.spark.keys import SIDES, quoted
-from shedjoin.window import Window
+from shedjoin.window import RowWindow, Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,6 +28,20 @@ _SHED = {
     "left_at": "bigint",
     "why": "string",
 }
+_LEFT_OUT = {
+    "shard": "int",
+    "stream": "int",
+    "seq": "bigint",
+    "other": "int",
+    "lo_ts": "bigint",
+    "lo_seq": "bigint",
+    "hi_ts": "bigint",
+    "hi_seq": "bigint",
+    "batch": "bigint",
+}
+#: What a line of the table of stretches that were not compared has; and the same with types, for Spark.
+LEFT_OUT_COLUMNS = tuple(_LEFT_OUT)
+LEFT_OUT_DDL = ", ".join(f"{name} {kind}" for name, kind in _LEFT_OUT.items())
 
 
 def shed_columns(names: Sequence[str]) -> tuple[str, ...]:
@@ -106,6 +121,11 @@ class Archive:
     graph
         Of a join graph: its predicates. A row is then archived in every shard it went to, its key is a list of attributes, and
         `_sj_id` names it.
+    left_out
+        What rows were not compared with, in a join with a deadline, with the columns of `LEFT_OUT_COLUMNS`. None: nothing.
+    predicate
+        Of a join on a predicate whose rows probe all shards: a row is archived in the shard that stores it, and its key is what
+        the predicate compares. Rows are numbered over all shards.
     """
 
     left: DataFrame
@@ -115,6 +135,8 @@ class Archive:
     layout: Layout | None = None
     more: tuple[DataFrame, ...] = ()
     graph: Graph | None = None
+    left_out: DataFrame | None = None
+    predicate: Predicate | None = None
 
     def __post_init__(self) -> None:
         if self.layout is None and self.more:
@@ -126,7 +148,10 @@ class Archive:
                 f"the archive has {len(self.sides)} streams, but {len(self.windows)} windows and {len(self.names)} names"
             )
         given = [(name, side, self.row_columns) for name, side in zip(self.names, self.sides, strict=True)]
-        for name, frame, columns in (*given, ("shed", self.shed, shed_columns(self.names))):
+        given.append(("shed", self.shed, shed_columns(self.names)))
+        if self.left_out is not None:
+            given.append(("left_out", self.left_out, LEFT_OUT_COLUMNS))
+        for name, frame, columns in given:
             absent = [column for column in columns if column not in frame.columns]
             if absent:
                 raise InputError(f"{name} has no column {absent[0]!r}: give the archive that the join wrote")
@@ -142,20 +167,36 @@ class Archive:
         return ROW_COLUMNS if self.graph is None else (*ROW_COLUMNS, ID)
 
     @property
+    def spread(self) -> bool:
+        """Whether rows probe all shards."""
+        return self.predicate is not None
+
+    @property
+    def keyed(self) -> bool:
+        """Whether all streams share a key."""
+        return self.graph is None and self.predicate is None
+
+    @property
+    def counts_over_all(self) -> bool:
+        """Whether rows are numbered over all shards, not in each."""
+        return self.spread or any(isinstance(window, RowWindow) for window in self.windows)
+
+    @property
     def sides(self) -> tuple[DataFrame, ...]:
         return self.left, self.right, *self.more
 
     def side(self, stream: int) -> DataFrame:
         return self.sides[stream]
 
-    def only(self, sides: Sequence[DataFrame], shed: DataFrame) -> Archive:
+    def only(self, sides: Sequence[DataFrame], shed: DataFrame, left_out: DataFrame | None) -> Archive:
         """The same join with fewer rows of each stream, and fewer records."""
         left, right, *more = sides
-        return replace(self, left=left, right=right, more=tuple(more), shed=shed)
+        return replace(self, left=left, right=right, more=tuple(more), shed=shed, left_out=left_out)
 
     def upto(self, batch: int) -> Archive:
         """Without what came after a batch."""
         from pyspark.sql import functions as F
 
         sides = [frame.where(F.col("sj_batch") <= batch) for frame in self.sides]
-        return self.only(sides, self.shed.where(F.col("batch") <= batch))
+        left_out = None if self.left_out is None else self.left_out.where(F.col("batch") <= batch)
+        return self.only(sides, self.shed.where(F.col("batch") <= batch), left_out)

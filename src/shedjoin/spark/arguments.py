@@ -96,8 +96,6 @@ def spec_of(
         "max_skew": None if args["max_skew"] is None else duration_of(args["max_skew"], kind, "max_skew"),
     }
     if graph is not None:
-        if seconds is not None:
-            raise SpecError("deadline is for joins on a key or a predicate, not for predicates between streams in on")
         given["on"] = graph
     elif args["rates"] is not None:
         raise SpecError("rates is for join graphs, whose rows may go to several shards: leave it out")

@@ -40,7 +40,7 @@ PACKED_ARROW = pa.schema(
 #: What a shard gives: blobs of several kinds.
 GIVEN = "kind string, shard int, blob binary"
 GIVEN_ARROW = pa.schema([("kind", pa.string()), ("shard", pa.int32()), ("blob", pa.binary())])
-RESULT, SHED, METRIC = "result", "shed", "metric"
+RESULT, SHED, LEFT_OUT, METRIC = "result", "shed", "left_out", "metric"
 #: How many rows of the micro-batch were late, in digits.
 LATE = "late"
 Given = tuple[str, bytes]
@@ -227,14 +227,17 @@ class Packer:
 
     def farewell(self) -> pa.RecordBatch:
         """To every shard: how far this task has seen, what it counted and when its rows came (a blob of no rows)."""
-        counts = self.counter.counts().to_bytes() if self.counter is not None else None
-        blobs = [counts] * len(self.how.labels)
-        if self.clerk is not None:
-            blobs = [with_counts(counts, told) for told in self.clerk.told()]
-        told = [(place, 0, self.newest, blob) for place, blob in enumerate(blobs)]
+        told = [(place, 0, self.newest, blob) for place, blob in enumerate(self._counted())]
         if self.how.timed:
             told += [(place, 0, NEVER, began_blob(self._began)) for place in range(len(self.how.labels))]
         return self._rows(told)
+
+    def _counted(self) -> Sequence[bytes | None]:
+        """For every shard: what this task counted, and when its rows came."""
+        counts = self.counter.counts().to_bytes() if self.counter is not None else None
+        if self.clerk is not None:
+            return [with_counts(counts, told) for told in self.clerk.told()]
+        return [counts] * len(self.how.labels)
 
     def _rows(self, rows: Sequence[tuple[int, int, int, bytes | None]]) -> pa.RecordBatch:
         count = len(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,11 +65,11 @@ class GraphPacker(Packer):
                 self.part += 1
         return messages[0] if len(messages) == 1 else pa.concat_batches(messages)
 
-    def farewell(self) -> pa.RecordBatch:
-        """To every shard: how far this task has seen, and how many rows it sent where. Shares of memory follow these."""
+    def _counted(self) -> Sequence[bytes | None]:
+        """For every shard: how many rows this task sent where. Shares of memory follow these."""
         none, (rows, sizes) = np.empty(0, np.int64), self._stored
         counts = Counts(self._oldest, rows, sizes, none, none).to_bytes() if self.how.counted else None
-        return self._rows([(place, 0, self.newest, counts) for place in range(len(self.how.labels))])
+        return [counts] * len(self.how.labels)
 
     def _note(self, table: pa.RecordBatch, first: np.ndarray) -> None:
         """Count rows that will be stored, in each shard they go to."""

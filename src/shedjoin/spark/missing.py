@@ -1,165 +1,153 @@
 """Which results are missing, as a Spark job over the archive: the rule of docs/semantics.md, "The shed log".
 
-A shed row x of one stream lost the partners y of the other that its window still allows and that came after it had left
-(or all of them, if x was late). These are ranges of times and row numbers. A range condition alone would make Spark
-compare every x with every y of its key, in one task; so the axis is cut into buckets as wide as the window, x is sent to
-the two or three buckets it can reach, and the join is an equality on (shard, key, bucket). A key with half of all rows is
-then spread over as many tasks as there are windows in the data, and what is left of skew Spark's adaptive execution splits.
+A result is missing if one of its rows was late, or had left before another of them came; it is put down to the first stream
+whose row that is. Else it is missing if its newest row left another one out. So it is found once, beginning with that row and
+going on to the other streams, one join each.
+
+A range condition alone would make Spark compare all rows of a key, in one task. So the axis of a window is cut into buckets as
+wide as the window, the first row is sent to the two or three buckets it can reach, and the join is an equality on (shard, key,
+bucket). A key with half of all rows is then spread over as many tasks as there are windows in the data, and what is left of
+skew Spark's adaptive execution splits.
+
+Shards are joins of their own: each archived the rows that went to it and logged what it shed. Where rows go to several shards
+of a join graph, those of a result meet in one only, so it is missing there or nowhere. Where every row probes all shards
+(predicates), each is archived in the shard that stores it, and all shards are looked at as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.spark.archive import Archive
-from shedjoin.window import RowWindow, TimeWindow, Window
+from shedjoin.spark.archive import ID, Archive
+from shedjoin.spark.conditions import attribute, attributes_hold, predicate_holds
+from shedjoin.window import RowWindow, TimeWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-Totals = Mapping[int, tuple[int, ...]]
+#: Records of the shed log that stand for rows which were not there: `partial` ones are in `left_out`.
+GONE = ("late", "evicted", "schedule")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The part of a growing archive to look at.
+def missing_results(archive: Archive, after: int | None = None) -> DataFrame:
+    """Every missing result once: `_sj_shard`, of each stream a row number `_sj_seq_...` and a time `_sj_ts_...`, and its row as
+    a struct of the stream's name. Of a join graph also what names a row in all shards: `_sj_batch_...`, `_sj_id_...`.
 
-    Parameters
-    ----------
-    after
-        Batches up to this one are done: only pairs whose later batch is beyond it are wanted. None: all pairs.
-    arrived
-        Rows of each stream that had arrived by then, of each shard.
-
-    Notes
-    -----
-    With row windows rows are numbered over all shards.
+    A result belongs to the last of its rows' batches: what made it missing is known by then. So the results of batches 0 to 4 and
+    those of 5 to 9 are those of 0 to 9. `after`: batches up to this one are done.
     """
-
-    after: int | None = None
-    arrived: Totals | None = None
-
-
-def missing_pairs(archive: Archive, span: Span | None = None) -> DataFrame:
-    """Every missing pair once: `_sj_shard`, row numbers `_sj_seq_left`, `_sj_seq_right`, times `_sj_ts_left`, `_sj_ts_right`, and
-    the two rows as structs `left`, `right`.
-
-    A pair belongs to the later of its rows' batches: what made it missing is known by then, so that the pairs of batches 0
-    to 4 and those of 5 to 9 are those of 0 to 9.
-    """
-    span = span or Span()
-    counts = arrivals(archive, span)
-    found = [
-        part
-        for stream in (0, 1)
-        for part in _meetings(archive, stream, span, _shed_rows(archive, stream, counts), counts)
-    ]
-    return reduce(lambda one, two: one.unionByName(two), found)
-
-
-def _meetings(
-    archive: Archive, stream: int, span: Span, gone: DataFrame, counts: DataFrame | None
-) -> Iterator[DataFrame]:
-    """Pairs of shed rows of one stream with rows of the other: new partners of any, and old partners of new late rows."""
     from pyspark.sql import functions as F
 
-    own, other = archive.windows[stream], archive.windows[1 - stream]
-    partners = _partners(archive, 1 - stream, counts)
-    cases = list(_cases(own, other))
-    if span.after is None:
-        parts = [(case, gone, partners) for case in cases]
-    else:
-        new, old = partners.where(F.col("y_batch") > span.after), partners.where(F.col("y_batch") <= span.after)
-        late = gone.where(F.col("x_late") & (F.col("x_batch") > span.after))
-        parts = [(case, gone, new) for case in cases]
-        parts += [(case, late, old) for case in cases if case.backward]
-    for case, ours, theirs in parts:
-        # A pair of two late rows is put down to the left one.
-        lost = F.col("x_late") & (F.lit(stream == 0) | ~F.col("y_late")) | ~F.col("x_late") & ~F.col("y_late")
-        met = case.join(ours, theirs).where((F.col("y_seq") >= F.col("x_seen")) & lost)
-        left, right = ("x", "y") if stream == 0 else ("y", "x")
-        yield met.select(
-            F.col("shard").alias("_sj_shard"),
-            F.col(f"{left}_seq").alias("_sj_seq_left"),
-            F.col(f"{right}_seq").alias("_sj_seq_right"),
-            F.col(f"{left}_ts").alias("_sj_ts_left"),
-            F.col(f"{right}_ts").alias("_sj_ts_right"),
-            F.col(f"{left}_row").alias("left"),
-            F.col(f"{right}_row").alias("right"),
-        )
-
-
-def _shed_rows(archive: Archive, stream: int, counts: DataFrame | None) -> DataFrame:
-    """The shed rows of a stream, from the archive: `x_...`."""
-    from pyspark.sql import functions as F
-
-    late = F.col("why") == "late"
-    seen = F.col("seen_left" if stream else "seen_right")
-    records = archive.shed.where(F.col("stream") == stream).select(
+    counts = arrivals(archive)
+    sides = [_rows(archive, stream, counts) for stream in _all(archive)]
+    found = [_lost_by(archive, sides, stream) for stream in _all(archive)]
+    if archive.left_out is not None:
+        found += [_left_out_by(archive, sides, stream) for stream in _all(archive)]
+    whole = reduce(lambda one, two: one.unionByName(two), found)
+    if after is not None:
+        whole = whole.where(F.greatest(*(F.col(f"r{stream}_batch") for stream in _all(archive))) > after)
+    columns = ("seq", "ts") if archive.graph is None else ("seq", "ts", "batch", "id")
+    named = list(enumerate(archive.names))
+    return whole.select(
         F.col("shard").alias("_sj_shard"),
-        F.col("seq").alias("_sj_seq"),
-        late.alias("x_late"),
-        F.when(late, 0).otherwise(seen).alias("x_seen"),
+        *(F.col(f"r{stream}_{what}").alias(f"_sj_{what}_{name}") for what in columns for stream, name in named),
+        *(F.col(f"r{stream}_row").alias(name) for stream, name in named),
     )
-    rows = with_keys(archive, stream).join(records, ["_sj_shard", "_sj_seq"])
-    return _columns(rows, "x", stream, counts, "x_late", "x_seen")
 
 
-def _partners(archive: Archive, stream: int, counts: DataFrame | None) -> DataFrame:
-    """The rows of a stream, with whether they were late: `y_...`."""
+def _all(archive: Archive) -> range:
+    return range(len(archive.names))
+
+
+# ----------------------------------------------------------------------------------------------------------- the rows
+
+
+def _rows(archive: Archive, stream: int, counts: DataFrame | None) -> DataFrame:
+    """The rows of a stream that can have partners: `r0_...`.
+
+    `seen` of each other stream is from the shed log (late: 0), null for rows that were not shed. `out` of each other stream has
+    the stretches that were not compared, `first` and `last` the times between which they lie. `after`, with row windows, is what
+    had arrived of a stream by the end of the row's instant.
+    """
     from pyspark.sql import functions as F
 
-    late = archive.shed.where((F.col("stream") == stream) & (F.col("why") == "late")).select(
-        F.col("shard").alias("_sj_shard"), F.col("seq").alias("_sj_seq"), F.lit(True).alias("y_late")
+    mine, others = f"r{stream}", [other for other in _all(archive) if other != stream]
+    rows = _with_keys(archive, stream).join(_records(archive, stream, others), ["_sj_shard", "_sj_seq"], "left")
+    more = [f"{mine}_seen{other}" for other in others]
+    if archive.left_out is not None:
+        keys = ["_sj_seq"] if archive.spread else ["_sj_shard", "_sj_seq"]
+        rows = rows.join(_stretches(archive.left_out, stream, others, keys), keys, "left")
+        more += [f"{mine}_{what}{other}" for other in others for what in ("out", "first", "last")]
+    if counts is not None:
+        rows = rows.join(counts, ["sj_batch", "_sj_ts"], "left")
+    arrived = [F.col(f"_after_{archive.names[other]}").alias(f"{mine}_after{other}") for other in others]
+    numbers = (("_sj_shard", "shard"), ("_sj_seq", "seq"), ("_sj_ts", "ts"), ("sj_batch", "batch"), ("_sj_row", "row"))
+    named = [*numbers, *([] if archive.graph is None else [(ID, "id")])]
+    return rows.select(
+        F.lit(0).alias("shard") if archive.spread else F.col("_sj_shard").alias("shard"),
+        F.col("_sj_key").alias("key" if archive.keyed else f"{mine}_key"),
+        *(F.col(there).alias(f"{mine}_{name}") for there, name in named),
+        *more,
+        *(arrived if counts is not None else ()),
     )
-    rows = with_keys(archive, stream).join(late, ["_sj_shard", "_sj_seq"], "left")
-    return _columns(rows.withColumn("y_late", F.coalesce("y_late", F.lit(False))), "y", stream, counts, "y_late")
 
 
-def with_keys(archive: Archive, stream: int) -> DataFrame:
-    """The rows that can have partners; the user's columns, whatever their names, in one struct."""
+def _with_keys(archive: Archive, stream: int) -> DataFrame:
+    """The rows that are not null; the user's columns, whatever their names, in one struct."""
     from pyspark.sql import functions as F
 
-    rows = archive.side(stream)
-    own = archive.row_columns
+    rows, own = archive.side(stream), archive.row_columns
     payload = [F.col(f"`{name.replace('`', '``')}`") for name in rows.columns if name not in own]
     return rows.where(F.col("_sj_key").isNotNull()).select(*own, F.struct(*payload).alias("_sj_row"))
 
 
-def _columns(rows: DataFrame, prefix: str, stream: int, counts: DataFrame | None, *more: str) -> DataFrame:
+def _records(archive: Archive, stream: int, others: list[int]) -> DataFrame:
+    """What the shed log says of the rows of a stream that were not there."""
     from pyspark.sql import functions as F
 
-    if counts is None:
-        arrived: list[Column] = []
-    else:
-        # Rows of batches that were done before have no count. They are older than any new row: 0 says that.
-        rows = rows.join(counts, ["sj_batch", "_sj_ts"], "left")
-        other = "left" if stream else "right"
-        arrived = [F.coalesce(f"_{when}_{other}", F.lit(0)).alias(f"{prefix}_{when}") for when in ("before", "after")]
-    return called(rows, prefix, *arrived, *more)
-
-
-def called(rows: DataFrame, prefix: str, *more: Column | str) -> DataFrame:
-    """Archived rows, with their numbers under names that begin with a prefix."""
-    from pyspark.sql import functions as F
-
-    numbers = (("_sj_seq", "seq"), ("_sj_ts", "ts"), ("sj_batch", "batch"), ("_sj_row", "row"))
-    return rows.select(
-        F.col("_sj_shard").alias("shard"),
-        F.col("_sj_key").alias("key"),
-        *(F.col(there).alias(f"{prefix}_{name}") for there, name in numbers),
-        *more,
+    late = F.col("why") == "late"
+    seen = [F.when(late, 0).otherwise(F.col(f"seen_{archive.names[other]}")) for other in others]
+    return archive.shed.where((F.col("stream") == stream) & F.col("why").isin(*GONE)).select(
+        F.col("shard").alias("_sj_shard"),
+        F.col("seq").alias("_sj_seq"),
+        *(one.alias(f"r{stream}_seen{other}") for other, one in zip(others, seen, strict=True)),
     )
 
 
-def arrivals(archive: Archive, span: Span) -> DataFrame | None:
-    """How many rows of each stream had arrived before and after each instant of the new batches; None: no window asks for it.
+def _stretches(log: DataFrame, stream: int, others: list[int], keys: list[str]) -> DataFrame:
+    """What each row of a stream was not compared with."""
+    from pyspark.sql import functions as F
+
+    mine = log.where(F.col("stream") == stream).withColumnsRenamed({"shard": "_sj_shard", "seq": "_sj_seq"})
+    stretch = F.struct("_sj_shard", "lo_ts", "lo_seq", "hi_ts", "hi_seq")
+
+    def of(other: int, column: Column | str) -> Column:
+        return F.when(F.col("other") == other, column if not isinstance(column, str) else F.col(column))
+
+    return mine.groupBy(*keys).agg(
+        *(
+            made.alias(f"r{stream}_{what}{other}")
+            for other in others
+            for what, made in (
+                ("out", F.collect_list(of(other, stretch))),
+                ("first", F.min(of(other, "lo_ts"))),
+                ("last", F.max(of(other, "hi_ts"))),
+            )
+        )
+    )
+
+
+def arrivals(archive: Archive) -> DataFrame | None:
+    """How many rows of each stream had arrived after each instant; None: no window asks for it.
 
     An instant is the rows of one batch and time, of all shards: with row windows rows are numbered over all of them. Instants
     follow one another by (batch, time). Batches are few: of each the first numbers are worked out, and then all are counted.
+    Of a stream with a row window the last rows are enough: before the first of them nothing is asked.
     """
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
@@ -171,12 +159,6 @@ def arrivals(archive: Archive, span: Span) -> DataFrame | None:
         lambda one, two: one.unionByName(two, allowMissingColumns=True),
         (archive.side(stream).select(*keys, F.col("_sj_seq").alias(name)) for stream, name in enumerate(sides)),
     )
-    totals = dict.fromkeys(sides, 0)
-    if span.after is not None:
-        rows = rows.where(F.col("sj_batch") > span.after)
-        for stream, name in enumerate(sides):
-            totals[name] = sum(counts[stream] for counts in (span.arrived or {}).values())
-    instants = rows.groupBy(*keys).agg(*[F.max(name).alias(name) for name in sides])
 
     def reached(frame: Any, name: str, first: Any) -> Column:
         return F.coalesce(F.max(name).over(frame) + 1, first)
@@ -185,87 +167,238 @@ def arrivals(archive: Archive, span: Span) -> DataFrame | None:
     begun = (
         rows.groupBy("sj_batch")
         .agg(*[F.max(name).alias(name) for name in sides])
-        .select("sj_batch", *(reached(batches, name, F.lit(totals[name])).alias(f"_first_{name}") for name in sides))
+        .select("sj_batch", *(reached(batches, name, F.lit(0)).alias(f"_first_{name}") for name in sides))
     )
-    order = Over.partitionBy("sj_batch").orderBy("_sj_ts")
-    until = order.rowsBetween(Over.unboundedPreceding, Over.currentRow)
-    earlier = order.rowsBetween(Over.unboundedPreceding, -1)
+    until = Over.partitionBy("sj_batch").orderBy("_sj_ts").rowsBetween(Over.unboundedPreceding, Over.currentRow)
+    instants = rows.groupBy(*keys).agg(*[F.max(name).alias(name) for name in sides])
     return instants.join(F.broadcast(begun), "sj_batch").select(
-        *keys,
-        *[
-            reached(frame, name, F.col(f"_first_{name}")).alias(f"_{when}_{name}")
-            for when, frame in (("before", earlier), ("after", until))
-            for name in sides
-        ],
+        *keys, *[reached(until, name, F.col(f"_first_{name}")).alias(f"_after_{name}") for name in sides]
     )
+
+
+# -------------------------------------------------------------------------------------------------------- the results
+
+
+def _lost_by(archive: Archive, sides: list[DataFrame], culprit: int) -> DataFrame:
+    """The results that are missing because rows of one stream were late or had left."""
+    from pyspark.sql import functions as F
+
+    first = next(stream for stream in _all(archive) if stream != culprit)
+    gone = sides[culprit].where(F.col(f"r{culprit}_seen{first}").isNotNull())
+    earlier = [~_has_left_early(archive, stream) for stream in range(culprit)]
+    return _met(archive, gone, sides, culprit, _ways).where(
+        reduce(operator.and_, earlier, _has_left_early(archive, culprit))
+    )
+
+
+def _left_out_by(archive: Archive, sides: list[DataFrame], newest: int) -> DataFrame:
+    """The results that are missing only because their newest row, one of this stream, left another out."""
+    from pyspark.sql import functions as F
+
+    others = [stream for stream in _all(archive) if stream != newest]
+    partly = sides[newest].where(F.col(f"r{newest}_out{others[0]}").isNotNull())
+    there = [~_has_left_early(archive, stream) for stream in _all(archive)]
+    came = [_is_after(newest, other) for other in others]
+    left_out = reduce(operator.or_, (_is_left_out(archive, newest, other) for other in others))
+    return _met(archive, partly, sides, newest, _ways_back).where(reduce(operator.and_, [*there, *came], left_out))
+
+
+def _met(
+    archive: Archive,
+    met: DataFrame,
+    sides: list[DataFrame],
+    first: int,
+    ways: Callable[[Archive, int, int], Iterator[_Way]],
+) -> DataFrame:
+    """The results of the exact join that begin with some rows of one stream."""
+    others, there = [stream for stream in _all(archive) if stream != first], [first]
+    while others:
+        stream = min(others, key=lambda other: -len(_equal(archive, there, other)))  # the first of those linked most
+        others.remove(stream)
+        met = _meet(archive, met, sides[stream], there, stream, list(ways(archive, first, stream)))
+        pairs = [pair for one in there for pair in permutations((one, stream))]
+        holds = [_in_window(archive, *pair) for pair in pairs]
+        if archive.graph is not None:
+            holds += attributes_hold(archive.graph, there, stream)
+        if archive.predicate is not None:
+            holds.append(predicate_holds(archive.predicate, _key(0), _key(1)))
+        met = met.where(reduce(operator.and_, holds))
+        there.append(stream)
+    return met
+
+
+def _key(stream: int) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.col(f"r{stream}_key")
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
-    """One way in which a shed row x and a partner y lie to one another, as an equi-join.
+class _Way:
+    """One way in which a row y of another stream lies to the first row x, as an equality on buckets of an axis.
 
-    `place` is where y lies on an axis, `low` and `high` (both included) what x reaches there, `width` the axis' buckets.
-    Without an axis the join is by `equal` alone.
+    `place` is where y lies there, `low` and `high` (both included) what x reaches, `width` that of a bucket.
     """
 
-    backward: bool  # y may have come before x: only late rows have lost such partners
-    chosen: Column | None = None  # which x
-    equal: tuple[str, ...] = ()
-    axis: tuple[Column, Column, Column, int] | None = None
-    fits: Column | None = None
+    place: Column
+    low: Column
+    high: Column
+    width: int
+    fits: Column | None = None  # ways do not overlap
 
-    def join(self, ours: DataFrame, theirs: DataFrame) -> DataFrame:
+    def buckets(self, tag: int | None) -> Column:
+        """Where x can find y."""
         from pyspark.sql import functions as F
 
-        if self.chosen is not None:
-            ours = ours.where(self.chosen)
-        keys = ["shard", "key"]
-        for name in self.equal:
-            ours, theirs = ours.withColumn(name, F.col(f"x_{name}")), theirs.withColumn(name, F.col(f"y_{name}"))
-            keys.append(name)
-        if self.axis is not None:
-            place, low, high, width = self.axis
-            buckets = F.sequence(bucket(low, width), bucket(high, width), F.lit(width))
-            ours = ours.where(low <= high).withColumn("bucket", F.explode(buckets))
-            theirs = theirs.withColumn("bucket", bucket(place, width))
-            keys.append("bucket")
-        met = ours.join(theirs, keys)
-        if self.axis is not None:
-            met = met.where(place.between(low, high))
-        return met if self.fits is None else met.where(self.fits)
+        step = F.lit(self.width).cast("bigint")
+        found = F.sequence(_bucket(self.low, self.width), _bucket(self.high, self.width), step)
+        if tag is not None:
+            found = F.transform(found, lambda begin: F.struct(F.lit(tag).alias("way"), begin.alias("begin")))
+        return F.when(self.low <= self.high, found)
+
+    def bucket(self, tag: int | None) -> Column:
+        """Where y is."""
+        from pyspark.sql import functions as F
+
+        begin = _bucket(self.place, self.width)
+        return begin if tag is None else F.struct(F.lit(tag).alias("way"), begin.alias("begin"))
 
 
-def bucket(place: Column, width: int) -> Column:
+def _bucket(place: Column, width: int) -> Column:
     """Where the bucket begins in which a place lies."""
     from pyspark.sql import functions as F
 
-    return place - F.pmod(place, F.lit(width))
+    return (place - F.pmod(place, F.lit(width))).cast("bigint")
 
 
-def _cases(own: Window, other: Window) -> Iterator[_Case]:
-    """The cases for two windows, that of x's stream and that of y's. They do not overlap."""
+def _meet(
+    archive: Archive, met: DataFrame, rows: DataFrame, there: list[int], stream: int, ways: list[_Way]
+) -> DataFrame:
+    """Rows of one more stream, of the same key, that are near the first row."""
     from pyspark.sql import functions as F
 
-    x_ts, y_ts, x_seq, y_seq = (F.col(name) for name in ("x_ts", "y_ts", "x_seq", "y_seq"))
+    keys = ["shard", *(["key"] if archive.keyed else [])]
+    for place, (theirs, mine) in enumerate(_equal(archive, there, stream)):
+        keys.append(f"key{place}")
+        met, rows = met.withColumn(keys[-1], theirs), rows.withColumn(keys[-1], mine)
+    tags = [None] if len(ways) == 1 else list(range(len(ways)))
+    both = list(zip(ways, tags, strict=True))
+    nothing = F.array()
+    reached = F.concat(*(F.coalesce(way.buckets(tag), nothing) for way, tag in both))
+    met = met.withColumn("bucket", F.explode(reached))
+    rows = rows.withColumn("bucket", F.explode(F.array(*(way.bucket(tag) for way, tag in both))))
+    keys.append("bucket")
+    found = met.join(rows, keys)
+    fits = [
+        (F.lit(True) if tag is None else F.col("bucket")["way"] == tag)
+        & way.place.between(way.low, way.high)
+        & (F.lit(True) if way.fits is None else way.fits)
+        for way, tag in both
+    ]
+    return found.where(reduce(operator.or_, fits)).drop(*(name for name in keys if name not in ("shard", "key")))
+
+
+def _ways(archive: Archive, x: int, y: int) -> Iterator[_Way]:
+    """All ways: y came after x, in the same instant, or before."""
+    from pyspark.sql import functions as F
+
+    own, other = archive.windows[x], archive.windows[y]
     if isinstance(own, TimeWindow) and isinstance(other, TimeWindow):
-        reach = (y_ts, x_ts - (other.length - 1), x_ts + (own.length - 1), max(own.length, other.length))
-        yield _Case(backward=True, axis=reach)
+        ts = F.col(f"r{x}_ts")
+        width = max(own.length, other.length)
+        yield _Way(F.col(f"r{y}_ts"), ts - (other.length - 1), ts + (own.length - 1), width)
         return
-    x_before, x_after, y_after = F.col("x_before"), F.col("x_after"), F.col("y_after")
-    in_time = F.lit(True)
-    if isinstance(own, TimeWindow):
-        in_time = y_ts < x_ts + own.length
-    if isinstance(other, TimeWindow):
-        in_time = y_ts > x_ts - other.length
-    if isinstance(own, RowWindow):  # y_after: rows of x's stream by the time of y
-        rows = (y_after, x_seq + 1, x_seq + own.rows, own.rows)
-        yield _Case(backward=False, axis=rows, fits=(y_seq >= x_after) & in_time)
+    later = _came(x) < _came(y)
+    if isinstance(own, RowWindow):  # how many rows of x's stream there were when y came
+        seq = F.col(f"r{x}_seq")
+        yield _Way(F.col(f"r{y}_after{x}"), seq + 1, seq + own.rows, own.rows, later)
     else:
-        yield _Case(backward=False, fits=(y_seq >= x_after) & in_time)
-    late = F.col("x_late")
-    yield _Case(backward=False, chosen=late, equal=("batch", "ts"), fits=in_time)
+        yield _Way(F.lit(0), F.lit(0), F.lit(0), 1, later)
+    # Of two streams only late rows have missed what had come before.
+    yield from _ways_back(archive, x, y, F.col(f"r{x}_seen{y}") == 0 if len(archive.names) == 2 else None)
+
+
+def _ways_back(archive: Archive, x: int, y: int, chosen: Column | None = None) -> Iterator[_Way]:
+    """The ways to rows that came before x; in time no farther than what x left out, if there is one other stream only."""
+    from pyspark.sql import functions as F
+
+    own, other = archive.windows[x], archive.windows[y]
+    if isinstance(own, TimeWindow) and isinstance(other, TimeWindow):
+        (reach,) = _ways(archive, x, y)
+        if len(archive.names) == 2:
+            low = F.greatest(reach.low, F.col(f"r{x}_first{y}"))
+            high = F.least(reach.high, F.col(f"r{x}_last{y}"))
+            reach = _Way(reach.place, low, high, reach.width)
+        yield reach
+        return
+    ts, after = F.col(f"r{x}_ts"), F.col(f"r{x}_after{y}")
+    last = F.lit(True) if chosen is None else chosen
+    yield _Way(F.col(f"r{y}_ts"), ts, F.when(last, ts), 1, _came(y) == _came(x))
+    earlier = _came(y) < _came(x)
     if isinstance(other, RowWindow):
-        rows = (y_seq, x_after - other.rows, x_before - 1, other.rows)
-        yield _Case(backward=True, chosen=late, axis=rows, fits=in_time)
+        yield _Way(F.col(f"r{y}_seq"), after - other.rows, F.when(last, after - 1), other.rows, earlier)
     else:
-        yield _Case(backward=True, chosen=late, fits=(y_seq < x_before) & in_time)
+        yield _Way(F.lit(0), F.lit(0), F.when(last, 0), 1, earlier)
+
+
+def _equal(archive: Archive, there: list[int], stream: int) -> list[tuple[Column, Column]]:
+    """Of a join graph: attributes of the rows that are there, and those of one more stream that they must be equal to."""
+    if archive.graph is None:
+        return []
+    found = []
+    for one in archive.graph.equalities:
+        for other in there:
+            if {one.left, one.right} == {other, stream}:
+                _, mine, _, theirs = one.seen_from(stream)
+                found.append((attribute(other, theirs), attribute(stream, mine)))
+    return found
+
+
+def _came(stream: int) -> Column:
+    """The instant of a row."""
+    from pyspark.sql import functions as F
+
+    return F.struct(f"r{stream}_batch", f"r{stream}_ts")
+
+
+def _is_after(one: int, other: int) -> Column:
+    """Whether a row came after another; inside an instant rows come in the order of streams."""
+    return _came(other) <= _came(one) if other < one else _came(other) < _came(one)
+
+
+def _in_window(archive: Archive, one: int, other: int) -> Column:
+    """Whether a row of one stream was in its window when that of another came."""
+    from pyspark.sql import functions as F
+
+    match archive.windows[one]:
+        case TimeWindow(length):
+            return F.col(f"r{other}_ts") - F.col(f"r{one}_ts") < length
+        case RowWindow(rows):
+            seq, arrived = F.col(f"r{one}_seq"), F.col(f"r{other}_after{one}")
+            return (_came(other) <= _came(one)) | (seq >= arrived - rows)
+
+
+def _has_left_early(archive: Archive, stream: int) -> Column:
+    """Whether a row had left when one of the others came."""
+    from pyspark.sql import functions as F
+
+    missed = [
+        F.coalesce(F.col(f"r{other}_seq") >= F.col(f"r{stream}_seen{other}"), F.lit(False))
+        for other in _all(archive)
+        if other != stream
+    ]
+    return reduce(operator.or_, missed)
+
+
+def _is_left_out(archive: Archive, newest: int, other: int) -> Column:
+    """Whether a row was not compared with that of another stream."""
+    from pyspark.sql import functions as F
+
+    ts = F.col(f"r{other}_ts") if isinstance(archive.windows[other], TimeWindow) else F.lit(0).cast("bigint")
+    place = F.struct(ts, F.col(f"r{other}_seq"))
+
+    def holds(stretch: Column) -> Column:
+        low, high = (F.struct(stretch[f"{end}_ts"], stretch[f"{end}_seq"]) for end in ("lo", "hi"))
+        return (stretch["_sj_shard"] == F.col(f"r{other}_shard")) & (low <= place) & (place < high)
+
+    return F.exists(F.col(f"r{newest}_out{other}"), holds)

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import COLUMNS, ROW_BYTES, Batch, Values
 from shedjoin.engine.engine import Engine
-from shedjoin.engine.output import ShedLog
+from shedjoin.engine.output import LeftOutLog, ShedLog
 from shedjoin.engine.pace import Watch
-from shedjoin.engine.records import NEVER
+from shedjoin.engine.records import LEFT_OUT_FIELDS, NEVER
 from shedjoin.errors import SnapshotError
 from shedjoin.recall.follow import Recall, followed, recall_of
+from shedjoin.spark.archive import LEFT_OUT_COLUMNS
 from shedjoin.spark.deadline import Pacing, loads_kernels
 from shedjoin.spark.exchange import (
+    LEFT_OUT,
     METRIC,
     OWN,
     RESULT,
@@ -362,6 +364,7 @@ class Shard(Keeping):
                 waiting.append(out.columns)
                 rows += len(out)
             yield from self._shed(out.shed)
+            yield from self._left_out(out.left_out)
         if waiting:
             yield RESULT, self._results(waiting)
 
@@ -375,6 +378,17 @@ class Shard(Keeping):
     def _shed(self, log: ShedLog) -> Iterator[Given]:
         if SHED in self.job.kinds and len(log):
             yield SHED, to_blob(self._shed_rows(log, pa.array(log.key), self.job.names, self._keys_of(log)))
+
+    def _left_out(self, log: LeftOutLog) -> Iterator[Given]:
+        """What rows were not compared with."""
+        if LEFT_OUT not in self.job.kinds or not len(log):
+            return
+        own = {name: pa.array(getattr(log, name)) for name in LEFT_OUT_FIELDS}
+        for name in ("stream", "other"):
+            own[name] = own[name].cast(pa.int32())
+        known = {"shard": pa.array(np.full(len(log), self.number, np.int32)), **own}
+        known["batch"] = pa.array(np.full(len(log), self.batches, np.int64))
+        yield LEFT_OUT, to_blob(pa.RecordBatch.from_pydict({name: known[name] for name in LEFT_OUT_COLUMNS}))
 
     def _keys_of(self, log: ShedLog) -> dict[str, pa.Array]:
         """The key columns of rows that were shed, where keys are hashed."""
@@ -425,8 +439,11 @@ class Shard(Keeping):
             if table is None or kind not in self.job.kinds:
                 continue
             for start in range(0, table.num_rows, BLOB_ROWS):
-                part = table.slice(start, BLOB_ROWS)
-                columns = self._archived(part, seqs[stream][start : start + part.num_rows])
+                part, numbers = table.slice(start, BLOB_ROWS), seqs[stream][start : start + BLOB_ROWS]
+                if self.job.spread:  # every shard has all rows
+                    own = numbers % self.part[1] == self.part[0]
+                    part, numbers = part.filter(pa.array(own)), numbers[own]
+                columns = self._archived(part, numbers)
                 yield (
                     kind,
                     to_blob(pa.RecordBatch.from_arrays(columns, names=[f"a{i}" for i in range(len(columns))])),
@@ -436,11 +453,14 @@ class Shard(Keeping):
         """The user's columns of rows with these numbers, then those of `ARCHIVED`."""
         rows = part.num_rows
         imp = part.column("importance")
+        key, payload = part.column("key"), part.columns[len(OWN) :]
+        if self.job.spread:  # what the predicate compares is the last of its columns
+            *payload, key = payload
         return [
-            *part.columns[len(OWN) :],
+            *payload,
             pa.array(np.full(rows, self.number, np.int32)),
             pa.array(seqs),
-            part.column("key"),
+            key,
             pa.array(times_of(part)),
             pa.array(np.ones(rows)) if pa.types.is_null(imp.type) else imp,
         ]

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from shedjoin.engine.graph import Graph, parse
 from shedjoin.errors import InputError
 from shedjoin.predicates import Predicate
-from shedjoin.spark.archive import ID, Archive, Layout, shed_ddl
+from shedjoin.spark.archive import ID, LEFT_OUT_DDL, Archive, Layout, shed_ddl
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.ledger import read_if_there
+from shedjoin.spark.predicate_values import ARCHIVED_VALUES, is_spread
 from shedjoin.spark.start import checkpoint_of, read_job
 from shedjoin.spec import JoinSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_NUMBERS = "_sj_shard int, _sj_seq bigint, _sj_key bigint, _sj_ts bigint, _sj_imp double, sj_batch int"
-_NUMBERS_OF_GRAPH = f"{_NUMBERS.replace('_sj_key bigint', '_sj_key array<bigint>')}, {ID} bigint"
+_NUMBERS = "_sj_shard int, _sj_seq bigint, _sj_key {key}, _sj_ts bigint, _sj_imp double, sj_batch int"
 
 
 def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archive, int]:
@@ -35,13 +35,17 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
     )
     spec = JoinSpec.from_dict(job["spec"])
     graph = parse(spec.on, names) if "cube" in job and not isinstance(spec.on, Predicate) else None
+    predicate = spec.on if isinstance(spec.on, Predicate) and is_spread(spec.on) else None
     if graph is not None:
         layout = replace(layout, equal=tuple(_ends(graph)))
+    numbers = _numbers(graph, predicate)
     left, right, *more = (
-        table(spark, f"{folder}/archive/{side}", _nothing(layout, stream, graph)) for stream, side in enumerate(names)
+        table(spark, f"{folder}/archive/{side}", _nothing(layout, stream, graph, numbers))
+        for stream, side in enumerate(names)
     )
     shed = table(spark, f"{folder}/shed", shed_ddl(names))
-    return Archive(left, right, shed, spec.windows, layout, tuple(more), graph), last
+    left_out = table(spark, f"{folder}/left_out", LEFT_OUT_DDL) if spec.selective is not None else None
+    return Archive(left, right, shed, spec.windows, layout, tuple(more), graph, left_out, predicate), last
 
 
 def _ends(graph: Graph) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
@@ -56,10 +60,6 @@ def check_archive(folder: str) -> dict[str, Any]:
     job = read_job(folder)
     if job is None:
         raise InputError(f"{folder} is not the output directory of a join: it has no job.json")
-    if isinstance(job["spec"].get("on"), dict) or "selective" in job["spec"]:
-        raise InputError(
-            f"{folder} is of a join on a predicate or with a deadline: these have no archive to refine from"
-        )
     if not job["archive"]:
         raise InputError(
             f"{folder} has no archive to refine from: start the query with archive=True and a new output directory"
@@ -91,13 +91,19 @@ def table(spark: SparkSession, path: str, otherwise: str) -> DataFrame:
     return spark.createDataFrame([], otherwise) if frame is None else frame
 
 
-def _nothing(layout: Layout, stream: int, graph: Graph | None) -> str:
+def _numbers(graph: Graph | None, predicate: Predicate | None) -> str:
+    """What the join adds to each row, with types."""
+    if graph is not None:
+        return f"{_NUMBERS.format(key='array<bigint>')}, {ID} bigint"
+    return _NUMBERS.format(key="bigint" if predicate is None else ARCHIVED_VALUES[predicate.kind])
+
+
+def _nothing(layout: Layout, stream: int, graph: Graph | None, numbers: str) -> str:
     """The columns of a stream of which no row has come: their types are not known, but there are no rows either."""
     names = [pair[stream] for pair in layout.keys]
     names += [source for _, side, source in layout.columns if side == stream]
     names += [] if graph is None else graph.columns[stream]
     unique = dict.fromkeys(name.replace("`", "``") for name in names)
-    numbers = _NUMBERS if graph is None else _NUMBERS_OF_GRAPH
     return ", ".join([*(f"`{name}` void" for name in unique), numbers])
 
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.engine.codes import SAME
 from shedjoin.predicates import Band, Predicate
 from shedjoin.spark.exchange import PACKED
 from shedjoin.spark.job import Job
 from shedjoin.spark.keys import IMPORTANCE, KEY, TS, quoted
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.predicate_exchange import PredicatePacking
-from shedjoin.spark.predicate_values import value_column
+from shedjoin.spark.predicate_values import ARCHIVED_VALUES, is_spread, value_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +29,17 @@ class PredicatePlan(JoinPlan):
     @property
     def spread(self) -> bool:
         """Whether every row goes to every shard."""
-        return self.predicate.code != SAME
+        return is_spread(self.predicate)
+
+    @property
+    def archived(self) -> tuple[tuple[str, Any], ...]:
+        """What the predicate compares in place of a key."""
+        if not self.spread:
+            return super().archived
+        from pyspark.sql.types import DataType
+
+        kind = DataType.fromDDL(ARCHIVED_VALUES[self.predicate.kind])
+        return tuple((name, kind if name == KEY else one) for name, one in super().archived)
 
     @property
     def key_columns(self) -> list[tuple[str, str]]:

@@ -10,7 +10,6 @@ from shedjoin.cpu.settings import Selective
 from shedjoin.errors import SpecError
 from shedjoin.predicates import PREDICATES, Equal, Predicate
 from shedjoin.spark.keys import per_stream
-from shedjoin.spec import JoinSpec
 from shedjoin.window import Window
 from shedjoin.words import parse_duration
 
@@ -77,11 +76,3 @@ def selective_of(windows: tuple[Window, ...], seconds: float | None) -> Selectiv
         period=max(1, longest // RANKED),
         rank_period=max(1, longest // RANKED),
     )
-
-
-def check_archivable(archive: bool, spec: JoinSpec) -> None:
-    """Reject an archive that `refine` could not use."""
-    if archive and (spec.selective is not None or isinstance(spec.on, Predicate)):
-        raise SpecError(
-            "archive is not for predicates or deadlines: refine cannot find which results these joins missed"
-        )

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from shedjoin.batch import Values
+from shedjoin.engine.codes import SAME
 from shedjoin.errors import SpecError
 from shedjoin.predicates.base import Predicate
 from shedjoin.predicates.values import read
@@ -22,6 +23,17 @@ NUMBERS = (*WHOLE, "float", "double", "decimal")
 _WEIGHTED = pa.list_(pa.struct([("item", pa.int64()), ("weight", pa.float64())]))
 #: How values travel, by the kind of the predicate.
 TYPES = {"number": pa.float64(), "set": pa.list_(pa.int64()), "weighted": _WEIGHTED}
+#: The same as Spark's types, as they are archived.
+ARCHIVED_VALUES = {
+    "number": "double",
+    "set": "array<bigint>",
+    "weighted": "array<struct<item: bigint, weight: double>>",
+}
+
+
+def is_spread(predicate: Predicate) -> bool:
+    """Whether every row probes all shards; equal sets meet in the shard of their hash."""
+    return predicate.code != SAME
 
 
 def check_values(predicate: Predicate, left: DataFrame, right: DataFrame) -> list[str]:

@@ -18,8 +18,7 @@ from shedjoin.errors import InputError, SpecError
 from shedjoin.spark.archive import Archive
 from shedjoin.spark.ledger import Ledger, Step, read_if_there
 from shedjoin.spark.lock import alone_in
-from shedjoin.spark.missing import Span, missing_pairs
-from shedjoin.spark.missing_many import missing_results
+from shedjoin.spark.missing import missing_results
 from shedjoin.spark.output import open_archive
 from shedjoin.spark.start import check_directory
 from shedjoin.window import RowWindow, TimeWindow
@@ -145,7 +144,7 @@ def _refine_step(archive: Archive, step: Step, ledger: Ledger, target: str) -> i
     """Do a step and note it; returns the number of its rows."""
     new = _New.of(archive, step)
     ids = _ids(archive)
-    found = _missing(new.reachable(archive), Span(step.after, step.arrived), *ids).persist()
+    found = _missing(new.reachable(archive), step.after, *ids).persist()
     try:  # readers see the last batch of the step as a column, as they do in `results`
         found.drop(*ids).write.mode("overwrite").parquet(f"{target}/sj_batch={step.upto}")
         rows = found.count()
@@ -180,11 +179,10 @@ def _unstored(archive: Archive, last: int) -> Refinement:
     return Refinement(_missing(archive), count, count, last if last >= 0 else None, incomplete)
 
 
-def _missing(archive: Archive, span: Span | None = None, *more: str) -> DataFrame:
+def _missing(archive: Archive, after: int | None = None, *more: str) -> DataFrame:
     """The missing results, and more columns of theirs."""
     assert archive.layout is not None  # Archive fills it in
-    find = missing_pairs if archive.graph is None and not archive.more else missing_results
-    return archive.layout.results(find(archive, span), *more)
+    return archive.layout.results(missing_results(archive, after), *more)
 
 
 def _ids(archive: Archive) -> tuple[str, ...]:
@@ -251,13 +249,13 @@ class _New:
                 F.min("_sj_ts").alias("earliest"),
             )
             told = found.collect()
-            if told and _counts_over_all(archive):
+            if told and archive.counts_over_all:
                 before = sum(counts[stream] for counts in totals.values())
                 first, last = min(row["first"] for row in told), max(row["last"] for row in told)
                 _check_whole(name, "there are", before, sum(row["rows"] for row in told), first, last)
             for row in told:
                 counts = totals.setdefault(row["_sj_shard"], [0] * len(archive.names))
-                if not _counts_over_all(archive):
+                if not archive.counts_over_all:
                     whose = f"shard {row['_sj_shard']} has"
                     _check_whole(name, whose, counts[stream], row["rows"], row["first"], row["last"])
                 counts[stream] += row["rows"]
@@ -285,7 +283,10 @@ class _New:
             (F.col("stream") == stream) & self._keeps(archive, stream, "batch", "ts", "seq")
             for stream in range(len(sides))
         ]
-        return archive.only(sides, archive.shed.where(reduce(operator.or_, shed)))
+        left_out = archive.left_out  # of a result the newest row left something out: it is new
+        if left_out is not None:
+            left_out = left_out.where(F.col("batch") > self.after)
+        return archive.only(sides, archive.shed.where(reduce(operator.or_, shed)), left_out)
 
     def _keeps(self, archive: Archive, stream: int, batch: str, ts: str, seq: str) -> Column:
         from pyspark.sql import functions as F
@@ -297,11 +298,6 @@ class _New:
             case RowWindow(rows):
                 before = sum(counts[stream] for counts in self.before.values())
                 return new | (F.col(seq) >= before - rows)
-
-
-def _counts_over_all(archive: Archive) -> bool:
-    """Whether rows are numbered over all shards, not in each."""
-    return any(isinstance(window, RowWindow) for window in archive.windows)
 
 
 def _check_whole(name: str, whose: str, before: int, rows: int, first: int, last: int) -> None:

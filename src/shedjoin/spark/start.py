@@ -13,9 +13,9 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Unpack
 
 from shedjoin.errors import EnvironmentProblem, SpecError
-from shedjoin.spark.archive import shed_ddl
+from shedjoin.spark.archive import LEFT_OUT_DDL, shed_ddl
 from shedjoin.spark.cache import forget
-from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, inputs_of
+from shedjoin.spark.exchange import LATE, LEFT_OUT, METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.graph_plan import GraphPlan
 from shedjoin.spark.inputs import is_connect
 from shedjoin.spark.join import plan_join
@@ -33,7 +33,6 @@ from shedjoin.spark.lasting import (
 from shedjoin.spark.late import warn
 from shedjoin.spark.lock import Owner
 from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
-from shedjoin.spark.predicate_spec import check_archivable
 from shedjoin.spark.sources import Sink as SparkSink
 
 if TYPE_CHECKING:
@@ -65,10 +64,11 @@ def start(
 ) -> StreamingQuery:
     """Start a query that writes results, shed log and metrics.
 
-    Below `output` there are parquet files: `results`, `shed` (the shed log), `metrics` (one row a shard and micro-batch),
-    `archive/left` and `archive/right` (the input with row numbers; three and more streams by their names), each with one
-    directory a micro-batch. A micro-batch that is repeated after a failure overwrites its own directories, so that every row
-    is there exactly once. `job.json` describes the query. A query that goes on without `shards` keeps the number it had.
+    Below `output` there are parquet files: `results`, `shed` (the shed log), `left_out` (with a deadline: what rows were not
+    compared with), `metrics` (one row a shard and micro-batch), `archive/left` and `archive/right` (the input with row numbers;
+    three and more streams by their names), each with one directory a micro-batch. A micro-batch that is repeated after a failure
+    overwrites its own directories, so that every row is there exactly once. `job.json` describes the query. A query that goes on
+    without `shards` keeps the number it had.
 
     Parameters
     ----------
@@ -103,7 +103,6 @@ def start(
     plan = replace(plan_join((left, right, *more), args, cube=cube), recall=recall)
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
-    check_archivable(archive, plan.spec)
     _check_names(plan, archive, sink)
     job = job_of(plan, archive, None if checkpoint is None or is_default(folder, checkpoint) else str(checkpoint))
     check_before(before, job, folder)
@@ -140,7 +139,7 @@ def _started(
     name: str | None,
 ) -> StreamingQuery:
     """The query that runs a plan."""
-    kinds = (RESULT, SHED, METRIC, *(inputs_of(plan.names) if archive else ()))
+    kinds = (RESULT, SHED, LEFT_OUT, METRIC, *(inputs_of(plan.names) if archive else ()))
     writer = (
         plan.blobs(kinds)
         .writeStream.foreachBatch(_writer(_Outputs.of(plan, folder, archive), sink))
@@ -248,6 +247,7 @@ class _Outputs:
     metrics: str
     lateness: int | None
     keys: list[tuple[str, str]]
+    timed: bool  # with a deadline: a micro-batch that is repeated may give something else
 
     @classmethod
     def of(cls, plan: JoinPlan, folder: str, archive: bool) -> _Outputs:
@@ -269,6 +269,7 @@ class _Outputs:
             plan.metrics,
             plan.lateness,
             plan.key_columns,
+            plan.deadline is not None,
         )
 
 
@@ -278,6 +279,8 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
         try:
             kinds, late = _contents(blobs)
             warn(late, number, outputs.lateness)
+            if outputs.timed:  # nothing of an earlier attempt may stay
+                kinds |= {RESULT, SHED, LEFT_OUT}
             if RESULT in kinds:
                 results = results_of(blobs, outputs.layout)
                 if sink is None:
@@ -286,6 +289,9 @@ def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
                     sink(results, number)
             if SHED in kinds:
                 _overwrite(_shed_of(blobs, outputs), f"{outputs.folder}/shed", number, "batch")
+            if LEFT_OUT in kinds:
+                stretches = rows_of(blobs, LEFT_OUT, LEFT_OUT_DDL).drop("batch")
+                _overwrite(stretches, f"{outputs.folder}/left_out", number, "batch")
             for name, kind, schema in zip(
                 outputs.names, inputs_of(outputs.names), outputs.archived or (), strict=outputs.archived is not None
             ):
