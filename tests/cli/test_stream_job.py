@@ -15,6 +15,7 @@ from shedjoin.cli.preflight import check_formats
 from shedjoin.cli.stream_job import Output, Run, StreamJob, read_stream_job
 from shedjoin.spark.join_args import PARAMETERS
 from shedjoin.spark.sources import Sink, Source
+from shedjoin.words import parse_policy
 
 SIDES = '[left]\npath = "a"\n[right]\npath = "b"\n'
 OUTPUT = '[output]\npath = "out"\n'
@@ -226,9 +227,9 @@ BAD = [
     (GOOD + "policy = {name = 'prob', speed = 3}\n", "join.policy: Prob has no setting 'speed'; it has estimator"),
     (GOOD + "budget = 9\npolicy = 'keep_all'\n", "join: JoinSpec.policy: KeepAll() keeps everything"),
     (
-        GOOD
+        ITEMS
         + "budget = 9\npolicy = {name = 'prob', estimator = {name = 'table', left = {1 = 0.5}, right = {1 = 0.5}}}\n",
-        "join.policy: Prob(estimator=Table(",
+        "join.policy: Table() on Spark is for joins on a key",
     ),
     (GOOD.replace("lateness = 0", "lateness = 'x'"), "join.lateness must be a duration"),
     (GOOD.replace("lateness = 0\n", ""), 'join.lateness is missing: it is needed, such as lateness = "5 minutes"'),
@@ -546,3 +547,12 @@ def test_a_jar_that_is_given_is_trusted(folder: Path, monkeypatch: pytest.Monkey
     check_formats(cluster)
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
     check_formats(read(folder, GOOD + '[sink]\nformat = "kafka"\n'))
+
+
+def test_the_weights_of_a_table_are_there_or_in_files_beside_the_job(folder: Path) -> None:
+    weights = "{name = 'table', left = {a = 0.5, 'b c' = 1}, right = 'weights/right.csv'}"
+    job = read(folder, GOOD + f"budget = 9\npolicy = {{name = 'prob', estimator = {weights}}}\n")
+    table = parse_policy(job.join["policy"]).estimator
+    assert table == sj.Table({"a": 0.5, "b c": 1.0}, str(folder / "weights/right.csv"))
+    assert job.spec.policy == sj.Prob(sj.Table({}, {}))
+    assert f"Table(2 keys such as 'a', {str(folder)!r}"[:30] in str(table)

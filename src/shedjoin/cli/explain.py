@@ -28,7 +28,7 @@ from shedjoin.spark.sources import Source
 from shedjoin.spark.start import checkpoint_of, read_job
 from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, TimeWindow
-from shedjoin.words import format_duration, format_lateness, format_window
+from shedjoin.words import format_duration, format_lateness, format_window, parse_policy
 
 #: Bytes of a stored tuple in the engine's arrays: many tuples a key, and a key of its own for each (measured).
 ENGINE = (250, 800)
@@ -69,7 +69,8 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("rows may be late", lateness_words(spec))
     seconds = read_deadline(job.join["deadline"])
     exact = "none: exact, without a cap" if seconds is None else "none: without a cap"
-    table.add_row("policy", exact if spec.budget is None else str(job.spec_on(shards_of(job)[0]).policy))
+    policy = parse_policy(job.join["policy"]) or job.spec_on(shards_of(job)[0]).policy
+    table.add_row("policy", exact if spec.budget is None else str(policy))
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
     output, run = job.output, job.run

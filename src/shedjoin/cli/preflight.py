@@ -12,6 +12,7 @@ from shedjoin.budget import Budget
 from shedjoin.cli.stream_job import StreamJob
 from shedjoin.errors import SpecError
 from shedjoin.spark.formats import check_jar
+from shedjoin.spark.key_table import is_table
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import check_before, check_writable, is_default, read_job
 from shedjoin.words import format_budget
@@ -89,8 +90,10 @@ def known_of(job: StreamJob, before: dict[str, Any]) -> dict[str, Any]:
     output, shards = job.output, job.join["shards"] or before["shards"]
     cube = job.cube(shards, before.get("cube"))
     default = output.checkpoint is None or is_default(output.path, output.checkpoint)
+    spec = job.spec_on(shards if cube is None else cube.shards)
     return {
-        "spec": job.spec_on(shards if cube is None else cube.shards).to_dict(),
+        # Which keys a Table has is known to Spark only.
+        "spec": spec.to_dict() | ({"policy": before["spec"]["policy"]} if is_table(spec.policy) else {}),
         "shards": shards if cube is None else cube.shards,
         **({} if cube is None else {"cube": list(cube.shares)}),
         "seed": job.join["seed"],

@@ -14,6 +14,7 @@ from shedjoin.policies import KeepAll, Policy, Prospect, Replay
 from shedjoin.spark.cache import check_option
 from shedjoin.spark.join_args import JoinArgs
 from shedjoin.spark.join_graph import cube_of, rates_of, read_on
+from shedjoin.spark.key_table import is_table, without_keys
 from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, key_pairs, per_stream, selected
 from shedjoin.spark.predicate_spec import join_condition, read_deadline, selective_of
 from shedjoin.spark.shares import EQUAL, SHARES, least_of
@@ -95,6 +96,8 @@ def spec_of(
         "lateness": lateness,
         "max_skew": None if args["max_skew"] is None else duration_of(args["max_skew"], kind, "max_skew"),
     }
+    if is_table(given["policy"]) and (graph is not None or predicate is not None):
+        raise SpecError("policy: Table() on Spark is for joins on a key, whose values it gives weights: take History()")
     if graph is not None:
         if seconds is not None:
             raise SpecError("deadline is for joins on a key or a predicate, not for predicates between streams in on")
@@ -157,15 +160,14 @@ def _check_unit(value: Any, kind: str | None, argument: str) -> None:
 
 
 def policy_of(policy: Any, budget: Budget | None) -> Policy | None:
-    """The policy that was asked for; None leaves the choice to the spec."""
+    """The policy that was asked for; None leaves the choice to the spec. The keys of a `Table` are known to Spark only."""
     made = parse_policy(policy)
     if made is None:
         return None
     if budget is None and not isinstance(made, KeepAll):
         raise SpecError(f"policy {made!r} is given without a budget, so that it would evict nothing: give a budget too")
-    if isinstance(made, Replay) or getattr(made.estimator, "name", None) == "table":
+    if isinstance(made, Replay):
         raise SpecError(
-            f"policy: {made!r} is written for known rows or keys, but on Spark rows are numbered and keys hashed by shard: "
-            "use an estimator such as History()"
+            f"policy: {made!r} is written for known rows, but on Spark rows are numbered by shard: take another policy"
         )
-    return made
+    return without_keys(made) if is_table(made) else made
