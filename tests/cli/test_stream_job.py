@@ -178,7 +178,6 @@ BAD = [
         "join: JoinSpec.policy: Prospect() learns from the keys of two streams",
     ),
     (ITEMS + "budget = 9\nshares = 'adaptive'\n", "join.shares must be 'equal' for a join on a predicate"),
-    (GOOD.replace("10 minutes", "9 rows") + "deadline = 3\n", "join.deadline is for time windows"),
     (
         ITEMS.replace('path = "out"', 'path = "out"\narchive = true'),
         "output.archive is not for predicates or deadlines",
@@ -455,6 +454,13 @@ def test_a_predicate_and_a_deadline(
     assert "2 shards (join.shards); each stores its part of the rows, and compares all with it" in said
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
     assert ["1", "23 tuples", "22 tuples"] in rows or ["1", "22 tuples", "22 tuples"] in rows
+    how = "selective = {basic = '30 seconds', sample = 0.2, types = 2}\nkind = 'x'\n"
+    said = explained(folder, GOOD + "deadline = 2\n" + how, capsys, monkeypatch)
+    assert (
+        "basic windows of 30 seconds, ranked by a sample of 20% of the rows, by importance and 2 types of rows" in said
+    )
+    said = explained(folder, GOOD + "selective = {fraction = 0.5, correlation = false}\n", capsys, monkeypatch)
+    assert "always 50% of the windows: basic windows of 30 seconds, the newest first" in said
     said = explained(folder, GOOD + "deadline = 2\n", capsys, monkeypatch)
     assert "none: without a cap" in said
     assert "exact" not in said

@@ -73,6 +73,8 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("policy", exact if spec.budget is None else str(policy))
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
+    if spec.selective is not None:
+        table.add_row("compared with", selective_words(job))
     output, run = job.output, job.run
     table.add_row(
         "results", f"{output.path}/results" if job.sink is None else f"{job.sink.format} {job.sink.path or ''}"
@@ -291,6 +293,18 @@ def predicate_words(predicate: Predicate) -> str:
     settings = plain(predicate).items()
     said = [f"{name} {value}" for name, value in settings if name not in ("name", "column")]
     return ", ".join([f"{predicate.name} of {sides}", *said])
+
+
+def selective_words(job: StreamJob) -> str:
+    """Which part of the windows rows are compared with when there is no time for all."""
+    how = job.spec.selective
+    assert how is not None
+    by_time = [isinstance(window, TimeWindow) for window in job.spec.windows]
+    length = format_duration(how.basic) if all(by_time) else f"{how.basic} rows" if not any(by_time) else str(how.basic)
+    ranked = f"ranked by a sample of {how.sample:.0%} of the rows" if how.correlation else "the newest first"
+    types = f", by importance and {how.types} types of rows" if how.types else ""
+    always = "" if job.join["deadline"] is not None else f"always {how.fraction:.0%} of the windows: "
+    return f"{always}basic windows of {length}, {ranked}{types}"
 
 
 def trigger_words(job: StreamJob) -> str:

@@ -37,7 +37,7 @@ def check_columns(job: StreamJob) -> None:
         most = max(map(len, graph.columns))
         padded = [(*columns, *[None] * (most - len(columns))) for columns in graph.columns]
         wanted += [("join.on", tuple(column)) for column in zip(*padded, strict=True)]
-    wanted += [("join.time", job.times), ("join.importance", job.importances)]
+    wanted += [("join.time", job.times), ("join.importance", job.importances), ("join.kind", job.kinds)]
     for side, (name, source) in enumerate(zip(job.names, job.sources, strict=True)):
         known = columns_of(source)
         if known is None:
@@ -100,6 +100,7 @@ def known_of(job: StreamJob, before: dict[str, Any]) -> dict[str, Any]:
         "on": job.keys,
         "time": job.times,
         "importance": job.importances,
+        **({"kind": job.kinds} if any(job.kinds) else {}),
         "streams": job.names,
         "archive": output.archive,
         "checkpoint": None if default else os.path.abspath(str(output.checkpoint)),

@@ -20,6 +20,7 @@ budget = "200k tuples"                  # or "512 MB"; a plain number is tuples;
 policy = "prob"                         # or a table of its settings; a Table's weights may be files, relative to the job file
 importance = {left = "bid"}
 deadline = "5 seconds"                  # how long a micro-batch may take; optional
+selective = {basic = "30 seconds", sample = 0.2}   # what rows are compared with if there is no time for all; optional
 
 [output]
 path = "out"                            # results, shed log, metrics, checkpoint
@@ -180,6 +181,10 @@ class StreamJob:
     @property
     def importances(self) -> tuple[str | None, ...]:
         return column_names("importance", self.join["importance"], self.names, optional=True)
+
+    @property
+    def kinds(self) -> tuple[str | None, ...]:
+        return column_names("kind", self.join["kind"], self.names, optional=True)
 
 
 def read_stream_job(path: Path) -> StreamJob:

@@ -65,9 +65,12 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
     if is_table(policy := parse_policy(args["policy"])) and policy is not None:
         spec = replace(spec, policy=table_of_numbers(policy, spark, keys, key_types, sides))
     importances = columns.column_names("importance", args["importance"], sides, optional=True)
-    for side, frame, name in zip(sides, frames, importances, strict=True):
-        if name is not None:
-            columns.check_column("importance", name, frame, side)
+    types = columns.column_names("kind", args["kind"], sides, optional=True)
+    for argument, names in (("importance", importances), ("kind", types)):
+        for side, frame, name in zip(sides, frames, names, strict=True):
+            if name is not None:
+                columns.check_column(argument, name, frame, side)
+    columns.check_types(frames, types, sides)
     plan: dict[str, Any] = {
         "sides": frames,
         "names": sides,
@@ -75,6 +78,7 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
         "key_types": key_types,
         "times": times,
         "importances": importances,
+        "kinds": types,
         "out": columns.out_columns(frames, keys, args["select"], args["suffixes"], sides),
         "spec": spec,
         "labels": shard_labels(shards, partitions),
