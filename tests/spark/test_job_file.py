@@ -24,6 +24,7 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "times": ("at", "at"),
         "importances": (None, None),
         "kinds": (None, None),
+        "deadline": None,
         "names": ("left", "right"),
         "out": [],
         "timestamps": True,
