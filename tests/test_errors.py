@@ -68,7 +68,10 @@ ROWS = {"key": [1, 2, 1], "ts": [0, 1, 2]}
         (lambda: sj.CountMin(width=0), ["CountMin.width", "0"]),
         (lambda: sj.CountMin(depth=99), ["CountMin.depth", "99"]),
         (lambda: sj.Table({1: -0.5}, {}), ["Table.left", "from 0", "-0.5"]),
-        (lambda: sj.Table({}, {"a": 1}), ["Table.right", "whole-number keys"]),  # type: ignore[dict-item]
+        (lambda: sj.Table({}, {"a": -1}), ["Table.right", "from 0", "-1"]),
+        (lambda: sj.Table({}, {"a": "b"}), ["Table.right", "must map keys to numbers"]),  # type: ignore[dict-item]
+        (lambda: sj.Table({}, {"a": 1}).table(1), ["Table.right", "whole-number keys", "joins on Spark"]),
+        (lambda: sj.JoinSpec(TIME, sj.Budget(tuples=4), sj.Prob(sj.Table("a.csv", {}))), ["Table.left", "'a.csv'"]),
         (lambda: sj.Replay([0.5], [1]), ["Replay.left", "whole numbers"]),
         (lambda: sj.JoinSpec(TIME).build(seed=-1), ["seed", "-1"]),
         (lambda: sj.JoinSpec(TIME).build(seed="x"), ["seed", "'x'"]),  # type: ignore[arg-type]

@@ -33,20 +33,26 @@ def make_policy(data: Any) -> Policy:
 
 def _estimator(data: Any) -> Estimator:
     kind, settings = _named("estimator", data, ESTIMATORS)
-    if kind.name == "table":  # JSON and TOML know only text as keys
+    if kind.name == "table":
         settings = {
-            side: [_with_whole_keys(one) for one in table] if side == "more" else _with_whole_keys(table)
+            side: [_table(one) for one in table] if side == "more" else _table(table)
             for side, table in settings.items()
         }
     estimator: Estimator = _make(kind, settings)
     return estimator
 
 
-def _with_whole_keys(table: Mapping[str, float]) -> dict[int, float]:
+def _table(table: Any) -> Any:
+    """Weights by key. JSON and TOML know only text as keys: numbers are what is written as such. Or a path."""
+    if isinstance(table, str):
+        return table
+    if not isinstance(table, Mapping):
+        raise SpecError(f"estimator: a table must give keys their weights, not {table!r}")
     try:
-        return {int(key): value for key, value in table.items()}
-    except (AttributeError, TypeError, ValueError):
-        raise SpecError(f"estimator: a table must give whole-number keys their weights, not {table!r}") from None
+        numbers = {int(key): value for key, value in table.items()}
+    except (TypeError, ValueError):
+        return table
+    return numbers if [str(key) for key in numbers] == [str(key) for key in table] else table
 
 
 def _named(what: str, data: Any, registry: Mapping[str, type[Any]]) -> tuple[type[Any], dict[str, Any]]:

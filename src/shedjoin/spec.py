@@ -203,6 +203,9 @@ class JoinSpec:
         tables = getattr(self.policy.estimator, "streams", None) or getattr(self.policy, "streams", None)
         if tables is not None and tables != streams:
             raise SpecError(f"JoinSpec.policy {self.policy!r} is for {tables} streams, but this join has {streams}")
+        if self.policy.estimator is not None:
+            for stream in range(streams):
+                self.policy.estimator.table(stream)  # has whole-number keys
         if self.budget is not None:
             self.budget.caps(streams, ROW_BYTES)
 

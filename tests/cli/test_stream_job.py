@@ -15,6 +15,7 @@ from shedjoin.cli.preflight import check_formats
 from shedjoin.cli.stream_job import Output, Run, StreamJob, read_stream_job
 from shedjoin.spark.join_args import PARAMETERS
 from shedjoin.spark.sources import Sink, Source
+from shedjoin.words import parse_policy
 
 SIDES = '[left]\npath = "a"\n[right]\npath = "b"\n'
 OUTPUT = '[output]\npath = "out"\n'
@@ -174,10 +175,9 @@ BAD = [
     (ITEMS.replace('"tags"', "3"), "join.predicate: Overlap.column must be the name of a column, or a pair"),
     (
         ITEMS + "budget = 9\npolicy = 'prospect'\n",
-        "join: JoinSpec.policy: Prospect() learns from the keys of two streams",
+        "join: JoinSpec.policy: Prospect() learns from a key that all streams share",
     ),
     (ITEMS + "budget = 9\nshares = 'adaptive'\n", "join.shares must be 'equal' for a join on a predicate"),
-    (GOOD.replace("10 minutes", "9 rows") + "deadline = 3\n", "join.deadline is for time windows"),
     (THREE.replace('on = "k"', LIKE), "join: JoinSpec.on: A predicate compares two streams"),
     (GOOD + "deadline = 'soon'\n", "join.deadline must be a duration such as"),
     (GOOD + "deadline = 0\n", "join.deadline must be above 0"),
@@ -222,9 +222,9 @@ BAD = [
     (GOOD + "policy = {name = 'prob', speed = 3}\n", "join.policy: Prob has no setting 'speed'; it has estimator"),
     (GOOD + "budget = 9\npolicy = 'keep_all'\n", "join: JoinSpec.policy: KeepAll() keeps everything"),
     (
-        GOOD
+        ITEMS
         + "budget = 9\npolicy = {name = 'prob', estimator = {name = 'table', left = {1 = 0.5}, right = {1 = 0.5}}}\n",
-        "join.policy: Prob(estimator=Table(",
+        "join.policy: Table() on Spark is for joins on a key",
     ),
     (GOOD.replace("lateness = 0", "lateness = 'x'"), "join.lateness must be a duration"),
     (GOOD.replace("lateness = 0\n", ""), 'join.lateness is missing: it is needed, such as lateness = "5 minutes"'),
@@ -450,6 +450,13 @@ def test_a_predicate_and_a_deadline(
     assert "2 shards (join.shards); each stores its part of the rows, and compares all with it" in said
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
     assert ["1", "23 tuples", "22 tuples"] in rows or ["1", "22 tuples", "22 tuples"] in rows
+    how = "selective = {basic = '30 seconds', sample = 0.2, types = 2}\nkind = 'x'\n"
+    said = explained(folder, GOOD + "deadline = 2\n" + how, capsys, monkeypatch)
+    assert (
+        "basic windows of 30 seconds, ranked by a sample of 20% of the rows, by importance and 2 types of rows" in said
+    )
+    said = explained(folder, GOOD + "selective = {fraction = 0.5, correlation = false}\n", capsys, monkeypatch)
+    assert "always 50% of the windows: basic windows of 30 seconds, the newest first" in said
     said = explained(folder, GOOD + "deadline = 2\n", capsys, monkeypatch)
     assert "none: without a cap" in said
     assert "exact" not in said
@@ -542,3 +549,12 @@ def test_a_jar_that_is_given_is_trusted(folder: Path, monkeypatch: pytest.Monkey
     check_formats(cluster)
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
     check_formats(read(folder, GOOD + '[sink]\nformat = "kafka"\n'))
+
+
+def test_the_weights_of_a_table_are_there_or_in_files_beside_the_job(folder: Path) -> None:
+    weights = "{name = 'table', left = {a = 0.5, 'b c' = 1}, right = 'weights/right.csv'}"
+    job = read(folder, GOOD + f"budget = 9\npolicy = {{name = 'prob', estimator = {weights}}}\n")
+    table = parse_policy(job.join["policy"]).estimator
+    assert table == sj.Table({"a": 0.5, "b c": 1.0}, str(folder / "weights/right.csv"))
+    assert job.spec.policy == sj.Prob(sj.Table({}, {}))
+    assert f"Table(2 keys such as 'a', {str(folder)!r}"[:30] in str(table)

@@ -107,3 +107,22 @@ def test_static_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         said = capsys.readouterr()
         assert said.err.startswith(f"shedjoin: {words}")
         assert said.out == ""
+
+
+def test_a_relation_may_be_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As Spark writes it, with files that are not data."""
+    for folder in ("a/day=1", "a/day=2", "b", "mixed", "empty"):
+        (tmp_path / folder).mkdir(parents=True)
+    pq.write_table(pa.table({"id": ["01", "01"]}), tmp_path / "a/day=1/part-0.parquet")
+    pq.write_table(pa.table({"id": ["y"]}), tmp_path / "a/day=2/part-0.parquet")
+    (tmp_path / "a/_SUCCESS").touch()
+    (tmp_path / "a/.part-0.parquet.crc").touch()
+    for place, rows in enumerate((["01", "1"], ["01"])):
+        pyarrow.csv.write_csv(pa.table({"id": rows}), tmp_path / "b" / f"{place}.csv")
+    (tmp_path / "mixed" / "x.csv").touch()
+    (tmp_path / "mixed" / "x.parquet").touch()
+    assert main(["static", str(tmp_path / "a"), str(tmp_path / "b"), "--key", "id", "--keep", "3"]) == 0
+    assert "2 of 4 results (50.0%)" in capsys.readouterr().out
+    for folder, has in (("mixed", "both"), ("empty", "none")):
+        assert main(["static", str(tmp_path / "a"), str(tmp_path / folder), "--key", "id", "--keep", "3"]) == 2
+        assert f"must have .csv or .parquet files, and has {has}" in capsys.readouterr().err

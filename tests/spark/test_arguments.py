@@ -52,6 +52,8 @@ def _toml(value: Any) -> str:
         {"budget": "20k tuples", "allocation": "fixed", "policy": "life", "combine": "sum"},
         {"budget": 900, "policy": {"name": "prob", "estimator": {"name": "decayed", "half_life": "1 hour"}}},
         {"deadline": "2 seconds", "budget": 90},
+        {"deadline": "2 seconds", "window": "50 rows", "shards": 2},
+        {"deadline": 2, "selective": {"basic": "2 seconds", "sample": 0.5, "types": 3}, "kind": {"right": "x"}},
     ],
 )
 def test_a_file_describes_the_join_that_a_call_does(tmp_path: Path, given: dict[str, Any]) -> None:
@@ -77,6 +79,9 @@ def test_a_file_describes_the_join_that_a_call_does(tmp_path: Path, given: dict[
         {"cache": 3},
         {"shares": "most"},
         {"deadline": 0},
+        {"selective": 3},
+        {"selective": {"basic": 0}},
+        {"selective": {"types": 2}},
         {"predicate": {"name": "band", "column": "x", "within": 1}},
     ],
 )

@@ -179,7 +179,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "small budget": ({"budget": 3, "shards": 2}, "3 tuples are too few for 2 shards"),
     "policy": ({"budget": 10, "policy": "best"}, "policy"),
     "no budget": ({"policy": "life"}, r"policy Life\(.*\) is given without a budget"),
-    "table": ({"budget": 10, "policy": sj.Prob(sj.Table({}, {}))}, "policy: .* use an estimator such as"),
     "shards": ({"shards": 0}, "shards must be a whole number from 1 to"),
     "many shards": ({"shards": 3}, "shards must be at most spark.sql.shuffle.partitions, which is 2, not 3"),
     "clash": ({"suffixes": None}, "both sides have a column 't': choose with select"),

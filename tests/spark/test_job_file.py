@@ -23,6 +23,8 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "keys": SimpleNamespace(pairs=[("k", "k")]),
         "times": ("at", "at"),
         "importances": (None, None),
+        "kinds": (None, None),
+        "deadline": None,
         "names": ("left", "right"),
         "out": [],
         "timestamps": True,

@@ -146,7 +146,6 @@ def test_what_does_not_fit_is_said(spark: Any) -> None:
     fails("left has no column 'tags'", predicate=sj.Overlap("tags"))
     fails("deadline must be a duration", on="size", deadline=[2])
     fails("deadline must be above 0", on="size", deadline=0)
-    fails("deadline is for time windows", on="size", deadline=1, window=sj.RowWindow(5), shards=1)
     with pytest.raises(sj.SpecError, match="A predicate compares two streams"):
         shed_join(*frames, frames[0], predicate=sj.Overlap("words"), time="at", window=5)
     whole = frames[1].selectExpr("at", "array(size) words", "b")

@@ -28,7 +28,7 @@ from shedjoin.spark.sources import Source
 from shedjoin.spark.start import checkpoint_of, read_job
 from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, TimeWindow
-from shedjoin.words import format_duration, format_lateness, format_window
+from shedjoin.words import format_duration, format_lateness, format_window, parse_policy
 
 #: Bytes of a stored tuple in the engine's arrays: many tuples a key, and a key of its own for each (measured).
 ENGINE = (250, 800)
@@ -69,9 +69,12 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("rows may be late", lateness_words(spec))
     seconds = read_deadline(job.join["deadline"])
     exact = "none: exact, without a cap" if seconds is None else "none: without a cap"
-    table.add_row("policy", exact if spec.budget is None else str(job.spec_on(shards_of(job)[0]).policy))
+    policy = parse_policy(job.join["policy"]) or job.spec_on(shards_of(job)[0]).policy
+    table.add_row("policy", exact if spec.budget is None else str(policy))
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
+    if spec.selective is not None:
+        table.add_row("compared with", selective_words(job))
     output, run = job.output, job.run
     table.add_row(
         "results", f"{output.path}/results" if job.sink is None else f"{job.sink.format} {job.sink.path or ''}"
@@ -290,6 +293,18 @@ def predicate_words(predicate: Predicate) -> str:
     settings = plain(predicate).items()
     said = [f"{name} {value}" for name, value in settings if name not in ("name", "column")]
     return ", ".join([f"{predicate.name} of {sides}", *said])
+
+
+def selective_words(job: StreamJob) -> str:
+    """Which part of the windows rows are compared with when there is no time for all."""
+    how = job.spec.selective
+    assert how is not None
+    by_time = [isinstance(window, TimeWindow) for window in job.spec.windows]
+    length = format_duration(how.basic) if all(by_time) else f"{how.basic} rows" if not any(by_time) else str(how.basic)
+    ranked = f"ranked by a sample of {how.sample:.0%} of the rows" if how.correlation else "the newest first"
+    types = f", by importance and {how.types} types of rows" if how.types else ""
+    always = "" if job.join["deadline"] is not None else f"always {how.fraction:.0%} of the windows: "
+    return f"{always}basic windows of {length}, {ranked}{types}"
 
 
 def trigger_words(job: StreamJob) -> str:

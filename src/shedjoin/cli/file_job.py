@@ -136,8 +136,12 @@ def _read(folder: Path, name: str, data: Any) -> pa.Table:
 
 
 def load_file(name: str, path: Path, *, key: str) -> pa.Table:
-    """A table from a .csv or .parquet file. Keys of a .csv are text: whether 01 is 1 must not depend on the other rows."""
+    """A table from a .csv or .parquet file, or from a directory of such files, as Spark writes them.
+
+    Keys of a .csv are text: whether 01 is 1 must not depend on the other rows.
+    """
     import pyarrow.csv
+    import pyarrow.dataset
     import pyarrow.parquet
 
     as_text = pyarrow.csv.ConvertOptions(column_types={key: pa.string()}, strings_can_be_null=True, null_values=[""])
@@ -145,6 +149,14 @@ def load_file(name: str, path: Path, *, key: str) -> pa.Table:
         ".csv": partial(pyarrow.csv.read_csv, convert_options=as_text),
         ".parquet": pyarrow.parquet.read_table,
     }
+    if path.is_dir():
+        files = sorted(one for one in path.rglob("[!._]*") if one.suffix in readers)
+        formats = {".csv": pyarrow.dataset.CsvFileFormat(convert_options=as_text), ".parquet": "parquet"}
+        kinds = {one.suffix for one in files}
+        if len(kinds) != 1:
+            found = "both" if kinds else "none"
+            raise InputError(f"{name}.path: {path} must have {' or '.join(readers)} files, and has {found}")
+        readers[path.suffix] = lambda _: pyarrow.dataset.dataset(files, format=formats[kinds.pop()]).to_table()
     if path.suffix not in readers:
         raise InputError(f"{name}.path must end in {' or '.join(readers)}, not {str(path)!r}")
     try:

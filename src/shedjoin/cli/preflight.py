@@ -12,6 +12,7 @@ from shedjoin.budget import Budget
 from shedjoin.cli.stream_job import StreamJob
 from shedjoin.errors import SpecError
 from shedjoin.spark.formats import check_jar
+from shedjoin.spark.key_table import is_table
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import check_before, check_writable, is_default, read_job
 from shedjoin.words import format_budget
@@ -36,7 +37,7 @@ def check_columns(job: StreamJob) -> None:
         most = max(map(len, graph.columns))
         padded = [(*columns, *[None] * (most - len(columns))) for columns in graph.columns]
         wanted += [("join.on", tuple(column)) for column in zip(*padded, strict=True)]
-    wanted += [("join.time", job.times), ("join.importance", job.importances)]
+    wanted += [("join.time", job.times), ("join.importance", job.importances), ("join.kind", job.kinds)]
     for side, (name, source) in enumerate(zip(job.names, job.sources, strict=True)):
         known = columns_of(source)
         if known is None:
@@ -89,14 +90,17 @@ def known_of(job: StreamJob, before: dict[str, Any]) -> dict[str, Any]:
     output, shards = job.output, job.join["shards"] or before["shards"]
     cube = job.cube(shards, before.get("cube"))
     default = output.checkpoint is None or is_default(output.path, output.checkpoint)
+    spec = job.spec_on(shards if cube is None else cube.shards)
     return {
-        "spec": job.spec_on(shards if cube is None else cube.shards).to_dict(),
+        # Which keys a Table has is known to Spark only.
+        "spec": spec.to_dict() | ({"policy": before["spec"]["policy"]} if is_table(spec.policy) else {}),
         "shards": shards if cube is None else cube.shards,
         **({} if cube is None else {"cube": list(cube.shares)}),
         "seed": job.join["seed"],
         "on": job.keys,
         "time": job.times,
         "importance": job.importances,
+        **({"kind": job.kinds} if any(job.kinds) else {}),
         "streams": job.names,
         "archive": output.archive,
         "checkpoint": None if default else os.path.abspath(str(output.checkpoint)),

@@ -185,7 +185,7 @@ def follow(query: Any, watch: Watch, stop: threading.Event, tell: Callable[[list
         raise InputError(f"the query failed: {failed}")
 
 
-def batch_line(batch: Summary, job: StreamJob, fractions: tuple[float, float, float] | None = None) -> str:
+def batch_line(batch: Summary, job: StreamJob, fractions: tuple[float, ...] | None = None) -> str:
     """A micro-batch in one line."""
     parts = [
         f"batch {batch.batches[1]}: {batch.rows:,} rows, {batch.seconds:.1f} s of work in the shards",

@@ -24,7 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Choose which tuples of two relations to keep so that their join is largest (optimal), or of more than two "
         "(an approximation)."
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .csv or .parquet file for each relation")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE_OR_DIR",
+        help="a .csv or .parquet file for each relation, or a directory of them",
+    )
     parser.add_argument("--key", required=True, metavar="COLUMN", help="the column to join on")
     parser.add_argument(
         "--keep", required=True, nargs="+", type=int, metavar="N", help="tuples to keep: in all, or of each relation"

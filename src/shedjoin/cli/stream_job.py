@@ -17,9 +17,10 @@ time = ["shown_at", "clicked_at"]
 window = "10 minutes"
 lateness = "1 minute"                   # 0: rows arrive in order; "unlimited": rows never expire
 budget = "200k tuples"                  # or "512 MB"; a plain number is tuples; without: exact
-policy = "prob"
+policy = "prob"                         # or a table of its settings; a Table's weights may be files, relative to the job file
 importance = {left = "bid"}
 deadline = "5 seconds"                  # how long a micro-batch may take; optional
+selective = {basic = "30 seconds", sample = 0.2}   # what rows are compared with if there is no time for all; optional
 
 [output]
 path = "out"                            # results, shed log, metrics, checkpoint
@@ -181,6 +182,10 @@ class StreamJob:
     def importances(self) -> tuple[str | None, ...]:
         return column_names("importance", self.join["importance"], self.names, optional=True)
 
+    @property
+    def kinds(self) -> tuple[str | None, ...]:
+        return column_names("kind", self.join["kind"], self.names, optional=True)
+
 
 def read_stream_job(path: Path) -> StreamJob:
     """The job in a file. Nothing is started, and nothing is read but this file."""
@@ -195,7 +200,7 @@ def read_stream_job(path: Path) -> StreamJob:
                 "[streams.NAME] for each)"
             )
     sources = _sources(data, folder)
-    join, spec = _join(data["join"], tuple(sources))
+    join, spec = _join(data["join"], tuple(sources), folder)
     output = read_table(Output, located(data["output"], folder), "output")
     spark = dict(flattened("spark", settings(data.get("spark", {}), "spark", None), "spark"))
     check_places(spark)
@@ -239,9 +244,9 @@ def _ddl(columns: Mapping[str, Any], where: str) -> str:
     return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in columns.items())
 
 
-def _join(data: Any, names: tuple[str, ...]) -> tuple[JoinArgs, JoinSpec]:
+def _join(data: Any, names: tuple[str, ...], folder: Path) -> tuple[JoinArgs, JoinSpec]:
     """The arguments of `shed_join`, and the spec they amount to."""
-    table = settings(data, "join", JOIN)
+    table = _with_files(settings(data, "join", JOIN), folder)
     with errors_in("join", PARAMETERS):
         args = complete({**table, "names": None if names == SIDES else names}, shed_join)  # type: ignore[typeddict-item]
         if "lateness" not in table:
@@ -251,3 +256,18 @@ def _join(data: Any, names: tuple[str, ...]) -> tuple[JoinArgs, JoinSpec]:
             )
         lateness = duration_of(args["lateness"], None, "lateness")
         return args, spec_of(args, names, lateness=lateness, shards=args["shards"])
+
+
+def _with_files(join: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """[join], whose policy finds the files of a `Table` wherever one is."""
+    match join:
+        case {"policy": {"estimator": {"name": "table", **sides} as estimator} as policy}:
+            found = {name: _file(one, folder) for name, one in sides.items()}
+            return {**join, "policy": {**policy, "estimator": {**estimator, **found}}}
+    return dict(join)
+
+
+def _file(side: Any, folder: Path) -> Any:
+    if isinstance(side, list):
+        return [_file(one, folder) for one in side]
+    return str(folder / side) if isinstance(side, str) and "://" not in side else side

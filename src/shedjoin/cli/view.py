@@ -34,7 +34,7 @@ class View:
     partial
         How often a shard compared a row with a part of the window only, in a join with a deadline.
     fractions
-        r, r_1 and r_2 of such a join, on average over the shards.
+        r, r_1, r_2, ... of such a join, on average over the shards.
     ranking
         The ages of its most profitable basic windows, of each stream, in the first shard.
     budget
@@ -61,7 +61,7 @@ class View:
     bytes: tuple[int, ...]
     budget: tuple[str, int] | None
     partial: int = 0
-    fractions: tuple[float, float, float] | None = None
+    fractions: tuple[float, ...] | None = None
     ranking: tuple[tuple[int, ...], ...] | None = None
     idle: str | None = None
     age: float = field(default=0.0, compare=False)
@@ -107,7 +107,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
 
 
 def _ranking(row: Row, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:
-    if row.get("ranking_left") is None:
+    if row.get("fraction") is None:
         return None
     return tuple(tuple(row[f"ranking_{name}"][:BEST]) for name in names)
 
@@ -174,12 +174,12 @@ def total(samples: Samples, name: str, **labels: str) -> float:
     return sum(value for found, value in samples.get(name, []) if labels.items() <= found.items())
 
 
-def _fractions(samples: Samples, names: tuple[str, ...]) -> tuple[float, float, float] | None:
+def _fractions(samples: Samples, names: tuple[str, ...]) -> tuple[float, ...] | None:
     shards = len(samples.get("fraction", []))
     if not shards:
         return None
-    left, right = (total(samples, "window_fraction", side=name) / shards for name in names)
-    return total(samples, "fraction") / shards, left, right
+    each = (total(samples, "window_fraction", side=name) for name in names)
+    return tuple(one / shards for one in (total(samples, "fraction"), *each))
 
 
 def _first_ranking(samples: Samples, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,10 @@ from shedjoin.estimators.base import Estimator
 #: A weight times a lifetime must still be a number.
 HEAVIEST = 1e250
 
-Weights = Mapping[int, float] | Sequence[float] | NDArray[np.float64] | NDArray[np.int64]
+#: Of a stream; on Spark also by key values of any type, or as a DataFrame or the path of one.
+Weights = Mapping[Any, float] | Sequence[float] | NDArray[np.float64] | NDArray[np.int64] | str | os.PathLike[str] | Any
+#: Whole-number keys in their order, and their weights.
+Side = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Table(Estimator):
@@ -24,7 +28,9 @@ class Table(Estimator):
     Parameters
     ----------
     left, right
-        A dict from key to number, or an array whose index is the key. Keys that are not given weigh 0.
+        A dict from key to number, or an array whose index is the key. Keys that are not given weigh 0. For joins on Spark keys
+        are values of any type (a tuple for several key columns); or give a DataFrame or its path, with the key columns and a
+        column `probability`.
     more
         The same for the third stream of an n-way join and those after it.
 
@@ -42,16 +48,21 @@ class Table(Estimator):
         self._sides = (_side("left", left), _side("right", right), *others)
 
     @property
-    def left(self) -> dict[int, float]:
-        return _as_dict(self._sides[0])
+    def left(self) -> Any:
+        return self.side(0)
 
     @property
-    def right(self) -> dict[int, float]:
-        return _as_dict(self._sides[1])
+    def right(self) -> Any:
+        return self.side(1)
 
     @property
-    def more(self) -> list[dict[int, float]]:
-        return [_as_dict(side) for side in self._sides[2:]]
+    def more(self) -> list[Any]:
+        return [self.side(stream) for stream in range(2, self.streams)]
+
+    def side(self, stream: int) -> Any:
+        """Weights by key, or the DataFrame or path that has them."""
+        side = self._sides[stream]
+        return dict(zip(side[0].tolist(), side[1].tolist(), strict=True)) if isinstance(side, tuple) else side
 
     @property
     def streams(self) -> int:
@@ -61,49 +72,74 @@ class Table(Estimator):
     def weigher(self) -> Weigher:
         return Weigher(TABLE)
 
-    def table(self, stream: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        return self._sides[stream]
+    def table(self, stream: int) -> Side:
+        side = self._sides[stream]
+        if not isinstance(side, tuple):
+            raise SpecError(
+                f"Table.{_name(stream)} must have whole-number keys here, not {_words(side)}: joins on Spark translate others"
+            )
+        return side
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Table)
-            and self.streams == other.streams
-            and all(
-                np.array_equal(mine, theirs)
-                for side, other_side in zip(self._sides, other._sides, strict=True)
-                for mine, theirs in zip(side, other_side, strict=True)
-            )
-        )
+        return isinstance(other, Table) and self._compared() == other._compared()
 
     def __hash__(self) -> int:
-        return hash(tuple(part.tobytes() for side in self._sides for part in side))
+        return hash(self._compared())
+
+    def _compared(self) -> tuple[Any, ...]:
+        return tuple(
+            tuple(part.tobytes() for part in side)
+            if isinstance(side, tuple)
+            else frozenset(side.items())
+            if isinstance(side, dict)
+            else side
+            for side in self._sides
+        )
 
     def __repr__(self) -> str:
-        return f"Table({', '.join(f'{keys.size} keys' for keys, _ in self._sides)})"
+        return f"Table({', '.join(map(_words, self._sides))})"
 
 
-def _side(name: str, weights: Weights) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _name(stream: int) -> str:
+    return ("left", "right")[stream] if stream < 2 else f"more[{stream - 2}]"
+
+
+def _words(side: Any) -> str:
+    if isinstance(side, tuple):
+        return f"{side[0].size} keys"
+    if isinstance(side, dict):
+        return f"{len(side)} keys such as {next(iter(side))!r}"
+    return repr(side) if isinstance(side, str) else "a DataFrame"
+
+
+def _side(name: str, weights: Weights) -> Any:
+    """Keys and weights of a stream; what only Spark can read stays as it is."""
+    if isinstance(weights, str | os.PathLike) or type(weights).__module__.startswith("pyspark."):
+        return os.fspath(weights) if isinstance(weights, os.PathLike) else weights
     try:
         if hasattr(weights, "to_dict"):  # a pandas Series: its index is the keys
             weights = weights.to_dict()
-        if isinstance(weights, Mapping):
-            if not all(isinstance(key, int | np.integer) for key in weights):
-                raise TypeError("a key is no whole number")
-            keys = np.array(list(weights.keys()), dtype=np.int64)
-            values = np.array(list(weights.values()), dtype=np.float64)
-        else:
-            values = np.array(weights, dtype=np.float64)
-            keys = np.arange(values.size, dtype=np.int64)
+        given = list(weights.values()) if isinstance(weights, Mapping) else weights
+        values = np.array(given, dtype=np.float64)
+        whole = not isinstance(weights, Mapping) or all(isinstance(key, int | np.integer) for key in weights)
+        keys = (
+            np.array(list(weights) if isinstance(weights, Mapping) else range(len(weights)), np.int64)
+            if whole
+            else None
+        )
     except (TypeError, ValueError, OverflowError) as reason:
-        raise SpecError(f"Table.{name} must map whole-number keys to numbers: {reason}") from None
+        raise SpecError(f"Table.{name} must map keys to numbers: {reason}") from None
     if values.ndim != 1:
         raise SpecError(f"Table.{name} must be one-dimensional, not of shape {values.shape}")
-    fits = (values >= 0) & (values <= HEAVIEST)
-    if not fits.all():
-        raise SpecError(f"Table.{name} must hold numbers from 0 to {HEAVIEST:g}, not {values[~fits][0]}")
+    check_weights(f"Table.{name}", values)
+    if keys is None:
+        return dict(zip(weights, values.tolist(), strict=True))
     order = np.argsort(keys, kind="stable")
     return keys[order], values[order]
 
 
-def _as_dict(side: tuple[NDArray[np.int64], NDArray[np.float64]]) -> dict[int, float]:
-    return dict(zip(side[0].tolist(), side[1].tolist(), strict=True))
+def check_weights(name: str, values: NDArray[np.float64]) -> None:
+    """Refuse what is no weight."""
+    fits = (values >= 0) & (values <= HEAVIEST)
+    if not fits.all():
+        raise SpecError(f"{name} must hold numbers from 0 to {HEAVIEST:g}, not {values[~fits][0]}")

@@ -83,7 +83,11 @@ def truncated_join(left: Any, right: Any, *, keep: int | tuple[int, int], key: s
     >>> truncated_join({"key": [1, 1, 2]}, {"key": [1, 2, 2]}, keep=(2, 1)).size
     2
     """
-    keys, counts = _histograms([left, right], key)
+    return best_of_two(*_histograms([left, right], key), keep)
+
+
+def best_of_two(keys: pa.Array, counts: Ints, keep: int | tuple[int, int]) -> Truncated:
+    """The largest join of two relations, from their counts of the keys that both have, in the order of the keys."""
     m, n = counts
     if isinstance(keep, tuple):
         kept = _each(m, n, *_numbers("keep", keep, 2))
@@ -108,8 +112,13 @@ def truncated_joins(relations: Sequence[Any], *, keep: Sequence[int], key: str =
     """
     if len(relations) < 2:
         raise SpecError(f"relations must be at least two, not {len(relations)}")
-    numbers = _numbers("keep", keep, len(relations))
-    keys, counts = _histograms(list(relations), key)
+    _numbers("keep", keep, len(relations))
+    return approximate(*_histograms(list(relations), key), keep)
+
+
+def approximate(keys: pa.Array, counts: Ints, keep: Sequence[int]) -> Truncated:
+    """A large join of several relations, from their counts of the keys that all have, in the order of the keys."""
+    numbers = _numbers("keep", keep, len(counts))
     results = counts.prod(axis=0)
     kept = np.empty_like(counts)
     lost = 0

@@ -1,9 +1,25 @@
-"""shedjoin on Spark: `shed_join` for DataFrames, `start` for a query that keeps account, `refine` to complete it later."""
+"""shedjoin on Spark: `shed_join` for DataFrames, `start` for a query that keeps account, `refine` to complete it later.
+
+`static_join` chooses which rows of whole DataFrames to keep.
+"""
 
 from shedjoin.spark.archive import Archive, Layout
 from shedjoin.spark.join import shed_join
 from shedjoin.spark.refine import Refinement, refine
 from shedjoin.spark.session import lean, prepare, session
 from shedjoin.spark.start import start
+from shedjoin.spark.static import StaticJoin, static_join
 
-__all__ = ["Archive", "Layout", "Refinement", "lean", "prepare", "refine", "session", "shed_join", "start"]
+__all__ = [
+    "Archive",
+    "Layout",
+    "Refinement",
+    "StaticJoin",
+    "lean",
+    "prepare",
+    "refine",
+    "session",
+    "shed_join",
+    "start",
+    "static_join",
+]

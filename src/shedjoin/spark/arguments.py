@@ -14,8 +14,10 @@ from shedjoin.policies import KeepAll, Policy, Prospect, Replay
 from shedjoin.spark.cache import check_option
 from shedjoin.spark.join_args import JoinArgs
 from shedjoin.spark.join_graph import cube_of, rates_of, read_on
+from shedjoin.spark.key_table import is_table, without_keys
 from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, key_pairs, per_stream, selected
-from shedjoin.spark.predicate_spec import join_condition, read_deadline, selective_of
+from shedjoin.spark.predicate_spec import join_condition, read_deadline
+from shedjoin.spark.selective_spec import check_types, selective_of
 from shedjoin.spark.shares import EQUAL, SHARES, least_of
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window
@@ -81,6 +83,7 @@ def spec_of(
     rates = rates_of(args["rates"], names)
     column_names("time", args["time"], names)
     column_names("importance", args["importance"], names, optional=True)
+    types = column_names("kind", args["kind"], names, optional=True)
     seconds = read_deadline(args["deadline"])
     budget = parse_budget(args["budget"], allocation=args["allocation"])
     windows = windows_of(args["window"], kind, names)
@@ -95,6 +98,8 @@ def spec_of(
         "lateness": lateness,
         "max_skew": None if args["max_skew"] is None else duration_of(args["max_skew"], kind, "max_skew"),
     }
+    if is_table(given["policy"]) and (graph is not None or predicate is not None):
+        raise SpecError("policy: Table() on Spark is for joins on a key, whose values it gives weights: take History()")
     if graph is not None:
         given["on"] = graph
     elif args["rates"] is not None:
@@ -103,10 +108,9 @@ def spec_of(
         if args["shares"] not in (None, EQUAL):  # these joins count no keys by which shards could be compared
             raise SpecError(f"shares must be 'equal' for a join on a predicate, not {args['shares']!r}")
         given["on"] = predicate
-    given["selective"] = selective_of(windows, seconds)
+    given["selective"] = selective_of(args["selective"], windows, seconds, kind)
+    check_types(given["selective"], types)
     by_rows = any(isinstance(window, RowWindow) for window in windows)
-    if by_rows and seconds is not None:
-        raise SpecError("deadline is for time windows, whose parts are stretches of time, not for row windows")
     # Shards of a predicate see all rows; those of equal sets see theirs.
     all_rows = predicate is not None and predicate.code != SAME
     given["counted_elsewhere"] = by_rows and not all_rows and shards is not None and shards > 1
@@ -155,15 +159,14 @@ def _check_unit(value: Any, kind: str | None, argument: str) -> None:
 
 
 def policy_of(policy: Any, budget: Budget | None) -> Policy | None:
-    """The policy that was asked for; None leaves the choice to the spec."""
+    """The policy that was asked for; None leaves the choice to the spec. The keys of a `Table` are known to Spark only."""
     made = parse_policy(policy)
     if made is None:
         return None
     if budget is None and not isinstance(made, KeepAll):
         raise SpecError(f"policy {made!r} is given without a budget, so that it would evict nothing: give a budget too")
-    if isinstance(made, Replay) or getattr(made.estimator, "name", None) == "table":
+    if isinstance(made, Replay):
         raise SpecError(
-            f"policy: {made!r} is written for known rows or keys, but on Spark rows are numbered and keys hashed by shard: "
-            "use an estimator such as History()"
+            f"policy: {made!r} is written for known rows, but on Spark rows are numbered by shard: take another policy"
         )
-    return made
+    return without_keys(made) if is_table(made) else made

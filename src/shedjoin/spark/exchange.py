@@ -71,7 +71,7 @@ def inputs_of(names: Sequence[str]) -> tuple[str, ...]:
 #: A task packs when it holds this many rows or bytes.
 ROWS, BYTES = 1 << 17, 1 << 25
 #: The engine's own columns, before the user's.
-OWN = ("key", "ts", "importance", "bytes")
+OWN = ("key", "ts", "importance", "bytes", "kind")
 #: What the schema of a blob calls the column that has the times, if that is not `ts`.
 TIME_AT = "ts"
 
@@ -148,8 +148,8 @@ def _periodic_labels(shards: int) -> tuple[int, ...]:
 class Packing:
     """How one side is packed.
 
-    Columns come as: key as a number (or null), time (unless it travels, see `time_at`), importance (if `weighed`), then those
-    that travel.
+    Columns come as: key as a number (or null), time (unless it travels, see `time_at`), importance (if `weighed`), the type of
+    the row (if `typed`), then those that travel.
     """
 
     stream: int
@@ -164,6 +164,8 @@ class Packing:
     time_at: int | None = None  # the place of the time among the columns that travel
     numbered: bool = False  # whether shards are told when all rows came, to number theirs
     timed: bool = False  # whether shards are told when the task began
+    typed: str | None = None  # the column with the types of rows
+    types: int = 0  # how many of them there are
 
     @property
     def called(self) -> str:
@@ -257,7 +259,7 @@ class Packer:
     def _engine_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns the engine takes, checked, and those that travel."""
         rows, at = batch.num_rows, self.how.time_at
-        first = 1 + (at is None) + self.how.weighed
+        first = 1 + (at is None) + self.how.weighed + (self.how.typed is not None)
         payload = pa.RecordBatch.from_arrays(batch.columns[first:], names=self.travels.names)
         ts = self._times(batch.column(1 if at is None else first + at))
         self.newest = max(self.newest, int(ts.max()))
@@ -265,7 +267,7 @@ class Packer:
             payload = payload.cast(self.travels)
         # A time that travels anyway is not sent twice: the schema says where it is.
         own = [batch.column(0), pa.array(ts) if at is None else pa.nulls(rows)]
-        own += [self._importance(batch), self._sizes(payload, rows)]
+        own += [self._importance(batch), self._sizes(payload, rows), self._types(batch)]
         fields = [pa.field(name, array.type) for name, array in zip(OWN, own, strict=True)]
         known = None if at is None else {TIME_AT: self.travels.names[at]}
         return pa.RecordBatch.from_arrays([*own, *payload.columns], schema=pa.schema([*fields, *self.travels], known))
@@ -295,6 +297,19 @@ class Packer:
             raise InputError(
                 f"importance: {self.how.called}.{self.how.importance} must {must}, but a row has "
                 f"{values[int(np.argmax(bad))].as_py()} (rows like it here: {int(bad.sum())})"
+            )
+        return values
+
+    def _types(self, batch: pa.RecordBatch) -> pa.Array:
+        if self.how.typed is None:
+            return pa.nulls(batch.num_rows, pa.null())
+        values = batch.column(1 + (self.how.time_at is None) + self.how.weighed)
+        numbers = values.fill_null(-1).to_numpy(zero_copy_only=False)
+        bad = (numbers < 0) | (numbers >= self.how.types)
+        if bad.any():
+            raise InputError(
+                f"kind: {self.how.called}.{self.how.typed} must be from 0 to {self.how.types - 1}, as selective.types says, but "
+                f"a row has {values[int(np.argmax(bad))].as_py()} (rows like it here: {int(bad.sum())})"
             )
         return values
 

@@ -13,7 +13,7 @@ from shedjoin.spark.graph_exchange import GraphPacking
 from shedjoin.spark.hypercube import ROW, HyperCube
 from shedjoin.spark.job import GraphJob
 from shedjoin.spark.join_graph import attributes_column, is_hashed
-from shedjoin.spark.keys import IMPORTANCE, KEY, TS, quoted
+from shedjoin.spark.keys import KEY, quoted
 from shedjoin.spark.plan import JoinPlan
 
 if TYPE_CHECKING:
@@ -59,15 +59,11 @@ class GraphPlan(JoinPlan):
         from pyspark.sql import functions as fn
 
         frame = self.sides[side]
-        travels, time, importance = self.travels(side, kinds), self.times[side], self.importances[side]
+        travels, time = self.travels(side, kinds), self.times[side]
         names = self.graph.columns[side]
         own = any(dim.get(side) == ROW for dim in self.cube.dims)
         hashed = list(dict.fromkeys([*names, time, *travels])) if own else []
-        chosen = [attributes_column(frame, names, self.types[side], hashed).alias(KEY)]
-        if time not in travels:
-            chosen.append(fn.col(quoted(time)).alias(TS))
-        if importance is not None:
-            chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
+        chosen = self._own(side, attributes_column(frame, names, self.types[side], hashed), travels)
         how = GraphPacking(
             **self._packing(side, travels),
             counted=self._job(kinds).adaptive,

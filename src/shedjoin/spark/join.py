@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from shedjoin.engine.graph import parse
@@ -13,12 +14,14 @@ from shedjoin.spark.graph_plan import GraphPlan
 from shedjoin.spark.inputs import PARTITIONS, check_frames, lateness_of, shards_of
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
 from shedjoin.spark.join_graph import attribute_types, cube_of, rates_of, read_on
+from shedjoin.spark.key_table import is_table, table_of_numbers
 from shedjoin.spark.keys import Keys
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.predicate_plan import PredicatePlan
 from shedjoin.spark.predicate_spec import join_condition, read_deadline
 from shedjoin.spark.predicate_values import check_values
 from shedjoin.spark.shares import ADAPTIVE, EQUAL
+from shedjoin.words import parse_policy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,19 +59,26 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
         cells = cube_of(parsed, shards, windows, rates_of(args["rates"], sides), cube)
         graph = {"graph": parsed, "types": attribute_types(frames, parsed, sides), "cube": cells}
         shards = cells.shards
-    spec = spec_of(args, sides, lateness=lateness, shards=shards, kind=kind)
     keys = Keys(()) if on is None else Keys.of(on, *frames, sides=sides)
+    key_types = columns.common_types(frames, keys, sides)
+    spec = spec_of(args, sides, lateness=lateness, shards=shards, kind=kind)
+    if is_table(policy := parse_policy(args["policy"])) and policy is not None:
+        spec = replace(spec, policy=table_of_numbers(policy, spark, keys, key_types, sides))
     importances = columns.column_names("importance", args["importance"], sides, optional=True)
-    for side, frame, name in zip(sides, frames, importances, strict=True):
-        if name is not None:
-            columns.check_column("importance", name, frame, side)
+    types = columns.column_names("kind", args["kind"], sides, optional=True)
+    for argument, names in (("importance", importances), ("kind", types)):
+        for side, frame, name in zip(sides, frames, names, strict=True):
+            if name is not None:
+                columns.check_column(argument, name, frame, side)
+    columns.check_types(frames, types, sides)
     plan: dict[str, Any] = {
         "sides": frames,
         "names": sides,
         "keys": keys,
-        "key_types": columns.common_types(frames, keys, sides),
+        "key_types": key_types,
         "times": times,
         "importances": importances,
+        "kinds": types,
         "out": columns.out_columns(frames, keys, args["select"], args["suffixes"], sides),
         "spec": spec,
         "labels": shard_labels(shards, partitions),

@@ -11,6 +11,7 @@ from inspect import Parameter, cleandoc, signature
 from textwrap import fill
 from typing import Annotated, Any, Required, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from shedjoin.cpu.settings import Selective
 from shedjoin.errors import SpecError
 from shedjoin.policies import Policy
 from shedjoin.predicates import Predicate
@@ -121,6 +122,17 @@ class JoinArgs(TypedDict, total=False):
         Any,
         'How long a micro-batch may take: "2 seconds", a timedelta, or a number of seconds. If there are too many rows for '
         "that, each is compared with the most profitable part of the window only. May change while a checkpoint lives.",
+    ]
+    selective: Annotated[
+        Selective | dict[str, Any] | None,
+        "How that part is chosen: a `Selective`, or a table of its settings, such as {'basic': '30 seconds', 'sample': 0.2}. "
+        "Default: basic windows of a twentieth of the window, ranked by a sample of a tenth of the rows. Without a deadline rows "
+        "are always compared with the part `fraction`.",
+    ]
+    kind: Annotated[
+        str | Sequence[str | None] | Mapping[str, str] | None,
+        "A column with the type of each row, whole numbers from 0 on: with selective={'types': N} windows are searched by the "
+        "importance that rows of a type bring. A name, or a pair (left, right).",
     ]
     names: Annotated[
         Sequence[str] | None,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 SIDES = ("left", "right")
-KEY, TS, IMPORTANCE = "_sj_key", "_sj_ts", "_sj_imp"
+KEY, TS, IMPORTANCE, KIND = "_sj_key", "_sj_ts", "_sj_imp", "_sj_kind"
 #: Types that hold whole numbers, by their names in Spark's schemas.
 WHOLE = ("byte", "short", "integer", "long")
 
@@ -154,6 +154,13 @@ def time_kind(frames: Sequence[DataFrame], names: Sequence[Any], sides: Sequence
                 f"{'both' if len(sides) == 2 else 'all'} must be of one kind, so cast one"
             )
     return "number" if kinds[0] == "number" else "time"
+
+
+def check_types(frames: Sequence[DataFrame], names: Sequence[str | None], sides: Sequence[str]) -> None:
+    """A clear word where the types of rows are not numbered."""
+    for side, frame, name in zip(sides, frames, names, strict=True):
+        if name is not None and (found := _type_name(frame, name)) not in WHOLE:
+            raise SpecError(f"kind: {side}.{name} is of type {found}: number the types of rows from 0 on")
 
 
 def common_types(frames: Sequence[DataFrame], keys: Keys, sides: Sequence[str] = SIDES) -> list[str]:

@@ -44,8 +44,8 @@ def metric_schema(names: Sequence[str], *, selective: bool = False) -> pa.Schema
     names
         Of the streams; `rows_...`, `resident_...`, `bytes_...` and `clock_...` are of each.
     selective
-        Of joins with a deadline: r; how much of each window is looked at; the ages of its basic windows, most profitable first;
-        rows that were compared with a part of a window only; tuples that were looked at.
+        Of joins that compare parts of windows: r; how much of each window is looked at; the ages of its basic windows, most
+        profitable first; rows that were compared with a part of a window only; tuples that were looked at.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(
@@ -201,13 +201,13 @@ def streams_of(row: Row) -> list[str]:
     return [name.removeprefix("rows_") for name in row if name.startswith("rows_")]
 
 
-def fractions_of(rows: Iterable[Row]) -> tuple[float, float, float] | None:
-    """r, r_1 and r_2 of a join with a deadline, on average over these rows; None if it has none."""
-    known = [row for row in rows if row.get("ranking_left") is not None]
+def fractions_of(rows: Iterable[Row]) -> tuple[float, ...] | None:
+    """r, r_1, r_2, ... of a join that compares parts of windows, on average over these rows; None if it compares all."""
+    known = [row for row in rows if row.get("fraction") is not None]
     if not known:
         return None
-    sums = [sum(row[name] for row in known) for name in ("fraction", "fraction_left", "fraction_right")]
-    return sums[0] / len(known), sums[1] / len(known), sums[2] / len(known)
+    names = ["fraction", *(f"fraction_{name}" for name in streams_of(known[0]))]
+    return tuple(sum(row[name] for row in known) / len(known) for name in names)
 
 
 def by_batch(rows: Iterable[Row], *, level: float = 0.95) -> list[Summary]:

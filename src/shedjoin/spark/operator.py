@@ -118,6 +118,8 @@ def _interleaved(tables: list[pa.RecordBatch | None], width: int) -> Batch:
     values = [
         values_in(table.column("value")) for table in tables if table is not None and "value" in table.schema.names
     ]
+    if any("kind" in side for side in sides):
+        columns["kind"] = np.concatenate([side.get("kind", np.zeros_like(side["stream"])) for side in sides])
     if values:  # what a predicate compares
         columns["values"] = values[0] if len(values) == 1 else Values.joined(values[0], values[1])
         columns["null"] = columns["values"].null
@@ -127,8 +129,9 @@ def _interleaved(tables: list[pa.RecordBatch | None], width: int) -> Batch:
 
 def _columns(table: pa.RecordBatch, stream: int, width: int) -> dict[str, NDArray[Any]]:
     rows = table.num_rows
-    key, importance, size = (table.column(name) for name in ("key", "importance", "bytes"))
-    return {
+    key, importance, size, kind = (table.column(name) for name in ("key", "importance", "bytes", "kind"))
+    typed = {} if pa.types.is_null(kind.type) else {"kind": kind.to_numpy()}
+    return typed | {
         "stream": np.full(rows, stream, np.int64),
         "key": np.zeros(rows, np.int64) if pa.types.is_null(key.type) else _keys(key, width),
         "null": np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),

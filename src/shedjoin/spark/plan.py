@@ -12,7 +12,7 @@ from shedjoin.spark.cache import forget_at_exit
 from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, Packing, inputs_of
 from shedjoin.spark.inputs import DELAY, is_connect
 from shedjoin.spark.job import Job
-from shedjoin.spark.keys import IMPORTANCE, KEY, SIDES, TS, Keys, OutColumn, quoted
+from shedjoin.spark.keys import IMPORTANCE, KEY, KIND, SIDES, TS, Keys, OutColumn, quoted
 from shedjoin.spark.late import OBSERVED, observe_late
 from shedjoin.spark.metrics import metric_ddl
 from shedjoin.spark.payload import column_name
@@ -22,7 +22,7 @@ from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, TimeWindow
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
 
@@ -81,6 +81,7 @@ class JoinPlan:
     cache: str | bool | None
     recall: bool = True  # whether it is estimated while the join runs
     deadline: float | None = None  # seconds
+    kinds: tuple[str | None, ...] = ()  # the columns with the types of rows; none: there are no types
     query: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
@@ -196,17 +197,23 @@ class JoinPlan:
 
         frame = self.sides[side]
         travels = self.travels(side, kinds)
-        importance = self.importances[side]
-        time = self.times[side]
-        chosen = [columns.key_number(frame, self.keys.names(side), self.key_types).alias(KEY)]
-        if time not in travels:
-            chosen.append(fn.col(quoted(time)).alias(TS))
-        if importance is not None:
-            chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
+        chosen = self._own(side, columns.key_number(frame, self.keys.names(side), self.key_types), travels)
         packing = self._packing(side, travels)
         how = Packing(**packing, counted=self._job(kinds).adaptive, numbered=self.spec.counted_elsewhere)
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
         return frame.select(*chosen, *payload).mapInArrow(pack_worker(how), PACKED)
+
+    def _own(self, side: int, key: Column, travels: list[str]) -> list[Column]:
+        """What the engine asks of a row: its key, its time unless that travels anyway, its importance and its type."""
+        from pyspark.sql import functions as fn
+
+        chosen, time = [key.alias(KEY)], self.times[side]
+        if time not in travels:
+            chosen.append(fn.col(quoted(time)).alias(TS))
+        for names, kind, called in ((self.importances, "double", IMPORTANCE), (self.kinds, "bigint", KIND)):
+            if names and (name := names[side]) is not None:
+                chosen.append(fn.col(quoted(name)).cast(kind).alias(called))
+        return chosen
 
     def _packing(self, side: int, travels: list[str]) -> dict[str, Any]:
         """How a side is packed, whatever the join is on."""
@@ -226,6 +233,8 @@ class JoinPlan:
             "side": self.names[side],
             "time_at": travels.index(time) if time in travels else None,
             "timed": self.deadline is not None,
+            "typed": self.kinds[side] if self.kinds else None,
+            "types": 0 if self.spec.selective is None else self.spec.selective.types,
         }
 
     def _signature(self) -> dict[str, Any]:
@@ -235,6 +244,8 @@ class JoinPlan:
             "time": list(self.times),
             "weights": list(self.importances),
         }
+        if any(self.kinds):
+            signature["kind"] = list(self.kinds)
         if len(self.names) > len(SIDES):  # two are always left and right
             signature["streams"] = list(self.names)
         return signature

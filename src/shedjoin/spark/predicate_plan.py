@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shedjoin.predicates import Band, Predicate
 from shedjoin.spark.exchange import PACKED
 from shedjoin.spark.job import Job
-from shedjoin.spark.keys import IMPORTANCE, KEY, TS, quoted
+from shedjoin.spark.keys import KEY, quoted
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.predicate_exchange import PredicatePacking
 from shedjoin.spark.predicate_values import ARCHIVED_VALUES, is_spread, value_column
@@ -50,13 +50,8 @@ class PredicatePlan(JoinPlan):
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
-        frame, importance, time = self.sides[side], self.importances[side], self.times[side]
-        travels = self.travels(side, kinds)
-        chosen = [fn.lit(None).cast("bigint").alias(KEY)]
-        if time not in travels:
-            chosen.append(fn.col(quoted(time)).alias(TS))
-        if importance is not None:
-            chosen.append(fn.col(quoted(importance)).cast("double").alias(IMPORTANCE))
+        frame, travels = self.sides[side], self.travels(side, kinds)
+        chosen = self._own(side, fn.lit(None).cast("bigint"), travels)
         kind, name = self.predicate.kind, self.predicate.columns[side]
         payload = [fn.col(quoted(one)).alias(f"c{place}") for place, one in enumerate(travels)]
         payload.append(value_column(frame, name, kind).alias(f"c{len(travels)}"))

@@ -6,15 +6,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from shedjoin.cpu.settings import Selective
 from shedjoin.errors import SpecError
 from shedjoin.predicates import PREDICATES, Equal, Predicate
 from shedjoin.spark.keys import per_stream
-from shedjoin.window import Window
 from shedjoin.words import parse_duration
-
-#: A window has this many basic windows (gedik2007), which are ranked anew this often in its course.
-BASIC, RANKED = 20, 4
 
 
 def join_condition(on: Any, predicate: Any) -> tuple[Any, Predicate | None]:
@@ -63,16 +58,3 @@ def read_deadline(value: Any) -> float | None:
     if not 0.0 < seconds < 1e9:
         raise SpecError(f"deadline must be above 0, not {value!r}")
     return seconds
-
-
-def selective_of(windows: tuple[Window, ...], seconds: float | None) -> Selective | None:
-    """How a join with a deadline copes when there are too many rows."""
-    if seconds is None:
-        return None
-    longest = max(window.size for window in windows)
-    return Selective(
-        basic=max(1, -(-longest // BASIC)),
-        rate=False,  # the clock says what there is time for
-        period=max(1, longest // RANKED),
-        rank_period=max(1, longest // RANKED),
-    )

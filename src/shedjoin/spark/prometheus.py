@@ -71,7 +71,7 @@ _GAUGES = {
 #: The same, of joins with a deadline.
 _DEADLINE = {
     "fraction": _ByShard("r: which part of the windows rows are compared with.", "fraction"),
-    "window_fraction": _ByShard("r_1 and r_2: which part of each window is looked at.", "fraction", "side"),
+    "window_fraction": _ByShard("r_1, r_2, ...: which part of each window is looked at.", "fraction", "side"),
 }
 
 
@@ -107,7 +107,7 @@ class QueryCollector:
         """All metrics, as of now."""
         with self._lock:
             rows = latest(self._shards.values())
-        selective = [row for row in rows if row.get("ranking_left") is not None]
+        selective = [row for row in rows if row.get("fraction") is not None]
         for kind, metrics, some in (
             (CounterMetricFamily, _COUNTERS, rows),
             (GaugeMetricFamily, _GAUGES, rows),

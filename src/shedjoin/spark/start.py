@@ -361,6 +361,7 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         "on": [list(pair) for pair in plan.keys.pairs],
         "time": list(plan.times),
         "importance": list(plan.importances),
+        **({"kind": list(plan.kinds)} if any(plan.kinds) else {}),
         "streams": list(plan.names),
         "columns": [[one.name, plan.names[one.side], one.source] for one in plan.out],
         "archive": archive,
@@ -397,7 +398,9 @@ def check_before(before: dict[str, Any] | None, now: dict[str, Any], folder: str
 def check_lasting(before: dict[str, Any], now: dict[str, Any], folder: str) -> None:
     """What may not change while a checkpoint lives has not. The shards look at more, but only when there are rows."""
     parts = [
-        name for name in ("shards", "cube", "seed", "on", "time", "importance", "streams", "columns") if name in now
+        name
+        for name in ("shards", "cube", "seed", "on", "time", "importance", "kind", "streams", "columns")
+        if name in now
     ]
     specs = [{name: value for name, value in job["spec"].items() if name not in MAY_DIFFER} for job in (before, now)]
     others = [{name: job.get(name) for name in parts} for job in (before, now)]

@@ -206,6 +206,8 @@ def redo_blob(redo: Redo) -> bytes:
         columns["importance"] = pa.array(batch.importance)
     if (batch.bytes != ROW_BYTES).any():
         columns["bytes"] = pa.array(batch.bytes.astype(np.int32))
+    if batch.kind is not None:
+        columns["kind"] = pa.array(batch.kind)
     if batch.numbers is not None:
         columns |= _number_columns(batch.stream, batch.numbers)
     if batch.values is not None:
@@ -257,6 +259,7 @@ def read_redo(blob: bytes) -> Redo:
         ts=np.cumsum(made.column("step").to_numpy()),
         importance=column("importance", 1.0, np.float64),
         bytes=column("bytes", ROW_BYTES, np.int64),
+        kind=column("kind", 0, np.int64) if "kind" in made.schema.names else None,
         values=values_in(made.column("value")) if "value" in made.schema.names else None,
         numbers=_numbers_in(made, stream),
     )
