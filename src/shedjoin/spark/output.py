@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from shedjoin.engine.codes import DROPPED, LATE, WHY
 from shedjoin.engine.graph import Graph, parse
 from shedjoin.errors import InputError
 from shedjoin.predicates import Predicate
@@ -40,8 +41,15 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
     left, right, *more = (
         table(spark, f"{folder}/archive/{side}", _nothing(layout, stream, graph)) for stream, side in enumerate(names)
     )
-    shed = table(spark, f"{folder}/shed", shed_ddl(names))
+    shed = _as_late(table(spark, f"{folder}/shed", shed_ddl(names)))
     return Archive(left, right, shed, spec.windows, layout, tuple(more), graph), last
+
+
+def _as_late(shed: DataFrame) -> DataFrame:
+    """Rows that were dropped in front joined nothing, as late rows: their results are missing for the same reason."""
+    from pyspark.sql import functions as F
+
+    return shed.withColumn("why", F.when(F.col("why") == WHY[DROPPED], WHY[LATE]).otherwise(F.col("why")))
 
 
 def _ends(graph: Graph) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
