@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import shedjoin as sj
-from shedjoin.spark.exchange import spread
+from shedjoin.spark.hashing import spread
 from shedjoin.spark.shares import Counter, Counts, Picture, share_of
 from shedjoin.workloads import zipf
 

@@ -179,6 +179,8 @@ BAD = [
     ),
     (ITEMS + "budget = 9\nshares = 'adaptive'\n", "join.shares must be 'equal' for a join on a predicate"),
     (THREE.replace('on = "k"', LIKE), "join: JoinSpec.on: A predicate compares two streams"),
+    (GOOD + "front = 2\n", "join.front must be a share from 0 to 1"),
+    (GOOD + "cpu = {name = 'virtual', capacity = 5}\n", "join.cpu: A virtual CPU, its queue and dual windows live in"),
     (GOOD + "deadline = 'soon'\n", "join.deadline must be a duration such as"),
     (GOOD + "deadline = 0\n", "join.deadline must be above 0"),
     (GOOD + "deadline = true\n", "join.deadline must be a duration such as '2 seconds', or a number of seconds"),
@@ -457,6 +459,9 @@ def test_a_predicate_and_a_deadline(
     )
     said = explained(folder, GOOD + "selective = {fraction = 0.5, correlation = false}\n", capsys, monkeypatch)
     assert "always 50% of the windows: basic windows of 30 seconds, the newest first" in said
+    said = explained(folder, GOOD + "front = {right = 0.25}\n", capsys, monkeypatch)
+    assert "25% of right, by lot" in said
+    assert "exact" not in said
     said = explained(folder, GOOD + "deadline = 2\n", capsys, monkeypatch)
     assert "none: without a cap" in said
     assert "exact" not in said

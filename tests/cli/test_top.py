@@ -93,7 +93,7 @@ def test_rows_and_samples_show_the_same_query() -> None:
     assert seen is not None
     assert told is not None
     assert seen.rows == told.rows == (1800, 600)
-    assert seen.shed == told.shed == {"evicted": 600, "late": 120, "schedule": 0}
+    assert seen.shed == told.shed == {"evicted": 600, "late": 120, "schedule": 0, "dropped": 0}
     assert seen.rates == (60.0, 20.0, 16.0)  # 30 seconds from the beginning of the first batch
     assert told.rates == (60.0, 20.0, 16.0)  # 20 seconds between two looks
     assert seen.recall == pytest.approx(told.recall)

@@ -11,7 +11,7 @@ import pytest
 
 import shedjoin as sj
 from shedjoin.spark import shed_join
-from shedjoin.spark.exchange import spread
+from shedjoin.spark.hashing import spread
 from shedjoin.spark.keys import NUMBERS, is_number, key_number, key_value
 
 STAMP = dt.datetime(2024, 5, 1, 12, 0, 0, 123456)

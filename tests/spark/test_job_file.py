@@ -25,6 +25,7 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "importances": (None, None),
         "kinds": (None, None),
         "deadline": None,
+        "front": (0.0, 0.0),
         "names": ("left", "right"),
         "out": [],
         "timestamps": True,

@@ -19,7 +19,7 @@ from streams import read, write
 import shedjoin as sj
 from shedjoin.batch import ROW_BYTES
 from shedjoin.spark import start
-from shedjoin.spark.exchange import spread
+from shedjoin.spark.hashing import spread
 from shedjoin.spark.job import Job
 from shedjoin.spark.shares import Counter, Counts, Picture, Stream, apportion, least_of, share_of
 from shedjoin.spark.state import read_head

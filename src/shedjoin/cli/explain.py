@@ -19,6 +19,7 @@ from shedjoin.engine.codes import SAME
 from shedjoin.errors import SpecError
 from shedjoin.plain import plain
 from shedjoin.predicates import Predicate
+from shedjoin.spark.front import front_of
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.predicate_spec import read_deadline
@@ -68,13 +69,17 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("window", f"{lengths}, by {', '.join(times[:-1])} and {times[-1]}")
     table.add_row("rows may be late", lateness_words(spec))
     seconds = read_deadline(job.join["deadline"])
-    exact = "none: exact, without a cap" if seconds is None else "none: without a cap"
+    front = front_of(job.join["front"], names)
+    exact = "none: exact, without a cap" if spec.selective is None and not any(front) else "none: without a cap"
     policy = parse_policy(job.join["policy"]) or job.spec_on(shards_of(job)[0]).policy
     table.add_row("policy", exact if spec.budget is None else str(policy))
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
     if spec.selective is not None:
         table.add_row("compared with", selective_words(job))
+    if any(front):
+        each = ", ".join(f"{share:.0%} of {name}" for name, share in zip(names, front, strict=True) if share)
+        table.add_row("dropped in front", f"{each}, by lot")
     output, run = job.output, job.run
     table.add_row(
         "results", f"{output.path}/results" if job.sink is None else f"{job.sink.format} {job.sink.path or ''}"
@@ -82,7 +87,7 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("shed log, metrics", output.path)
     archive = f"{output.path}/archive, for shedjoin refine" if output.archive else "none: nothing to refine"
     table.add_row("archive", archive)
-    if spec.budget is not None and isinstance(spec.on, str) and spec.selective is None:
+    if spec.budget is not None and isinstance(spec.on, str) and spec.selective is None and not any(front):
         table.add_row("live recall", "told while it runs" if output.recall else "left out")
     goes_on = "new" if read_job(output.path) is None else "goes on"
     table.add_row("checkpoint", f"{checkpoint_of(output.path, output.checkpoint)}, {goes_on}")

@@ -22,6 +22,8 @@ importance = {left = "bid"}
 deadline = "5 seconds"                  # how long a micro-batch may take; optional
 selective = {basic = "30 seconds", sample = 0.2}   # what rows are compared with if there is no time for all; optional
 
+front = {left = 0.2}                    # the share of rows that is dropped before the shuffle; optional
+
 [output]
 path = "out"                            # results, shed log, metrics, checkpoint
 archive = true                          # keep the input, for `shedjoin refine`
@@ -62,7 +64,7 @@ from shedjoin.predicates import Predicate
 from shedjoin.spark.arguments import duration_of, spec_of, stream_names
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.join import shed_join
-from shedjoin.spark.join_args import PARAMETERS, JoinArgs, complete
+from shedjoin.spark.join_args import NOT_ON_SPARK, PARAMETERS, JoinArgs, check_known, complete
 from shedjoin.spark.join_graph import cube_of, rates_of, read_on
 from shedjoin.spark.keys import SIDES, column_names, key_pairs
 from shedjoin.spark.master import check_places
@@ -246,6 +248,8 @@ def _ddl(columns: Mapping[str, Any], where: str) -> str:
 
 def _join(data: Any, names: tuple[str, ...], folder: Path) -> tuple[JoinArgs, JoinSpec]:
     """The arguments of `shed_join`, and the spec they amount to."""
+    with errors_in("join", NOT_ON_SPARK):
+        check_known(data if isinstance(data, Mapping) else ())
     table = _with_files(settings(data, "join", JOIN), folder)
     with errors_in("join", PARAMETERS):
         args = complete({**table, "names": None if names == SIDES else names}, shed_join)  # type: ignore[typeddict-item]

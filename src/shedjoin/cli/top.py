@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from shedjoin.cli.view import Share, View, of_rows, of_samples
+from shedjoin.cli.view import FRONT, Share, View, of_rows, of_samples
 from shedjoin.errors import InputError, SpecError
 from shedjoin.spark.prometheus import Samples, read_endpoint
 from shedjoin.spark.start import read_job
@@ -119,7 +119,8 @@ def _numbers(view: View) -> Table:
         ages = "; ".join(f"{name} {', '.join(map(str, of))}" for name, of in zip(view.names, view.ranking, strict=True))
         grid.add_row("looks first at", ages, "ages of basic windows")
     if view.recall is None:
-        grid.add_row("recall", "exact: no budget" if view.budget is None and not view.partial else "not known", "")
+        exact = view.budget is None and not view.partial and not view.shed[FRONT]
+        grid.add_row("recall", "exact: no budget" if exact else "not known", "")
     else:
         grid.add_row("recall", share(view.recall), "since the beginning" if view.recent else "")
         if view.recent is not None:

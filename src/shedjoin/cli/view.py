@@ -13,6 +13,8 @@ from shedjoin.spark.prometheus import BEST, Samples
 from shedjoin.words import parse_budget
 
 WHY = ("evicted", "late", "schedule")
+#: Of rows that are dropped before they are sent to shards.
+FRONT = "dropped"
 #: A share with its limits.
 Share = tuple[float, float, float]
 
@@ -88,7 +90,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         rows=tuple(found.rows_of.values()),
         results=found.results,
         nulls=found.nulls,
-        shed=dict(zip(WHY, (found.evicted, found.late, found.scheduled), strict=True)),
+        shed=dict(zip((*WHY, FRONT), (found.evicted, found.late, found.scheduled, found.dropped), strict=True)),
         rates=_rates(known, found),
         recall=None if found.recall is None else (found.recall.recall, found.recall.low, found.recall.high),
         recent=None if recent is None else (recent.recall, recent.low, recent.high),
@@ -154,7 +156,7 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
         rows=by_side["rows_total"],
         results=int(total(now, "results_total")),
         nulls=int(total(now, "null_keys_total")),
-        shed={why: int(total(now, "shed_total", why=why)) for why in WHY},
+        shed={why: int(total(now, "shed_total", why=why)) for why in WHY} | {FRONT: int(total(now, "dropped_total"))},
         rates=rates,
         recall=_share(now, "recall"),
         recent=_share(now, "recent_recall"),

@@ -12,6 +12,7 @@ from shedjoin.engine.graph import parse
 from shedjoin.errors import SpecError
 from shedjoin.policies import KeepAll, Policy, Prospect, Replay
 from shedjoin.spark.cache import check_option
+from shedjoin.spark.front import front_of
 from shedjoin.spark.join_args import JoinArgs
 from shedjoin.spark.join_graph import cube_of, rates_of, read_on
 from shedjoin.spark.key_table import is_table, without_keys
@@ -85,6 +86,10 @@ def spec_of(
     column_names("importance", args["importance"], names, optional=True)
     types = column_names("kind", args["kind"], names, optional=True)
     seconds = read_deadline(args["deadline"])
+    if any(front_of(args["front"], names)) and (graph is not None or predicate is not None):
+        raise SpecError(
+            "front is for joins on a key: rows of other joins go to several shards, so filter the streams instead"
+        )
     budget = parse_budget(args["budget"], allocation=args["allocation"])
     windows = windows_of(args["window"], kind, names)
     if graph is not None and shards is not None:

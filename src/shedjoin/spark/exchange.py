@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from shedjoin.batch import LATEST, ROW_BYTES, wrong_importance
 from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError
+from shedjoin.spark.front import Front
+from shedjoin.spark.hashing import spread
 from shedjoin.spark.keys import SIDES
 from shedjoin.spark.row_numbers import Clerk, with_counts
 from shedjoin.spark.shares import Counter
@@ -71,7 +73,7 @@ def inputs_of(names: Sequence[str]) -> tuple[str, ...]:
 #: A task packs when it holds this many rows or bytes.
 ROWS, BYTES = 1 << 17, 1 << 25
 #: The engine's own columns, before the user's.
-OWN = ("key", "ts", "importance", "bytes", "kind")
+OWN = ("key", "ts", "importance", "bytes", "kind", "dropped")
 #: What the schema of a blob calls the column that has the times, if that is not `ts`.
 TIME_AT = "ts"
 
@@ -166,15 +168,18 @@ class Packing:
     timed: bool = False  # whether shards are told when the task began
     typed: str | None = None  # the column with the types of rows
     types: int = 0  # how many of them there are
+    front: float = 0.0  # the share of rows that are dropped
+    marked: bool = False  # whether dropped rows are sent too, for the log
+    seed: int = 0  # of the lots
 
     @property
     def called(self) -> str:
         return self.side or SIDES[self.stream]
 
 
-def pack(batches: Iterator[pa.RecordBatch], how: Packing, task: int) -> Iterator[pa.RecordBatch]:
-    """What a task has of one stream, as blobs by shard."""
-    yield from pack_by(Packer(how, task), batches)
+def pack(batches: Iterator[pa.RecordBatch], how: Packing, task: int, number: int = 0) -> Iterator[pa.RecordBatch]:
+    """What a task of a micro-batch of this number has of one stream, as blobs by shard."""
+    yield from pack_by(Packer(how, task, number), batches)
 
 
 def pack_by(packer: Packer, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -198,12 +203,13 @@ def pack_by(packer: Packer, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 class Packer:
     """What one task sends."""
 
-    def __init__(self, how: Packing, task: int) -> None:
+    def __init__(self, how: Packing, task: int, number: int = 0) -> None:
         self.how = how
         self.task = task
         self.part = 0
         self.newest = NEVER
         self._began = time.time()
+        self.front = Front(how.front, how.seed, how.stream, number, task) if how.front else None
         self.counter = Counter(len(how.labels)) if how.counted else None
         self.clerk = Clerk(len(how.labels)) if how.numbered else None
         travels = pa.ipc.read_schema(pa.py_buffer(how.schema))
@@ -213,7 +219,9 @@ class Packer:
         """Blobs of these rows, one for each shard that has any."""
         table = self._engine_columns(one_batch(held))
         shards = len(self.how.labels)
-        if shards == 1:
+        if not table.num_rows:  # all were dropped
+            parts = []
+        elif shards == 1:
             parts = [(0, table)]
             self._number(table, np.zeros(table.num_rows, np.uint16))
         else:
@@ -243,7 +251,7 @@ class Packer:
 
     def _rows(self, rows: Sequence[tuple[int, int, int, bytes | None]]) -> pa.RecordBatch:
         count = len(rows)
-        shard, size, newest, blob = zip(*rows, strict=True)
+        shard, size, newest, blob = zip(*rows, strict=True) if rows else ((),) * 4
         columns = [
             [self.how.labels[place] for place in shard],
             [self.how.stream] * count,
@@ -267,10 +275,13 @@ class Packer:
             payload = payload.cast(self.travels)
         # A time that travels anyway is not sent twice: the schema says where it is.
         own = [batch.column(0), pa.array(ts) if at is None else pa.nulls(rows)]
+        dropped = None if self.front is None else self.front.dropped(rows) & _valid(batch.column(0))
         own += [self._importance(batch), self._sizes(payload, rows), self._types(batch)]
+        own.append(pa.nulls(rows) if dropped is None or not self.how.marked else pa.array(dropped))
         fields = [pa.field(name, array.type) for name, array in zip(OWN, own, strict=True)]
         known = None if at is None else {TIME_AT: self.travels.names[at]}
-        return pa.RecordBatch.from_arrays([*own, *payload.columns], schema=pa.schema([*fields, *self.travels], known))
+        made = pa.RecordBatch.from_arrays([*own, *payload.columns], schema=pa.schema([*fields, *self.travels], known))
+        return made if dropped is None or self.how.marked else made.filter(pa.array(~dropped))
 
     def _times(self, column: pa.Array) -> NDArray[np.int64]:
         side, name = self.how.called, self.how.time
@@ -328,11 +339,10 @@ class Packer:
         return pa.array(np.minimum(np.rint(total), 2**31 - 1).astype(np.int64))
 
     def _count(self, batch: pa.RecordBatch, hashes: NDArray[np.uint64], shard: NDArray[np.uint16]) -> None:
-        """Rows without a key are never stored: they do not count."""
+        """Rows without a key, and those that are dropped, are never stored: they do not count."""
         if self.counter is None:
             return
-        key, sizes = batch.column("key"), batch.column("bytes")
-        there = key.is_valid().to_numpy(zero_copy_only=False) if key.null_count else slice(None)
+        sizes, there = batch.column("bytes"), _valid(batch.column("key")) & ~dropped_in(batch)
         bytes_of = sizes.to_numpy()[there] if self.how.sized else None
         self.counter.add(hashes[there], shard[there], times_of(batch)[there], bytes_of)
 
@@ -350,6 +360,18 @@ class Packer:
         return shard
 
 
+def _valid(column: pa.Array) -> NDArray[np.bool_]:
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def dropped_in(table: pa.RecordBatch) -> NDArray[np.bool_]:
+    """Which rows were dropped in front: they come for the log only."""
+    marks = table.column("dropped")
+    if pa.types.is_null(marks.type):
+        return np.zeros(table.num_rows, np.bool_)
+    return np.asarray(marks.to_numpy(zero_copy_only=False), np.bool_)
+
+
 #: A message that says when its task began starts with this.
 _BEGAN = b"began "
 
@@ -362,16 +384,6 @@ def began_blob(seconds: float) -> bytes:
 def began_of(blob: bytes) -> float | None:
     """What `began_blob` says; None: it is another message."""
     return float(bytes(blob)[len(_BEGAN) :]) if bytes(blob).startswith(_BEGAN) else None
-
-
-def spread(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Keys as 64 bits of which each depends on all bits of the key (splitmix64's finaliser): neighbours go to any shard."""
-    mixed = keys.astype(np.int64).view(np.uint64)  # a copy
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
-    return mixed
 
 
 def split(table: pa.RecordBatch, shard: NDArray[Any], shards: int) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.graph import Graph
-from shedjoin.spark.exchange import spread
+from shedjoin.spark.hashing import spread
 from shedjoin.window import TimeWindow, Window
 
 #: In the place of an attribute: the coordinate is a hash of the whole row.

@@ -34,6 +34,7 @@ class Job:
     keys: bytes | None = None  # the Arrow schema of the key columns, where keys are hashed: the first of those kept
     spread: bool = False  # whether every shard gets all rows, and stores some of them
     deadline: float | None = None  # seconds
+    front: bool = False  # whether rows are dropped before they are sent
 
     @property
     def shards(self) -> int:

@@ -10,6 +10,7 @@ from shedjoin.engine.graph import parse
 from shedjoin.spark import keys as columns
 from shedjoin.spark.arguments import spec_of, stream_names, windows_of
 from shedjoin.spark.exchange import RESULT, shard_labels
+from shedjoin.spark.front import front_of
 from shedjoin.spark.graph_plan import GraphPlan
 from shedjoin.spark.inputs import PARTITIONS, check_frames, lateness_of, shards_of
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
@@ -86,6 +87,7 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
         "seed": args["seed"],
         "cache": args["cache"],
         "deadline": read_deadline(args["deadline"]),
+        "front": front_of(args["front"], sides),
     }
     if graph:
         return GraphPlan(shares=args["shares"] or ADAPTIVE, **graph, **plan)

@@ -6,7 +6,7 @@ files follow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, cleandoc, signature
 from textwrap import fill
 from typing import Annotated, Any, Required, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -134,11 +134,32 @@ class JoinArgs(TypedDict, total=False):
         "A column with the type of each row, whole numbers from 0 on: with selective={'types': N} windows are searched by the "
         "importance that rows of a type bring. A name, or a pair (left, right).",
     ]
+    front: Annotated[
+        float | Sequence[float] | Mapping[str, float] | None,
+        "The share of rows, from 0 to 1, that is dropped by lot before rows are sent to shards (dual2006's front shedding): a "
+        "number, or a pair (left, right). Dropped rows are logged, and `refine` joins them later. May change while a checkpoint "
+        "lives.",
+    ]
     names: Annotated[
         Sequence[str] | None,
         "What three and more streams are called in `select`, the shed log, metrics and the archive. Default: s0, s1, s2, "
         "... Two are left and right.",
     ]
+
+
+#: Settings of `JoinSpec` that have no meaning on Spark, with a sentence each.
+NOT_ON_SPARK = dict.fromkeys(
+    ("cpu", "queue", "dual"),
+    "A virtual CPU, its queue and dual windows live in virtual time, and a shard on Spark has all rows of a micro-batch at once: "
+    "give a deadline, or drop rows with front.",
+)
+
+
+def check_known(names: Iterable[str]) -> None:
+    """Refuse settings that have no meaning on Spark."""
+    for name in names:
+        if name in NOT_ON_SPARK:
+            raise SpecError(f"{name}: {NOT_ON_SPARK[name]}")
 
 
 def _parameter(name: str, hint: Any) -> Parameter:
@@ -169,6 +190,7 @@ def takes_join_args(function: Function) -> Function:
 
 def complete(args: JoinArgs, function: Callable[..., Any]) -> JoinArgs:
     """All arguments of a join that a function was called with; defaults where they are not given."""
+    check_known(args)
     known = [one.name for one in signature(function).parameters.values() if one.kind is Parameter.KEYWORD_ONLY]
     for name in args:
         if name not in PARAMETERS:

@@ -13,9 +13,9 @@ from shedjoin.window import UNLIMITED, RowWindow
 from shedjoin.words import format_duration, format_lateness, format_window
 
 _KEYS = (
-    "With the same checkpoint the budget may change, its shares, the length of the deadline, and the policy, as long as it asks "
-    "the same estimator or none (Decayed's half-life may change too); window, keys, predicate, time, estimator, lateness, "
-    "shards, seed and columns may not: put them back, or start from a new checkpoint"
+    "With the same checkpoint the budget may change, its shares, the length of the deadline, front, and the policy, as long as "
+    "it asks the same estimator or none (Decayed's half-life may change too); window, keys, predicate, time, estimator, "
+    "lateness, shards, seed and columns may not: put them back, or start from a new checkpoint"
 )
 #: Of a spec as plain data: what may change, and what follows from the number of shards, which may not.
 MAY_DIFFER = ("budget", "policy", "counted_elsewhere")

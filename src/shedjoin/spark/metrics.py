@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -35,7 +35,7 @@ _RECALLS = (
 _BY_STREAM = ("rows", "resident", "bytes")
 
 
-def metric_schema(names: Sequence[str], *, selective: bool = False) -> pa.Schema:
+def metric_schema(names: Sequence[str], *, selective: bool = False, front: bool = False) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
     stood at its end. (Peaks are taken at the end of every instant, when the cap holds.)
 
@@ -46,6 +46,8 @@ def metric_schema(names: Sequence[str], *, selective: bool = False) -> pa.Schema
     selective
         Of joins that compare parts of windows: r; how much of each window is looked at; the ages of its basic windows, most
         profitable first; rows that were compared with a part of a window only; tuples that were looked at.
+    front
+        Of joins that drop rows before they are sent to shards: how many of each stream.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(
@@ -60,6 +62,7 @@ def metric_schema(names: Sequence[str], *, selective: bool = False) -> pa.Schema
             pa.field("restored", pa.bool_(), nullable=False),
             *(pa.field(name, pa.float64()) for name in (*_RECALLS, *LIVE_COLUMNS)),
             *(_selective_fields(names) if selective else ()),
+            *(pa.field(f"dropped_{name}", pa.int64()) for name in names if front),
         ]
     )
 
@@ -84,9 +87,10 @@ _WORDS = {
 }
 
 
-def metric_ddl(names: Sequence[str], *, selective: bool = False) -> str:
+def metric_ddl(names: Sequence[str], *, selective: bool = False, front: bool = False) -> str:
     """The same for Spark."""
-    return ", ".join(f"{field.name} {_WORDS[str(field.type)]}" for field in metric_schema(names, selective=selective))
+    schema = metric_schema(names, selective=selective, front=front)
+    return ", ".join(f"{one.name} {_WORDS[str(one.type)]}" for one in schema)
 
 
 #: Those of two streams.
@@ -111,6 +115,8 @@ class Summary:
         Input rows of each stream, by its name.
     resident_of, bytes_of
         Stored now of each stream, in all shards.
+    dropped_of
+        Rows of each stream that were dropped before they were sent to shards.
     peak_tuples, peak_bytes
         The most that was stored at once: the peaks that the shards had in one batch, added up.
     recall
@@ -136,6 +142,7 @@ class Summary:
     seconds: float
     restored: int
     recall: RecallEstimate | None
+    dropped_of: dict[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -143,7 +150,11 @@ class Summary:
 
     @property
     def shed(self) -> int:
-        return self.evicted + self.scheduled + self.late
+        return self.evicted + self.scheduled + self.late + self.dropped
+
+    @property
+    def dropped(self) -> int:
+        return sum(self.dropped_of.values())
 
     @property
     def shed_share(self) -> float:
@@ -179,7 +190,7 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
     counts = {name: sum(row[name] for row in known) for name in (*_COUNTS, "state_bytes", "restored")}
 
     def by_stream(what: str, some: Iterable[Row]) -> dict[str, int]:
-        return {name: sum(row[f"{what}_{name}"] for row in some) for name in streams_of(last[0])}
+        return {name: sum(row.get(f"{what}_{name}") or 0 for row in some) for name in streams_of(last[0])}
 
     return Summary(
         batches=(min(batches), max(batches)),
@@ -192,6 +203,7 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
         rows_of=by_stream("rows", known),
         resident_of=by_stream("resident", last),
         bytes_of=by_stream("bytes", last),
+        dropped_of=by_stream("dropped", known),
         **counts,
     )
 

@@ -12,10 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shedjoin.batch import COLUMNS, ROW_BYTES, Batch, Values
+from shedjoin.engine.codes import DROPPED, LATE
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import LeftOutLog, ShedLog
 from shedjoin.engine.pace import Watch
-from shedjoin.engine.records import LEFT_OUT_FIELDS, NEVER
+from shedjoin.engine.records import LEFT_OUT_FIELDS, NEVER, shed_record
 from shedjoin.errors import SnapshotError
 from shedjoin.recall.follow import Recall, followed, recall_of
 from shedjoin.spark.archive import LEFT_OUT_COLUMNS
@@ -29,6 +30,7 @@ from shedjoin.spark.exchange import (
     Given,
     Message,
     began_of,
+    dropped_in,
     from_blob,
     inputs_of,
     sorted_by_time,
@@ -134,7 +136,8 @@ def _columns(table: pa.RecordBatch, stream: int, width: int) -> dict[str, NDArra
     return typed | {
         "stream": np.full(rows, stream, np.int64),
         "key": np.zeros(rows, np.int64) if pa.types.is_null(key.type) else _keys(key, width),
-        "null": np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_),
+        # Dropped rows are numbered, and join nothing.
+        "null": np.asarray(key.is_null().to_numpy(zero_copy_only=False), np.bool_) | dropped_in(table),
         "ts": times_of(table),
         "importance": np.ones(rows) if pa.types.is_null(importance.type) else importance.to_numpy(),
         "bytes": np.full(rows, ROW_BYTES, np.int64) if pa.types.is_null(size.type) else size.to_numpy(),
@@ -181,6 +184,8 @@ class Shard(Keeping):
         self.picture: Picture | None = Picture.new(job.shards, job.streams) if job.adaptive else None
         self.policy_changed = False
         self.width = 1
+        self.late_rows: list[tuple[Integers, Integers]] = []  # of this micro-batch: streams and numbers
+        self.dropped = [0] * job.streams
         self.engine: Engine
         self.live: Recall | None = None
 
@@ -201,6 +206,7 @@ class Shard(Keeping):
             yield from self._echo(arrived, numbers)
             watch = self._watch(arrived, self.clock() - began)
             yield from self._join(arrived, changed, watch)
+            yield from self._front(arrived, numbers)
             self._keep_own(arrived, seqs)
             self._save(arrived, watch, moved=self.engine.budget != was)
             yield from self._late(self.engine, before)
@@ -248,8 +254,8 @@ class Shard(Keeping):
         self._change_policy(was)
 
     def _estimate(self, spec: JoinSpec) -> Recall | None:
-        """A new estimate of recall, if it is to be told: of a join with a budget."""
-        if not self.job.recall or METRIC not in self.job.kinds or spec.budget is None:
+        """A new estimate of recall, if it is to be told: of a join with a budget, whose rows all come here."""
+        if not self.job.recall or self.job.front or METRIC not in self.job.kinds or spec.budget is None:
             return None
         return recall_of(spec, self.job.seed_of(self.number))
 
@@ -378,7 +384,29 @@ class Shard(Keeping):
             return to_blob(*gather(self.payloads[0], self.payloads[1], (numbers[0], numbers[1])))
         return to_blob(assemble(self.payloads, numbers))
 
+    def _front(self, arrived: Arrived, numbers: Sequence[Integers]) -> Iterator[Given]:
+        """Log the rows that were dropped before they came here. Those that were late too are logged as such already."""
+        if not self.job.front:
+            return
+        records = []
+        for stream, table in enumerate(arrived.tables):
+            if table is None or not (dropped := dropped_in(table)).any():
+                continue
+            late = [seqs[streams == stream] for streams, seqs in self.late_rows]
+            chosen = np.flatnonzero(dropped & ~np.isin(numbers[stream], np.concatenate([*late, np.empty(0, np.int64)])))
+            self.dropped[stream] = chosen.size
+            made = np.zeros(chosen.size, shed_record(self.job.streams))
+            made["stream"], made["why"], made["seq"] = stream, DROPPED, numbers[stream][chosen]
+            made["ts"] = made["when"] = times_of(table)[chosen]
+            made["key"] = table.column("key").fill_null(0).to_numpy(zero_copy_only=False)[chosen]
+            made["seen"] = self.engine.arrived
+            records.append(made)
+        yield from self._shed(ShedLog(records, self.engine.names))
+
     def _shed(self, log: ShedLog) -> Iterator[Given]:
+        if self.job.front and len(log):
+            late = log.why == LATE
+            self.late_rows.append((log.stream[late], log.seq[late]))
         if SHED in self.job.kinds and len(log):
             yield SHED, to_blob(self._shed_rows(log, pa.array(log.key), self.job.names, self._keys_of(log)))
 
@@ -411,7 +439,7 @@ class Shard(Keeping):
 
     def _metric(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch, with this many rows of each stream."""
-        schema = metric_schema(self.job.names, selective=self.spec.selective is not None)
+        schema = metric_schema(self.job.names, selective=self.spec.selective is not None, front=self.job.front)
         return one_row(schema, self._known(before, rows, seconds))
 
     def _known(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> dict[str, Any]:
@@ -419,6 +447,8 @@ class Shard(Keeping):
         engine = self.engine
         known = self._told(engine, self.job.names, before, rows, engine.stored_bytes, seconds)
         known["peak_bytes"] = engine.counters["peak_bytes"]
+        known["nulls"] -= sum(self.dropped)  # the engine was not told their keys
+        known |= {f"dropped_{name}": count for name, count in zip(self.job.names, self.dropped, strict=True)}
         if self.spec.selective is not None:
             known["fraction"] = engine.fraction
             known |= {name: engine.counters[name] - before.get(name, 0) for name in ("partial", "compared")}

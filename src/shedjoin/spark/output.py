@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from shedjoin.engine.codes import DROPPED, LATE, WHY
 from shedjoin.engine.graph import Graph, parse
 from shedjoin.errors import InputError
 from shedjoin.predicates import Predicate
@@ -43,9 +44,16 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
         table(spark, f"{folder}/archive/{side}", _nothing(layout, stream, graph, numbers))
         for stream, side in enumerate(names)
     )
-    shed = table(spark, f"{folder}/shed", shed_ddl(names))
+    shed = _as_late(table(spark, f"{folder}/shed", shed_ddl(names)))
     left_out = table(spark, f"{folder}/left_out", LEFT_OUT_DDL) if spec.selective is not None else None
     return Archive(left, right, shed, spec.windows, layout, tuple(more), graph, left_out, predicate), last
+
+
+def _as_late(shed: DataFrame) -> DataFrame:
+    """Rows that were dropped in front joined nothing, as late rows: their results are missing for the same reason."""
+    from pyspark.sql import functions as F
+
+    return shed.withColumn("why", F.when(F.col("why") == WHY[DROPPED], WHY[LATE]).otherwise(F.col("why")))
 
 
 def _ends(graph: Graph) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:

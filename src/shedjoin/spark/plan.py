@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shedjoin.spark import keys as columns
 from shedjoin.spark.cache import forget_at_exit
-from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, Packing, inputs_of
+from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, SHED, Packing, inputs_of
 from shedjoin.spark.inputs import DELAY, is_connect
 from shedjoin.spark.job import Job
 from shedjoin.spark.keys import IMPORTANCE, KEY, KIND, SIDES, TS, Keys, OutColumn, quoted
@@ -19,7 +19,7 @@ from shedjoin.spark.payload import column_name
 from shedjoin.spark.tasks import batch_worker, pack_worker, unpack_worker
 from shedjoin.spark.watermarks import check_lowest, delayed, milliseconds
 from shedjoin.spec import JoinSpec
-from shedjoin.window import UNLIMITED, TimeWindow
+from shedjoin.window import UNLIMITED, RowWindow, TimeWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -81,6 +81,7 @@ class JoinPlan:
     cache: str | bool | None
     recall: bool = True  # whether it is estimated while the join runs
     deadline: float | None = None  # seconds
+    front: tuple[float, ...] = ()  # the share of each stream that is dropped; none: nothing is
     kinds: tuple[str | None, ...] = ()  # the columns with the types of rows; none: there are no types
     query: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -91,7 +92,7 @@ class JoinPlan:
     @property
     def metrics(self) -> str:
         """The columns of its metric rows."""
-        return metric_ddl(self.names, selective=self.spec.selective is not None)
+        return metric_ddl(self.names, selective=self.spec.selective is not None, front=any(self.front))
 
     @property
     def archived(self) -> tuple[tuple[str, Any], ...]:
@@ -199,7 +200,15 @@ class JoinPlan:
         travels = self.travels(side, kinds)
         chosen = self._own(side, columns.key_number(frame, self.keys.names(side), self.key_types), travels)
         packing = self._packing(side, travels)
-        how = Packing(**packing, counted=self._job(kinds).adaptive, numbered=self.spec.counted_elsewhere)
+        how = Packing(
+            **packing,
+            counted=self._job(kinds).adaptive,
+            numbered=self.spec.counted_elsewhere,
+            front=self.front[side] if self.front else 0.0,
+            # Windows of rows count those that are dropped.
+            marked=SHED in kinds or any(isinstance(window, RowWindow) for window in self.spec.windows),
+            seed=self.seed,
+        )
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
         return frame.select(*chosen, *payload).mapInArrow(pack_worker(how), PACKED)
 
@@ -279,6 +288,7 @@ class JoinPlan:
             "timestamps": self.timestamps,
             "keys": self._hashed_keys(),
             "deadline": self.deadline,
+            "front": any(self.front),
         }
 
     @property

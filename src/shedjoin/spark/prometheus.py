@@ -54,6 +54,7 @@ _COUNTERS = {
     "null_keys": _ByShard("Input rows with a null key, which match nothing.", "nulls"),
     "results": _ByShard("Results delivered.", "results"),
     "shed": _ByShard("Rows shed, by reason.", "", "why"),
+    "dropped": _ByShard("Rows dropped before they were sent to shards.", "dropped", "side"),
     "expired": _ByShard("Rows that left their window.", "expired"),
     "state_bytes": _ByShard("Bytes written to the state store.", "state_bytes"),
     "seconds": _ByShard("Time spent in the join.", "seconds"),
@@ -100,7 +101,7 @@ class QueryCollector:
                 if before is not None and before["batch"] >= row["batch"]:
                     continue
                 counted = [column for metric in _COUNTERS.values() for column in metric.columns(row).values()]
-                totals = {column: row[column] + (before[column] if before else 0) for column in counted}
+                totals = {column: row[column] + (before.get(column, 0) if before else 0) for column in counted}
                 self._shards[row["shard"]] = {**row, **totals}
 
     def collect(self) -> Iterator[Metric]:

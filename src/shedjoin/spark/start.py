@@ -367,6 +367,7 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         "archive": archive,
         "checkpoint": None if checkpoint is None else _whole(checkpoint),
         "deadline": plan.deadline,
+        **({"front": list(plan.front)} if any(plan.front) else {}),
         "timestamps": plan.timestamps,
         **({"cube": list(plan.cube.shares)} if isinstance(plan, GraphPlan) else {}),
     }

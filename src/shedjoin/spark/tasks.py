@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from shedjoin.spark.job import Job
 
 
+#: Where Spark tells tasks the number of their micro-batch.
+BATCH = "streaming.sql.batchId"
+
+
 def pack_worker(how: Packing) -> Any:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -20,7 +24,8 @@ def pack_worker(how: Packing) -> Any:
         from shedjoin.spark.exchange import pack
 
         context = TaskContext.get()
-        yield from pack(batches, how, 0 if context is None else context.partitionId())
+        number = context.getLocalProperty(BATCH) if context is not None else None
+        yield from pack(batches, how, 0 if context is None else context.partitionId(), int(number or 0))
 
     return work
 
