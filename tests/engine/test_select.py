@@ -16,7 +16,7 @@ from naive import LeftOut, Record, Row, Twin, cut, exact, missing, numbers
 from shedjoin.engine.pace import Script, Watch
 from shedjoin.quality.missing import missing_counts, missing_results
 from shedjoin.recall.many import MultiRecall
-from shedjoin.recall.pairs import LiveRecall
+from shedjoin.recall.pairs import PairRecall
 from strategies import records
 
 pytestmark = pytest.mark.small
@@ -439,7 +439,7 @@ def test_what_reads_no_log_of_stretches_refuses_such_joins() -> None:
     spec = sj.JoinSpec(sj.TimeWindow(9), budget=sj.Budget(tuples=8), policy=sj.Prob(), selective=WAYS)
     shed, rows = spec.build().push().shed, {"key": [1]}
     for use in (
-        lambda: LiveRecall(spec),
+        lambda: PairRecall(spec),
         lambda: MultiRecall(spec),
         lambda: missing_results(shed, rows, rows, spec),
         lambda: missing_counts(shed, rows, rows, spec),
