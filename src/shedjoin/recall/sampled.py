@@ -163,7 +163,7 @@ class SampledRecall(Estimator):
         self._retire()
 
     def _found_where(self, chosen: NDArray[np.bool_]) -> tuple[Found, Numbers]:
-        return Found(*(column[chosen] for column in self._found)), self._decayed[chosen]
+        return self._found.where(chosen), self._decayed[chosen]
 
     def _settle(self, tables: Sequence[NDArray[Any]], missing: Numbers, found: Found, decayed: Numbers) -> Numbers:
         """Count found results as missing, for the rows that were needed to find them; returns the sums."""

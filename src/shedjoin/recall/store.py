@@ -13,7 +13,7 @@ This also holds when the size of the memory follows the number of results that w
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -49,7 +49,13 @@ ROW = np.dtype(
     ]
 )
 #: How the importance of a result follows from that of its rows.
-RESULT_IMPORTANCE = {"min": np.min, "max": np.max, "sum": np.sum, "product": np.prod, "mean": np.mean}
+RESULT_IMPORTANCE: dict[str, Callable[..., Any]] = {
+    "min": np.min,
+    "max": np.max,
+    "sum": np.sum,
+    "product": np.prod,
+    "mean": np.mean,
+}
 
 
 class Found(NamedTuple):
@@ -59,6 +65,10 @@ class Found(NamedTuple):
     newest: Integers  # the stream of its newest row
     p: Numbers  # of each row, the probability that the sample had it; 1 for the newest
     importance: Numbers
+
+    def where(self, chosen: NDArray[np.bool_]) -> Found:
+        """Some of the results."""
+        return Found(self.rows[chosen], self.newest[chosen], self.p[chosen], self.importance[chosen])
 
     @classmethod
     def none(cls, streams: int) -> Found:
@@ -84,7 +94,7 @@ class SampleStore:
 
     def _within(self, tuples: int) -> JoinSpec:
         """The same join without a limit of the CPU, within a memory that keeps the highest lots."""
-        none = dict.fromkeys(("selective", "cpu", "queue", "dual", "expire_every"))
+        none: dict[str, Any] = dict.fromkeys(("selective", "cpu", "queue", "dual", "expire_every"))
         return replace(self._spec, budget=Budget(tuples=tuples), policy=Simp(), evaluate_every=0, **none)
 
     # ----------------------------------------------------------------------------------------------------------- rows
