@@ -23,7 +23,7 @@ from rich.table import Table
 import shedjoin as sj
 from shedjoin.errors import DataError
 from shedjoin.recall import pairs
-from shedjoin.recall.pairs import LiveRecall
+from shedjoin.recall import LiveRecall
 from shedjoin.workloads import Workload, zipf
 from shedjoin_lab import data, workloads
 

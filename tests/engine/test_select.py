@@ -15,7 +15,7 @@ from matrix import GRAPHS, STREAMS, WINDOWS, Case, Combination, draw, meaningful
 from naive import LeftOut, Record, Row, Twin, cut, exact, missing, numbers
 from shedjoin.engine.pace import Script, Watch
 from shedjoin.recall.many import MultiRecall
-from shedjoin.recall.pairs import LiveRecall
+from shedjoin.recall.pairs import PairRecall
 from strategies import records
 
 pytestmark = pytest.mark.small
@@ -438,7 +438,7 @@ def test_what_reads_no_log_of_stretches_refuses_such_joins() -> None:
     spec = sj.JoinSpec(sj.TimeWindow(9), budget=sj.Budget(tuples=8), policy=sj.Prob(), selective=WAYS)
     rows = {"key": [1]}
     for use in (
-        lambda: LiveRecall(spec),
+        lambda: PairRecall(spec),
         lambda: MultiRecall(spec),
         lambda: sj.optimum(spec, rows, rows),
     ):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import shedjoin as sj
 from shedjoin import quality
 from shedjoin.engine.codes import IMPORTANCE, LATE
-from shedjoin.recall.pairs import LiveRecall
+from shedjoin.recall.pairs import PairRecall
 
 INTERPRETED = bool(numba.config.DISABLE_JIT)
 OUTPUT = {"min": min, "max": max, "sum": float.__add__, "product": float.__mul__, "mean": lambda a, b: (a + b) / 2}
@@ -95,8 +95,8 @@ def run(spec: sj.JoinSpec, parts: list[sj.Batch], seed: int = 0) -> Pushed:
     return pushed
 
 
-def followed(pushed: Pushed, spec: sj.JoinSpec, **settings: Any) -> LiveRecall:
-    live = LiveRecall(spec, **settings)
+def followed(pushed: Pushed, spec: sj.JoinSpec, **settings: Any) -> PairRecall:
+    live = PairRecall(spec, **settings)
     for batch, out in pushed.pushes:
         live.follow(batch, out)
     return live

@@ -12,7 +12,7 @@ import shedjoin as sj
 from shedjoin.recall import pairs
 from shedjoin.recall.estimate import LIVE_COLUMNS, combine
 from shedjoin.recall.gamma import gamma_cdf, gamma_quantile
-from shedjoin.recall.pairs import LiveRecall
+from shedjoin.recall.pairs import PairRecall
 from shedjoin.recall.sample import state
 
 small = pytest.mark.small
@@ -77,7 +77,7 @@ def test_counts_of_one_key_do_not_overflow() -> None:
 
 
 def test_memory_is_bounded(busy: Pushed) -> None:
-    live = LiveRecall(BUSY, rows=32)
+    live = PairRecall(BUSY, rows=32)
     for batch, out in busy.pushes:
         live.follow(batch, out)
     assert 0 < live.remembered <= 32

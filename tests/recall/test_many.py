@@ -45,7 +45,7 @@ def test_while_there_is_room_recall_is_exact(importance: str, max_skew: int | No
         batch = engine.rows(columns_of(push))
         live.follow(batch, engine.push(batch))
         again = MultiRecall(how)
-        again._load(live.to_bytes())
+        again.load(live.to_bytes())
         live = again
     everything = how.with_budget(None)
     whole = sj.JoinSpec(**_fields(everything)).build()
@@ -102,7 +102,7 @@ def test_a_sample_of_keys_knows_its_error(monkeypatch: pytest.MonkeyPatch) -> No
         for batch, out in outs:
             live.follow(batch, out)
         again = MultiRecall(how, seed=few.index(live), rows=60)
-        again._load(live.to_bytes())
+        again.load(live.to_bytes())
         now = again.estimate()
         assert now == live.estimate()
         assert now.low <= wanted.recall <= now.high  # the limits allow for keys outside the sample
@@ -120,15 +120,15 @@ def test_a_sample_of_keys_knows_its_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_cannot_be_estimated_is_said() -> None:
     graph = sj.MultiJoinSpec(windows=dict.fromkeys("abc", sj.TimeWindow(3)), on=("a.x = b.x", "b.y = c.y"))
-    with pytest.raises(sj.SpecError, match="must join on one column within time windows"):
+    with pytest.raises(sj.SpecError, match="must join on one column within time windows for MultiRecall"):
         MultiRecall(graph)
-    with pytest.raises(sj.SpecError, match="must have evaluate_every=0 for a live recall, not 3"):
+    with pytest.raises(sj.SpecError, match="must have evaluate_every=0 for MultiRecall, not 3"):
         MultiRecall(spec(evaluate_every=3))
     saved = MultiRecall(spec()).to_bytes()
     with pytest.raises(sj.SnapshotError, match="damaged"):
-        MultiRecall(spec())._load(saved[:-1] + b"?")
+        MultiRecall(spec()).load(saved[:-1] + b"?")
     with pytest.raises(sj.SnapshotError, match="another join"):
-        MultiRecall(spec(lateness=4))._load(saved)
+        MultiRecall(spec(lateness=4)).load(saved)
 
 
 def test_a_key_with_very_many_rows_in_one_push_is_counted() -> None:

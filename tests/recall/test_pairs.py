@@ -14,9 +14,8 @@ from recall_runs import BUSY, INTERPRETED, SPEC, Pushed, batch_of, cut_at_instan
 from sample_twin import Twin
 
 import shedjoin as sj
-from shedjoin.recall import pairs
+from shedjoin.recall import PairRecall, pairs
 from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, combine
-from shedjoin.recall.pairs import LiveRecall
 from shedjoin.recall.sample import state
 
 small = pytest.mark.small
@@ -27,7 +26,7 @@ def busy() -> Pushed:
     return run_busy()
 
 
-def found(live: LiveRecall) -> list[float]:
+def found(live: PairRecall) -> list[float]:
     names = [f"live_{what}missing{power}" for what in ("", "importance_") for power in ("", "_square", "_cube")]
     return [live.sums()[name] for name in names]
 
@@ -103,7 +102,7 @@ def test_nothing_shed_is_a_recall_of_one() -> None:
 
 @small
 def test_before_anything_happened() -> None:
-    now = LiveRecall(BUSY).estimate()
+    now = PairRecall(BUSY).estimate()
     assert (now.recall, now.low, now.high, now.results, now.missing) == (1.0, 1.0, 1.0, 0, 0.0)
 
 
@@ -157,9 +156,9 @@ def test_a_restart_changes_nothing() -> None:
     batch = zipf(150 if INTERPRETED else 4000, seed=4)
     pushed = run(BUSY, cut_at_instants(batch, list(range(0, 4000, 307))))
     through = followed(pushed, BUSY, rows=64)
-    live = LiveRecall(BUSY, rows=64)
+    live = PairRecall(BUSY, rows=64)
     for part, out in pushed.pushes:
-        live = LiveRecall.from_bytes(BUSY.with_budget(sj.Budget(tuples=7)), live.to_bytes(), rows=64)
+        live = PairRecall.from_bytes(BUSY.with_budget(sj.Budget(tuples=7)), live.to_bytes(), rows=64)
         live.follow(part, out)
     assert live.sums() == through.sums()
     assert live.to_bytes() == through.to_bytes()
@@ -178,11 +177,11 @@ def test_saved_bytes_are_checked(busy: Pushed) -> None:
         (saved[:-1], "checksum"),
     ):
         with pytest.raises(sj.SnapshotError, match=words):
-            LiveRecall.from_bytes(BUSY, bytes_, rows=64)
+            PairRecall.from_bytes(BUSY, bytes_, rows=64)
     with pytest.raises(sj.SnapshotError, match="another setting of seed"):
-        LiveRecall.from_bytes(BUSY, saved, seed=1, rows=64)
+        PairRecall.from_bytes(BUSY, saved, seed=1, rows=64)
     with pytest.raises(sj.SnapshotError, match="another setting of window"):
-        LiveRecall.from_bytes(sj.JoinSpec(sj.TimeWindow(3), BUSY.budget), saved, rows=64)
+        PairRecall.from_bytes(sj.JoinSpec(sj.TimeWindow(3), BUSY.budget), saved, rows=64)
 
 
 @small
@@ -205,7 +204,7 @@ def test_shards_add_up() -> None:
 @small
 def test_results_in_pieces(busy: Pushed) -> None:
     batch, out = busy.pushes[0]
-    live = LiveRecall(BUSY)
+    live = PairRecall(BUSY)
     for piece in np.array_split(out.importance, 7):
         live.deliver(replace(out, importance=piece))
     live.watch(batch, out.shed, late=0)
@@ -221,7 +220,7 @@ def test_recent_recall_follows_a_change() -> None:
     size = 60 if INTERPRETED else 400
     parts = cut_at_instants(zipf(40 * size, seed=6), [])[0]
     engine = sj.JoinSpec(sj.TimeWindow(100), sj.Budget(tuples=400), sj.Rand()).build()
-    live = LiveRecall(sj.JoinSpec(sj.TimeWindow(100), sj.Budget(tuples=400), sj.Rand()), recent=2)
+    live = PairRecall(sj.JoinSpec(sj.TimeWindow(100), sj.Budget(tuples=400), sj.Rand()), recent=2)
     seen: list[RecallEstimate] = []
     for step in range(40):
         if step == 20:
@@ -254,11 +253,11 @@ def test_recent_counts_are_rescaled() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: LiveRecall("spec"), "spec must be a JoinSpec"),  # type: ignore[arg-type]
-        (lambda: LiveRecall(BUSY, rows=15), "rows must be a whole number from 16"),
-        (lambda: LiveRecall(BUSY, level=1.0), "level must be a number between 0 and 1"),
-        (lambda: LiveRecall(BUSY, seed=-1), "seed must be"),
-        (lambda: LiveRecall(BUSY, recent=0), "recent must be a number of pushes"),
+        (lambda: PairRecall("spec"), "spec must be a JoinSpec"),  # type: ignore[arg-type]
+        (lambda: PairRecall(BUSY, rows=15), "rows must be a whole number from 16"),
+        (lambda: PairRecall(BUSY, level=1.0), "level must be a number between 0 and 1"),
+        (lambda: PairRecall(BUSY, seed=-1), "seed must be"),
+        (lambda: PairRecall(BUSY, recent=0), "recent must be a number of pushes"),
         (lambda: combine([], level=0), "level must be a number between 0 and 1"),
     ],
 )
@@ -273,7 +272,7 @@ def test_pushes_must_not_be_left_out(busy: Pushed) -> None:
     halves = cut_at_instants(batch, [len(batch) // 4])
     second = run(BUSY, halves).pushes[1]
     with pytest.raises(sj.InputError, match="from its first"):
-        LiveRecall(BUSY).follow(*second)
+        PairRecall(BUSY).follow(*second)
 
 
 @small
@@ -281,6 +280,6 @@ def test_all_results_must_be_emitted(busy: Pushed) -> None:
     batch, out = busy.pushes[0]
     bare = replace(out, columns=(out.left[:0], out.right[:0]), importance=out.importance[:0])
     with pytest.raises(sj.InputError, match="emits all of them"):
-        LiveRecall(BUSY).follow(batch, bare)
+        PairRecall(BUSY).follow(batch, bare)
     with pytest.raises(sj.InputError, match="out must be the Output"):
-        LiveRecall(BUSY).follow(batch, out.shed)  # type: ignore[arg-type]
+        PairRecall(BUSY).follow(batch, out.shed)  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ def test_many() -> None:
     windows = dict.fromkeys("abc", sj.TimeWindow(9))
     spec = sj.MultiJoinSpec(windows, on="key", budget=sj.Budget(tuples=6), policy=sj.Simp(), lateness=1)
     live = MultiRecall(spec, seed=3, rows=12)
-    live._load(data)
+    live.load(data)
     now = live.estimate()
     assert (now.results, now.shed, live.remembered) == (24, 66, 6)
     assert (now.missing, now.low, now.high) == pytest.approx((262.38224266806964, 0.0043280748, 0.9983622718))

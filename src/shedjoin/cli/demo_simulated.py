@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from shedjoin.batch import Batch
 from shedjoin.budget import Budget
 from shedjoin.policies import Dgl, DimpProb, Life, Policy, Prob, Prospect, Rand, Simp, SimpProb
-from shedjoin.recall.pairs import LiveRecall
+from shedjoin.recall import LiveRecall
 from shedjoin.simulation import Run, simulate
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow

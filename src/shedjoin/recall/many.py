@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +33,14 @@ from shedjoin.batch import Batch
 from shedjoin.engine.codes import IMPORTANCE, LATE
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.records import NEVER
-from shedjoin.errors import InputError, SnapshotError, SpecError
+from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.recall.checksum import with_checksum, without_checksum
-from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, combine
+from shedjoin.recall.estimate import LIVE_COLUMNS
+from shedjoin.recall.estimator import LARGEST_WEIGHT, Estimator
 from shedjoin.recall.expected import COLUMNS, Integers, Rows, concat, expected_results, rows_of, select, steps
 from shedjoin.recall.key_sample import KINDS, KeySample
-from shedjoin.recall.pairs import LARGEST_WEIGHT
 from shedjoin.recall.unsampled import UnsampledKeys
-from shedjoin.spec import JoinSpec, check_seed, check_whole_windows
+from shedjoin.spec import JoinSpec, check_whole_windows
 from shedjoin.window import TimeWindow
 
 VERSION = 2
@@ -48,7 +48,7 @@ VERSION = 2
 ROWS, WORK = 1 << 17, 1 << 27
 
 
-class MultiRecall:
+class MultiRecall(Estimator):
     """Estimates recall while an n-way join on one key runs.
 
     Parameters
@@ -78,22 +78,30 @@ class MultiRecall:
     (16.0, True)
     """
 
+    ROWS: ClassVar[int] = ROWS
+    LEAST_ROWS: ClassVar[int] = 1
+
     def __init__(
-        self, spec: JoinSpec, seed: int = 0, rows: int = ROWS, level: float = 0.95, recent: float = 8.0
+        self,
+        spec: JoinSpec,
+        seed: int = 0,
+        rows: int | None = None,
+        level: float = 0.95,
+        recent: float = 8.0,
+        part: tuple[int, int] = (0, 1),
     ) -> None:
-        check_whole_windows("a live recall", spec)
+        check_whole_windows("MultiRecall", spec)
         windows = list(spec.windows)
         if not isinstance(spec.on, str) or not all(isinstance(window, TimeWindow) for window in windows):
-            raise SpecError(f"spec must join on one column within time windows for a live recall, not {spec!r}")
+            raise SpecError(f"spec must join on one column within time windows for MultiRecall, not {spec!r}")
         if spec.evaluate_every:
             raise SpecError(
-                f"spec must have evaluate_every=0 for a live recall, not {spec.evaluate_every}: what is missing is counted push "
+                f"spec must have evaluate_every=0 for MultiRecall, not {spec.evaluate_every}: what is missing is counted push "
                 "by push"
             )
         if spec.cpu is not None or spec.dual is not None:
-            raise SpecError(f"spec must have no cpu, queue or dual windows for a live recall, not {spec!r}")
-        check_seed(seed)
-        self._rows, self._level, self._half_life = rows, level, recent
+            raise SpecError(f"spec must have no cpu, queue or dual windows for MultiRecall, not {spec!r}")
+        super().__init__(spec, seed, rows, level, recent, part)
         self._lengths = np.array([window.size for window in windows], np.int64)
         self._code = IMPORTANCE[spec.importance]
         self._lateness, self._max_skew = spec.lateness, spec.max_skew
@@ -103,7 +111,7 @@ class MultiRecall:
             "lateness": spec.lateness,
             "max_skew": spec.max_skew,
             "seed": seed,
-            "rows": rows,
+            "rows": self._most,
         }
         streams = len(windows)
         self._history = {name: np.empty(0, kind) for name, kind in COLUMNS.items()}
@@ -121,16 +129,8 @@ class MultiRecall:
 
     # ---------------------------------------------------------------------------------------------------------- pushes
 
-    def follow(self, batch: Batch, out: Output) -> None:
-        """Update the estimate with a push: call it after every push with its output."""
-        if out.importance.size != out.stats["results"]:
-            raise InputError("out does not have all results: recall needs an engine that emits all of them")
-        self.begin(batch)
-        self.deliver(out)
-        self.watch(batch, out.shed, out.stats["late"])
-
     def begin(self, batch: Batch) -> None:
-        """Begin a push. If its output comes in pieces, call `begin`, then `deliver` for each piece, then `watch`."""
+        """Make room for the rows of a push, and choose the keys that are counted."""
         self._batch = batch
         if len(batch):
             self._edge = int(batch.ts.min()) - int(self._lengths.max()) - self._lateness
@@ -182,7 +182,7 @@ class MultiRecall:
             keys[new] = mine[rows[new, stream] - start]
         return keys
 
-    def set_clocks(self, clocks: Sequence[int | None]) -> None:
+    def set_clocks(self, clocks: Sequence[int | None], arrived: Sequence[int] | None = None) -> None:
         """Set the clocks of the streams as a whole, for a shard that has a part of their rows. Rows expire by them."""
         for stream, clock in enumerate(clocks):
             if clock is not None:
@@ -226,7 +226,7 @@ class MultiRecall:
         rows = self._history["key"].size + new["key"].size
         if rows == 0 or self._sample.base < 2.0**-50:
             return True
-        if rows > 2 * self._rows or self._sample.keys.size > self._rows:
+        if rows > 2 * self._most or self._sample.keys.size > self._most:
             return False
         return steps(self._history, new, self._lengths.size, self._code) <= WORK
 
@@ -248,7 +248,7 @@ class MultiRecall:
         stays = (clock.min() == NEVER) | (ends > horizon[rows["stream"]])
         if not stays.all():
             self._history = select(rows, stays)
-        if self._sample.keys.size > self._rows // 2:
+        if self._sample.keys.size > self._most // 2:
             self._sample.remove(~np.isin(self._sample.keys, self._history["key"]))
 
     def _raise_weight(self) -> None:
@@ -260,10 +260,6 @@ class MultiRecall:
             self._recent_weight /= LARGEST_WEIGHT
 
     # ---------------------------------------------------------------------------------------------------- the estimate
-
-    def estimate(self, *, recent: bool = False) -> RecallEstimate:
-        """Recall since the start. With `recent`, older pushes have less weight."""
-        return combine([self.sums()], self._level, recent=recent)
 
     def sums(self) -> dict[str, float]:
         """The sums behind the estimate, with the names of `LIVE_COLUMNS`. The sums of shards can be added."""
@@ -312,7 +308,7 @@ class MultiRecall:
             b"".join([head, b"\n", *(np.ascontiguousarray(array).tobytes() for array in arrays.values())])
         )
 
-    def _load(self, data: bytes) -> None:
+    def load(self, data: bytes) -> None:
         text, _, body = without_checksum(data).partition(b"\n")
         head = json.loads(text)
         if head["version"] != VERSION or head["signature"] != self._signature:

@@ -47,7 +47,6 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,10 +56,11 @@ from shedjoin.batch import Batch
 from shedjoin.engine.codes import IMPORTANCE, LATE, ROW, TIME
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.records import NEVER, NONE
-from shedjoin.errors import InputError, SnapshotError, SpecError
+from shedjoin.errors import InputError, SnapshotError
 from shedjoin.policies import KeepAll
 from shedjoin.recall.checksum import CHECKSUM_BYTES, with_checksum, without_checksum
-from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, check_level, combine
+from shedjoin.recall.estimate import LIVE_COLUMNS
+from shedjoin.recall.estimator import LARGEST_WEIGHT, Estimator
 from shedjoin.recall.sample import (
     FLOOR,
     LONGEST_BLOCK,
@@ -75,7 +75,7 @@ from shedjoin.recall.sample import (
     rebuild,
     rescale_recent,
 )
-from shedjoin.spec import JoinSpec, check_pair, check_seed, check_whole_windows
+from shedjoin.spec import JoinSpec, check_pair, check_whole_windows
 from shedjoin.window import TimeWindow
 
 MAGIC = b"SHEDLIVE"
@@ -84,85 +84,37 @@ _HEAD = struct.Struct("<8sIQ")
 
 #: Work allowed in advance, in steps for each row of the sample, so that short streams are counted in full.
 START_CREDIT = 64
-#: Decayed counts are rescaled when a pair found now counts this many times as much as one in the first push.
-LARGEST_WEIGHT = 2.0**100
 #: Settings that have another name in a saved estimate.
 SAVED_NAMES = {"rows": "witnesses"}
 _NONE = np.empty(0, np.int64)
 
 
-class LiveRecall:
-    """Estimates recall while a join runs, from a bounded sample of the rows.
-
-    Parameters
-    ----------
-    spec
-        The join whose recall is estimated.
-    seed
-        The seed of the sample. Shards of one join need different seeds; with equal seeds their errors do not cancel out.
-    rows
-        The largest number of rows in the sample; about 140 bytes each.
-    level
-        The level of the confidence limits.
-    recent
-        The half-life of the recent estimate, in pushes that bring rows.
-
-    Examples
-    --------
-    >>> import shedjoin as sj
-    >>> spec = sj.JoinSpec(window=sj.TimeWindow(3), budget=sj.Budget(tuples=2), policy=sj.Simp())
-    >>> engine, live = spec.build(), LiveRecall(spec)
-    >>> batch = sj.Batch.of({"key": [1, 1, 1, 3, 2]}, {"key": [2, 3, 1, 1, 3]})
-    >>> live.follow(batch, engine.push(batch))
-    >>> now = live.estimate()
-    >>> now.results, now.missing, round(now.recall, 3), now.low == now.high
-    (4, 3.0, 0.571, True)
-    """
+class PairRecall(Estimator):
+    """Estimates the recall of a join of two streams on a key. A sampled row takes about 140 bytes."""
 
     def __init__(
-        self, spec: JoinSpec, seed: int = 0, rows: int = 4096, level: float = 0.95, recent: float = 8.0
+        self,
+        spec: JoinSpec,
+        seed: int = 0,
+        rows: int | None = None,
+        level: float = 0.95,
+        recent: float = 8.0,
+        part: tuple[int, int] = (0, 1),
     ) -> None:
-        check_pair("LiveRecall", spec)
-        check_whole_windows("LiveRecall", spec)
-        check_seed(seed)
-        if isinstance(rows, bool) or not isinstance(rows, int) or not 16 <= rows <= 2**24:
-            raise SpecError(f"rows must be a whole number from 16 to 2**24, not {rows!r}")
-        check_level(level)
-        if isinstance(recent, bool) or not isinstance(recent, int | float) or not 0.1 <= recent < 1e9:
-            raise SpecError(f"recent must be a number of pushes from 0.1 to 1e9, not {recent!r}")
-        self._signature = _signature(spec, seed, rows)
-        self._level, self._half_life = float(level), float(recent)
+        check_pair("PairRecall", spec)
+        check_whole_windows("PairRecall", spec)
+        super().__init__(spec, seed, rows, level, recent, part)
+        self._signature = _signature(spec, seed, self._most)
         self._never_sheds = isinstance(spec.policy, KeepAll)
         self._counted_elsewhere = spec.counted_elsewhere
-        self._state = _state(spec, seed, rows)
-        self._sample = _sample(rows)
+        self._state = _state(spec, seed, self._most)
+        self._sample = _sample(self._most)
         most = int(self._state["block"][0]) + 1
         self._selected = Selected(*(np.zeros(most, dtype=np.int64) for _ in Selected._fields))
         self._results = self._late = self._rows = 0
         self._lanes = np.zeros(4)  # delivered importance
         self._recent = np.zeros(2)  # delivered results and importance, weighted by `recent_weight`
         self._push = np.zeros(2)  # delivered results and importance of the present push
-
-    def follow(self, batch: Batch, out: Output) -> None:
-        """Update the estimate with a push: call it after every `engine.push(batch)` with its output.
-
-        After a change of the budget, call ``follow(Batch.of(), engine.set_budget(...))``.
-        """
-        if not isinstance(out, Output):
-            raise InputError(f"out must be the Output of a push, not {type(out).__name__}")
-        if out.importance.size != out.stats["results"]:
-            raise InputError(
-                f"out has {out.importance.size} of {out.stats['results']} results: "
-                "recall needs an engine that emits all of them"
-            )
-        self.deliver(out)
-        self.watch(batch, out.shed, out.stats["late"])
-
-    def begin(self, batch: Batch) -> None:
-        """Begin a push. If its output comes in pieces, call `begin`, then `deliver` for each piece, then `watch`."""
-
-    def set_clocks(self, clocks: Sequence[int | None]) -> None:
-        """Sampled rows expire by the rows that are watched: clocks from elsewhere change nothing."""
 
     def deliver(self, out: Output) -> None:
         """Count the results of one piece of output."""
@@ -235,10 +187,6 @@ class LiveRecall:
         whole: NDArray[np.int64] = arrived[last[np.searchsorted(last, np.arange(len(batch)))]]
         return whole
 
-    def estimate(self, *, recent: bool = False) -> RecallEstimate:
-        """Recall since the start. With `recent`, older pushes have less weight."""
-        return combine([self.sums()], self._level, recent=recent)
-
     def sums(self) -> dict[str, float]:
         """The sums behind the estimate, with the names of `LIVE_COLUMNS`. The sums of shards can be added."""
         found = self._state["sums"][0].copy()
@@ -275,22 +223,7 @@ class LiveRecall:
         parts += [self._sample.table[:used].tobytes(), self._sample.key_counts.tobytes()]
         return with_checksum(b"".join(parts))
 
-    @classmethod
-    def from_bytes(
-        cls,
-        spec: JoinSpec,
-        data: bytes,
-        seed: int = 0,
-        rows: int = 4096,
-        level: float = 0.95,
-        recent: float = 8.0,
-    ) -> LiveRecall:
-        """Restore an estimator from `to_bytes()`. The budget, the level and the half-life may have changed."""
-        live = cls(spec, seed, rows, level, recent)
-        live._load(data)
-        return live
-
-    def _load(self, data: bytes) -> None:
+    def load(self, data: bytes) -> None:
         header, body = _parsed(data)
         for name, here in self._signature.items():
             saved = header["signature"].get(SAVED_NAMES.get(name, name))

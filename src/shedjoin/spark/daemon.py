@@ -20,7 +20,7 @@ from numba.core import event
 
 from shedjoin.batch import Batch
 from shedjoin.budget import Budget
-from shedjoin.recall.pairs import LiveRecall
+from shedjoin.recall import LiveRecall
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from shedjoin.batch import COLUMNS, ROW_BYTES, Batch, Values
 from shedjoin.engine.codes import DROPPED, LATE
 from shedjoin.engine.engine import Engine
-from shedjoin.engine.output import LeftOutLog, ShedLog
+from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.pace import Watch
 from shedjoin.engine.records import LEFT_OUT_FIELDS, NEVER, shed_record
 from shedjoin.errors import SnapshotError
-from shedjoin.recall.follow import Recall, followed, recall_of
+from shedjoin.recall.live import LiveRecall
 from shedjoin.spark.archive import LEFT_OUT_COLUMNS
 from shedjoin.spark.deadline import Pacing, loads_kernels
 from shedjoin.spark.exchange import (
@@ -187,7 +187,7 @@ class Shard(Keeping):
         self.late_rows: list[tuple[Integers, Integers]] = []  # of this micro-batch: streams and numbers
         self.dropped = [0] * job.streams
         self.engine: Engine
-        self.live: Recall | None = None
+        self.live: LiveRecall | None = None
 
     def run(self, messages: Iterable[Message]) -> Iterator[Given]:
         """Take in a micro-batch, give what comes of it, and save the state."""
@@ -204,6 +204,8 @@ class Shard(Keeping):
             numbers = [arrived.numbers(stream, first) for stream, first in enumerate(seqs)]
             self._store_payload(arrived.tables, seqs, numbers if self.spec.counted_elsewhere else None)
             yield from self._echo(arrived, numbers)
+            if self.live is not None:
+                self.live.begin(arrived.batch)  # its time is part of what a deadline leaves to the join
             watch = self._watch(arrived, self.clock() - began)
             yield from self._join(arrived, changed, watch)
             yield from self._front(arrived, numbers)
@@ -253,11 +255,13 @@ class Shard(Keeping):
             self._load_payloads()
         self._change_policy(was)
 
-    def _estimate(self, spec: JoinSpec) -> Recall | None:
-        """A new estimate of recall, if it is to be told: of a join with a budget, whose rows all come here."""
-        if not self.job.recall or self.job.front or METRIC not in self.job.kinds or spec.budget is None:
+    def _estimate(self, spec: JoinSpec) -> LiveRecall | None:
+        """A new estimate of recall, if it is to be told: of a join with a budget or a deadline, whose rows all come here."""
+        if not self.job.recall or self.job.front or METRIC not in self.job.kinds:
             return None
-        return recall_of(spec, self.job.seed_of(self.number))
+        if spec.budget is None and spec.selective is None:
+            return None
+        return LiveRecall(spec, seed=self.job.seed_of(self.number), part=self.part)
 
     def _change_policy(self, was: JoinSpec) -> None:
         """Go on by the policy of now, if it differs from the one of before in numbers alone."""
@@ -292,7 +296,7 @@ class Shard(Keeping):
             return False
         try:
             if self.live is not None:
-                self.live._load(saved)
+                self.live.load(saved)
         except SnapshotError:
             self._drop_copy()
             return False
@@ -357,6 +361,12 @@ class Shard(Keeping):
                 if live.size and live[-1] >= seqs[stream]:
                     segments.append(last.only(live, last.number, last.level))
 
+    def _followed(self, arrived: Arrived, pieces: Iterator[Output]) -> Iterator[Output]:
+        """The pieces of a push, which the estimate of recall follows."""
+        if self.live is None:
+            return pieces
+        return self.live.followed(arrived.batch, pieces, arrived.clocks, arrived.arrived)
+
     def _join(self, arrived: Arrived, changed: ShedLog, watch: Watch | None) -> Iterator[Given]:
         yield from self._shed(changed)
         limit = self._limit()
@@ -365,7 +375,7 @@ class Shard(Keeping):
         )
         waiting: list[tuple[Integers, ...]] = []  # a piece may be small, but a blob has its price
         rows = 0
-        for out in followed(self.live, arrived.batch, arrived.clocks, pieces):
+        for out in self._followed(arrived, pieces):
             if waiting and rows + len(out) > limit:
                 yield RESULT, self._results(waiting)
                 waiting, rows = [], 0

@@ -21,7 +21,7 @@ from shedjoin.engine.pace import Script
 from shedjoin.errors import SnapshotError
 from shedjoin.numbering import Numbering
 from shedjoin.plain import make_policy
-from shedjoin.recall.follow import Recall, followed
+from shedjoin.recall.live import LiveRecall
 from shedjoin.spark.exchange import from_blob, to_blob
 from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spark.predicate_values import as_column, values_in
@@ -356,7 +356,7 @@ class EngineLog(Log):
         """Of an engine that is not begun."""
         return cls(cls.begun(None, _was(spec), 0, 0))
 
-    def keep(self, blobs: Blobs, redo: Redo, engine: Engine, live: Recall | None, spec: JoinSpec) -> None:
+    def keep(self, blobs: Blobs, redo: Redo, engine: Engine, live: LiveRecall | None, spec: JoinSpec) -> None:
         """One more batch: what it did, or the engine (with its estimate of recall) as it is now, whatever is less to write."""
         rows = len(redo.batch)
         if not self._engine_is_less(REDO_BYTES * rows, rows, sum(engine.residents)):
@@ -365,7 +365,7 @@ class EngineLog(Log):
                 return
         self._rebase(blobs, engine, live, spec)
 
-    def _rebase(self, blobs: Blobs, engine: Engine, live: Recall | None, spec: JoinSpec) -> None:
+    def _rebase(self, blobs: Blobs, engine: Engine, live: LiveRecall | None, spec: JoinSpec) -> None:
         """The engine as it is now, with its budget and policy, and nothing to do again."""
         if self.entry["base"] is not None:
             blobs.remove(self.entry["live"])
@@ -375,14 +375,14 @@ class EngineLog(Log):
         self.entry["base_bytes"] += len(estimate)
 
     def recover(
-        self, blobs: Blobs, spec: JoinSpec, seed: int, live: Recall | None, part: tuple[int, int] = (0, 1)
+        self, blobs: Blobs, spec: JoinSpec, seed: int, live: LiveRecall | None, part: tuple[int, int] = (0, 1)
     ) -> Engine:
         """The engine that was saved; a new estimate of recall becomes the one that was saved with it."""
         spec = as_it_was(spec, self.entry["budget"], self.entry["policy"])
         base = self._base(blobs)
         engine: Engine = spec.build(seed=seed, part=part) if base is None else spec.resume(base, part=part)
         if base is not None and live is not None:
-            live._load(blobs.get(self.entry["live"]))
+            live.load(blobs.get(self.entry["live"]))
         for batch, clocks, budget, policy, arrived, said in (read_redo(blob) for blob in self._since(blobs)):
             if policy is not None:
                 engine.set_policy(make_policy(policy))
@@ -394,7 +394,9 @@ class EngineLog(Log):
             pieces = engine.chunks(
                 batch, limit=REPLAYED, clocks=clocks, arrived=arrived, emit=live is not None, pace=pace
             )
-            for _ in followed(live, batch, clocks, pieces):
+            if live is not None:
+                live.begin(batch)
+            for _ in pieces if live is None else live.followed(batch, pieces, clocks, arrived):
                 pass
         return engine
 
