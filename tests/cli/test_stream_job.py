@@ -515,6 +515,23 @@ def test_explain_lets_a_query_go_on(folder: Path, capsys: pytest.CaptureFixture[
     assert "its checkpoint" in capsys.readouterr().err
 
 
+def test_the_keys_of_a_table_are_left_to_spark(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    table = "budget = 9\npolicy = {name = 'prob', estimator = {name = 'table', left = {a = 1}, right = {a = 1}}}\n"
+    (folder / "job.toml").write_text(GOOD + table)
+    spec = sj.JoinSpec(sj.TimeWindow(600_000_000), sj.Budget(tuples=9), sj.Prob(sj.Table({-5: 1.0}, {-5: 1.0})))
+    begun(folder, spec=spec.to_dict())
+    assert main(["explain", str(folder / "job.toml")]) == 0
+    assert "Table(1 keys such as 'a'" in capsys.readouterr().out
+    job = json.loads((folder / "out" / "job.json").read_text())
+    spec = sj.JoinSpec(sj.TimeWindow(600_000_000), sj.Budget(tuples=9), sj.Dgl())
+    (folder / "out" / "job.json").write_text(json.dumps({**job, "spec": spec.to_dict()}))
+    assert main(["explain", str(folder / "job.toml")]) == 2
+    assert "another policy: it has Dgl(" in capsys.readouterr().err
+
+
 KAFKA = '[left]\nformat = "kafka"\n[right]\npath = "b"\n'
 POSTGRES = 'format = "jdbc"\noptions.url = "jdbc:postgresql://host/db"\n'
 

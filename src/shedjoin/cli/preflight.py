@@ -91,9 +91,13 @@ def known_of(job: StreamJob, before: dict[str, Any]) -> dict[str, Any]:
     cube = job.cube(shards, before.get("cube"))
     default = output.checkpoint is None or is_default(output.path, output.checkpoint)
     spec = job.spec_on(shards if cube is None else cube.shards)
+    known, was = spec.to_dict(), before["spec"]["policy"]
+    if (
+        is_table(spec.policy) and was.get("estimator", {}).get("name") == "table"
+    ):  # which keys it has is known to Spark only
+        known["policy"]["estimator"] = was["estimator"]
     return {
-        # Which keys a Table has is known to Spark only.
-        "spec": spec.to_dict() | ({"policy": before["spec"]["policy"]} if is_table(spec.policy) else {}),
+        "spec": known,
         "shards": shards if cube is None else cube.shards,
         **({} if cube is None else {"cube": list(cube.shares)}),
         "seed": job.join["seed"],
