@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import shedjoin as sj
 from shedjoin.engine.codes import WHY
-from shedjoin.spark.archive import shed_columns
+from shedjoin.spark.archive import LEFT_OUT_COLUMNS, shed_columns
 from shedjoin.spark.keys import SIDES
 
 Window = sj.TimeWindow | sj.RowWindow
@@ -39,6 +39,7 @@ class Made:
     windows: tuple[Window, ...]
     rows: list[Row] = field(default_factory=list)
     shed: list[dict[str, Any]] = field(default_factory=list)
+    left_out: list[dict[str, int]] = field(default_factory=list)
     met: dict[Pair, int] = field(default_factory=dict)  # and the batch it came in
 
     def exact(self) -> set[Pair]:
@@ -94,13 +95,15 @@ def make(
     rows: int = 8,
     lateness: int = 2,
     names: Sequence[str] = SIDES,
+    selective: sj.Selective | None = None,
 ) -> Made:
     """Each shard has its own random rows and its own engine; a batch is sorted by time, as the operator does."""
     made, streams = Made(windows), len(windows)
     draw = np.random.default_rng(seed)
     counted = any(isinstance(window, sj.RowWindow) for window in windows)
     engines = [
-        _engine(draw, dict(zip(names, windows, strict=True)), counted, lateness, shard) for shard in range(shards)
+        _engine(draw, dict(zip(names, windows, strict=True)), counted, lateness, shard, selective)
+        for shard in range(shards)
     ]
     clocks, counts = [0] * shards, [(0,) * streams] * shards
     for batch in range(batches):
@@ -134,17 +137,25 @@ def make(
                 told = {name: int(record[name]) for name in ("stream", "seq", "ts", "key")}
                 known = {"shard": shard, "batch": batch, "left_at": int(record["when"]), "why": WHY[record["why"]]}
                 made.shed.append({**told, **seen, **known})
+            for record in out.left_out.records():
+                stretch = {name: int(record[name]) for name in record.dtype.names}
+                made.left_out.append({**stretch, "shard": shard, "batch": batch})
     return made
 
 
 def _engine(
-    draw: np.random.Generator, windows: dict[str, Window], counted: bool, lateness: int, seed: int
+    draw: np.random.Generator,
+    windows: dict[str, Window],
+    counted: bool,
+    lateness: int,
+    seed: int,
+    selective: sj.Selective | None,
 ) -> sj.Engine:
     least = len(windows)
     budget = sj.Budget(tuples=int(draw.integers(least, least + 5)), allocation=str(draw.choice(["fixed", "variable"])))
     policy = (sj.Rand(), sj.Prob(), sj.Life())[int(draw.integers(3))]
     skew = [None, 3][int(draw.integers(2))]
-    settings = {"budget": budget, "policy": policy, "lateness": lateness, "max_skew": skew}
+    settings = {"budget": budget, "policy": policy, "lateness": lateness, "max_skew": skew, "selective": selective}
     return sj.JoinSpec(windows, counted_elsewhere=counted, **settings).build(seed=seed)  # type: ignore[arg-type]
 
 
@@ -172,6 +183,14 @@ SHED = {name: pa.int64() for name in shed_columns(SIDES)} | {
     "stream": pa.int32(),
     "why": pa.string(),
 }
+
+
+LEFT_OUT = {name: pa.int64() for name in LEFT_OUT_COLUMNS} | dict.fromkeys(("shard", "stream", "other"), pa.int32())
+
+
+def stretches(made: Made, upto: int) -> pa.Table:
+    """What rows of some batches were not compared with."""
+    return pa.Table.from_pylist([one for one in made.left_out if one["batch"] <= upto], pa.schema(LEFT_OUT))
 
 
 def tables(made: Made, upto: int, after: int = -1) -> tuple[pa.Table, pa.Table, pa.Table]:

@@ -29,6 +29,7 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "names": ("left", "right"),
         "out": [],
         "timestamps": True,
+        "deadline": None,
     }
     return SimpleNamespace(**(made | more))
 
@@ -154,7 +155,7 @@ def test_a_checkpoint_is_the_same_from_every_directory(
 def test_what_cannot_be_refined_says_why(tmp_path: Path) -> None:
     join = sj.JoinSpec(sj.TimeWindow(9), on=sj.Overlap("tags", at_least=2))
     write_job(str(tmp_path), job_of(plan(10, spec=join, deadline=2.0), False, None))
-    with pytest.raises(InputError, match="on a predicate or with a deadline"):
+    with pytest.raises(InputError, match="has no archive to refine from"):
         check_archive(str(tmp_path))
     job = read_job(str(tmp_path))
     assert job is not None

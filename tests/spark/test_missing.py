@@ -14,14 +14,18 @@ from shedjoin.spark.missing import missing_results
 T, R = sj.TimeWindow, sj.RowWindow
 #: With time windows every shard is a random case of its own, so that a few Spark jobs try hundreds of them.
 SHARDS = 80
+#: Rows are compared with parts of the windows.
+PARTS = sj.Selective(basic=2, rate=False, period=5, rank_period=7, sample=0.2, fraction=0.4)
 #: One of each kind is in the test of `refine`.
-WINDOWS = [(T(2), T(9)), (R(80), R(300))]
+CASES = [((T(2), T(9)), None), ((R(80), R(300)), None), ((T(5), T(8)), PARTS), ((R(90), T(7)), PARTS)]
 
 
 def archive_of(spark: Any, made: archives.Made, upto: int) -> Archive:
     left, right, shed = archives.tables(made, upto)
     layout = Layout((), (("left", 0, "label"), ("right", 1, "label")))
-    return Archive(*(spark.createDataFrame(table) for table in (left, right, shed)), made.windows, layout)
+    stretches = spark.createDataFrame(archives.stretches(made, upto)) if made.left_out else None
+    frames = (spark.createDataFrame(table) for table in (left, right, shed))
+    return Archive(*frames, made.windows, layout, left_out=stretches)
 
 
 def pairs_of(frame: Any) -> list[archives.Pair]:
@@ -33,9 +37,10 @@ def pairs_of(frame: Any) -> list[archives.Pair]:
     return found
 
 
-@pytest.mark.parametrize("windows", WINDOWS, ids=str)
-def test_results_and_missing_pairs_are_the_exact_join_at_every_step(small: Any, windows: Any) -> None:
-    made = archives.make(windows, shards=SHARDS, batches=6, seed=11)
+@pytest.mark.parametrize(("windows", "selective"), CASES, ids=str)
+def test_results_and_missing_pairs_are_the_exact_join_at_every_step(small: Any, windows: Any, selective: Any) -> None:
+    made = archives.make(windows, shards=SHARDS, batches=6, seed=11, selective=selective)
+    assert (len(made.left_out) > 100) == (selective is not None)
     exact = made.exact()
     assert len(made.met) > 200
     assert len(exact) > 1.2 * len(made.met)

@@ -63,12 +63,15 @@ def archive(spark: Any, made: archives.Made, upto: int) -> Archive:
     schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in shed_columns(NAMES)])
     shed = pa.Table.from_pylist([record for record in made.shed if record["batch"] <= upto], schema)
     left, right, third = (spark.createDataFrame(side) for side in sides)
-    return Archive(left, right, spark.createDataFrame(shed), made.windows, LAYOUT, (third,))
+    stretches = spark.createDataFrame(archives.stretches(made, upto))
+    return Archive(left, right, spark.createDataFrame(shed), made.windows, LAYOUT, (third,), left_out=stretches)
 
 
 def test_any_number_of_steps_gives_each_missing_result_once(small: Any, tmp_path: Path) -> None:
-    """Windows of both kinds; three of time are in the test of `start`."""
-    made = archives.make((R(120), T(6), R(90)), shards=40, batches=6, seed=5, rows=10, names=NAMES)
+    """Windows of both kinds, of which rows are compared with parts; three of time are in the test of `start`."""
+    parts = sj.Selective(basic=2, rate=False, period=5, rank_period=7, sample=0.2, fraction=0.6)
+    made = archives.make((R(120), T(6), R(90)), shards=40, batches=6, seed=5, rows=10, names=NAMES, selective=parts)
+    assert len(made.left_out) > 100
     missing = exact(made) - set(made.met)
     assert set(made.met) < exact(made)
     batch_of = {archives.label(row): row.batch for row in made.rows}
