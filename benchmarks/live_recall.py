@@ -22,8 +22,7 @@ from rich.table import Table
 
 import shedjoin as sj
 from shedjoin.errors import DataError
-from shedjoin.recall import pairs
-from shedjoin.recall import LiveRecall
+from shedjoin.recall import LiveRecall, pairs
 from shedjoin.workloads import Workload, zipf
 from shedjoin_lab import data, workloads
 
