@@ -74,11 +74,7 @@ NOT_YET: tuple[dict[str, object], ...] = (
         for one in ("overlap", "band", "theta", "subset", "superset", "inner_product")
     ),
     {"cpu": "deadline", "estimator": "met", "condition": "key"},  # lists of empty windows are not counted
-    *({"also": "live recall", "condition": condition} for condition in (*CONDITIONS[1:], *MORE_CONDITIONS)),
-    *({"also": "live recall", "cpu": cpu} for cpu in CPUS[1:]),
-    {"also": "live recall", "estimator": "met"},
-    {"also": "live recall", "streams": 3, "window": "row"},
-    {"also": "live recall", "streams": 3, "window": "mixed"},
+    {"also": "live recall", "cpu": "dual", "window": "row"},  # the exact join depends on the rows that are let in
 )
 
 

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 import shedjoin as sj
 from matrix import GRAPHS, PREDICATES, Case
-from naive import LeftOut, Output, Record, Row, Twin, exact, instants, missing, numbers
+from naive import LeftOut, Output, Record, Row, Twin, exact, instants, missing, numbers, on_time
 from shedjoin.cpu.pace import Script
 from shedjoin.quality.arrivals import Arrivals
 from shedjoin.quality.missing import exact_rows, missing_rows, record_counts
-from shedjoin.recall.follow import Recall, recall_of
+from shedjoin.recall import LiveRecall
 from strategies import records
 
 NAMES = ("a", "b", "c")
@@ -90,7 +90,7 @@ class Run:
     def __init__(self, case: Case, recall: bool = False) -> None:
         self.case, self.spec = case, spec_of(case)
         self.engine = self.spec.build(seed=case.seed)
-        self.recall: Recall | None = recall_of(self.spec, seed=case.seed) if recall else None
+        self.recall = LiveRecall(self.spec, seed=case.seed) if recall else None
         self.logs: list[sj.ShedLog] = []
         self.left_out: list[sj.LeftOutLog] = []
 
@@ -325,16 +325,15 @@ def lines(columns: tuple[NDArray[np.int64], ...]) -> list[tuple[int, ...]]:
 
 
 def live_recall_is_exact_while_there_is_room_for_all_rows(trial: Trial) -> None:
-    """There is room for all rows: both limits are the recall of the rows that were not late."""
+    """There is room for all rows: both limits are the recall of the rows that were not late when they came."""
     if trial.case.combination.also != "live recall":
         return
-    delivered = sum(rows_of(trial.history).values())
-    late = {(record.stream, record.seq) for record in shed_by(trial.history) if record.why == "late"}
-    lost = [rows for rows in trial.missing.elements() if not late & set(enumerate(rows))]
+    found = rows_of(trial.history)
+    lost = (Counter(on_time(trial.case.join, trial.case.pushes)) - found).total()
     assert trial.run.recall is not None
     now = trial.run.recall.estimate()
-    share = delivered / (delivered + len(lost)) if lost else 1.0
-    assert (now.results, now.missing) == (delivered, len(lost))
+    share = found.total() / (found.total() + lost) if lost else 1.0
+    assert (now.results, now.missing) == (found.total(), lost)
     assert now.low == now.recall == now.high == share
     assert 0.0 <= now.importance_low <= now.importance <= now.importance_high <= 1.0
 

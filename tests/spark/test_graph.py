@@ -169,7 +169,8 @@ def test_start_keeps_account_and_refine_completes(four: Any, tmp_path: Path, cac
     assert told.rows_of == dict.fromkeys(names, 120)
     assert told.results == len(found)
     assert 0 < told.peak_tuples <= 60
-    assert told.recall is None
+    assert told.recall is not None
+    assert (told.recall.missing, told.recall.low) == (late.count, told.recall.high)
     assert told.shed == four.read.parquet(str(tmp_path / "out" / "shed")).count()
 
 

@@ -19,6 +19,7 @@ from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, Message, from_bl
 from shedjoin.spark.graph_exchange import GraphPacker, GraphPacking
 from shedjoin.spark.hypercube import HyperCube, choose, dimensions
 from shedjoin.spark.job import GraphJob
+from shedjoin.spark.metrics import latest, recall_of
 from shedjoin.spark.payload import column_name
 
 LENGTH, LATENESS = 30, 12
@@ -184,6 +185,10 @@ def test_a_budget_holds_for_all_copies_and_late_rows_count_once(on: tuple[str, .
     late = Counter((row["stream"], row["seq"]) for one in given for row in one[SHED] if row["why"] == "late")
     assert sum(late.values()) == sum(cube.cube.copies(stream) for stream in range(len(spec.names)))
     assert Counter(found) + missing(cube, given) == whole
+    told = recall_of(latest([row for one in given for row in one[METRIC]]))
+    assert told is not None
+    in_time = sum(50 not in rows for rows in whole)  # recall is over rows that were not late
+    assert (told.results + told.missing, told.low) == (in_time, told.high)
 
 
 def missing(cube: Cube, given: list[dict[str, list[dict[str, Any]]]]) -> Counter[tuple[int, ...]]:

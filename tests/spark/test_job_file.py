@@ -29,7 +29,6 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "names": ("left", "right"),
         "out": [],
         "timestamps": True,
-        "deadline": None,
     }
     return SimpleNamespace(**(made | more))
 

@@ -18,6 +18,7 @@ from shedjoin.spark import deadline as deadlines
 from shedjoin.spark.deadline import Pacing
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, from_blob, pack_by, shard_labels
 from shedjoin.spark.job import Job
+from shedjoin.spark.metrics import latest, recall_of
 from shedjoin.spark.operator import Shard
 from shedjoin.spark.predicate_exchange import PredicatePacker, PredicatePacking
 from shedjoin.spark.predicate_values import TYPES, as_column, in_order, values_in, values_of
@@ -172,8 +173,11 @@ def with_deadline() -> sj.JoinSpec:
 def burst(run: Run, batches: int = 14) -> None:
     """Ten times as many rows for four batches."""
     for batch in range(batches):
-        count = 100 if 4 <= batch < 8 else 10
-        run.push(*(rows("number", count, 2 * batch + side, 20 * batch, 20) for side in (0, 1)))
+        run.push(*(rows("number", *given(batch, side)) for side in (0, 1)))
+
+
+def given(batch: int, side: int) -> tuple[int, int, int, int]:
+    return 100 if 4 <= batch < 8 else 10, 2 * batch + side, 20 * batch, 20
 
 
 def test_a_burst_is_over_in_time_and_all_is_compared_again() -> None:
@@ -194,6 +198,13 @@ def test_a_burst_is_over_in_time_and_all_is_compared_again() -> None:
         for row in mine:  # r (w1 + w2) = r1 w1 + r2 w2, with equal windows
             assert row["fraction_left"] + row["fraction_right"] == pytest.approx(2 * row["fraction"])
     assert {row["why"] for row in run.rows[SHED]} == {"partial"}
+    first, last = recall_of([row for row in told if row["batch"] == 3]), recall_of(latest(told))
+    assert first is not None
+    assert last is not None
+    assert first.recall == 1.0 > last.recall
+    sides = [flat([rows("number", *given(batch, side)) for batch in range(14)]) for side in (0, 1)]
+    assert last.results == len(run.pairs)
+    assert last.results + last.missing == len(exact_pairs(sj.Band("x", within=1.0), (40, 40), *sides))
 
 
 def test_the_start_of_a_process_is_not_paid_for_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +238,8 @@ def test_what_the_clock_decided_is_remembered(tmp_path: Path) -> None:
     assert sum(row["restored"] for row in runs[0].rows[METRIC]) == 12
     assert runs[0].pairs == runs[1].pairs
     assert runs[0].rows[SHED] == runs[1].rows[SHED]
-    assert [row["fraction"] for row in runs[0].rows[METRIC]] == [row["fraction"] for row in runs[1].rows[METRIC]]
+    for name in ("fraction", "recall", "recall_low", "live_missing"):
+        assert [row[name] for row in runs[0].rows[METRIC]] == [row[name] for row in runs[1].rows[METRIC]]
 
 
 def test_a_budget_holds_in_every_shard_and_may_change() -> None:
@@ -250,6 +262,10 @@ def test_a_budget_holds_in_every_shard_and_may_change() -> None:
     assert len(run.pairs) == len(set(run.pairs))
     assert {row["why"] for row in run.rows[SHED]} == {"evicted"}
     assert sum(row["evicted"] for row in told) == len(run.rows[SHED])
+    now = recall_of(latest(told))
+    assert now is not None
+    assert (now.results, now.results + now.missing) == (len(run.pairs), len(everything))
+    assert now.low == now.high
 
 
 def test_a_checkpoint_goes_on_with_its_own_join_only() -> None:

@@ -46,7 +46,7 @@ class LiveRecall:
     >>> live.follow(batch, engine.push(batch))
     >>> now = live.estimate()
     >>> now.results, now.missing, now.low == now.recall == now.high
-    (2, 3.0, True)
+    (3, 2.0, True)
     """
 
     def __init__(

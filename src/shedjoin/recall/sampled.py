@@ -57,7 +57,7 @@ class SampledRecall(Estimator):
     ...     live.follow(batch, engine.push(batch) if len(batch) else engine.flush())
     >>> now = live.estimate()
     >>> now.results + now.missing, now.low == now.recall == now.high
-    (7.0, True)
+    (9.0, True)
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class SampledRecall(Estimator):
         """Count the results of one piece of output, and note which found results are among them."""
         self._push = _added(self._push, np.stack([np.ones(len(out)), out.importance], axis=1))
         self._delivered[:2] = _added(self._delivered[:2], np.stack([np.ones(len(out)), out.importance], axis=1))
-        self._shed += len(out.shed) - out.stats["late"] + out.stats.get("partial", 0)
+        self._shed += len(out.shed) - out.stats["late"]
         if self._rounds and out.stats["evaluations"]:
             self._turned = np.maximum(self._turned, self._come)
         if len(out):
