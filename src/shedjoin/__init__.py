@@ -7,8 +7,6 @@ from shedjoin.lazy import lazily
 if TYPE_CHECKING:
     from shedjoin.batch import ROW_BYTES, Batch
     from shedjoin.budget import Budget
-    from shedjoin.cpu.dual import DualJoin
-    from shedjoin.cpu.dual_engine import DualEngine
     from shedjoin.cpu.engine import PredicateEngine
     from shedjoin.cpu.join import PredicateJoin
     from shedjoin.cpu.rows import Rows
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from shedjoin.engine.reordering import Reordering
     from shedjoin.errors import DataError, EnvironmentProblem, InputError, ShedjoinError, SnapshotError, SpecError
     from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Met, Table
+    from shedjoin.joins import DualJoin, best_speed
     from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
     from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
     from shedjoin.planner import Plan, plan
@@ -58,8 +57,6 @@ else:  # the same for Python: a name is imported when it is first asked for
     _NAMES = {
         "batch": ["ROW_BYTES", "Batch"],
         "budget": ["Budget"],
-        "cpu.dual": ["DualJoin"],
-        "cpu.dual_engine": ["DualEngine"],
         "cpu.engine": ["PredicateEngine"],
         "cpu.join": ["PredicateJoin"],
         "cpu.rows": ["Rows"],
@@ -71,6 +68,7 @@ else:  # the same for Python: a name is imported when it is first asked for
         "engine.reordering": ["Reordering"],
         "errors": ["DataError", "EnvironmentProblem", "InputError", "ShedjoinError", "SnapshotError", "SpecError"],
         "estimators": ["CountMin", "Decayed", "Estimator", "History", "InMemory", "InWindow", "Met", "Table"],
+        "joins": ["DualJoin", "best_speed"],
         "multi": ["MultiJoinSpec", "MultiRun", "simulate_multi"],
         "offline": ["Optimum", "Truncated", "odja", "optimum", "truncated_join", "truncated_joins"],
         "planner": ["Plan", "plan"],
@@ -126,7 +124,6 @@ __all__ = [
     "Dgl",
     "DimpProb",
     "Dual",
-    "DualEngine",
     "DualJoin",
     "Engine",
     "EnvironmentProblem",
@@ -178,6 +175,7 @@ __all__ = [
     "TimeWindow",
     "Truncated",
     "VirtualCpu",
+    "best_speed",
     "odja",
     "optimum",
     "plan",

@@ -18,9 +18,9 @@ from shedjoin.engine.orders import orders_of
 from shedjoin.engine.plan import Index, Orders, Plan
 from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
-from shedjoin.estimators import Met
+from shedjoin.estimators import Met, Table
 from shedjoin.meaning import GRAPH, KEY, Dials, check_meaning
-from shedjoin.plain import made_of, only, plain
+from shedjoin.plain import made_of, make_estimator, only, plain
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect, SimpProb
 from shedjoin.predicates import PREDICATES, Predicate
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
@@ -246,6 +246,15 @@ class JoinSpec:
             raise SpecError(
                 "JoinSpec.policy must not ask Met() with a VirtualCpu or dual windows: take another estimator, such as "
                 "InMemory()"
+            )
+        table = self.queue.drop if self.queue is not None else None
+        if isinstance(table, Table) and (self.policy is None or self.policy.estimator not in (None, table)):
+            raise SpecError(
+                f"JoinSpec.policy must ask the same Table as the queue, or no estimator, not {self.policy!r}"
+            )
+        if isinstance(table, Table) and table.streams != len(self.names):
+            raise SpecError(
+                f"JoinSpec.queue drops by a Table of {table.streams} streams, but this join has {len(self.names)}"
             )
         if self.expire_every:
             raise SpecError(
@@ -486,12 +495,19 @@ class JoinSpec:
             made["cpu"] = _cpu(data["cpu"])
         for name, kind in (("queue", Queue), ("dual", Dual)):
             if data.get(name) is not None:
-                made[name] = made_of(kind, name, data[name])
+                made[name] = made_of(kind, name, _with_table(data[name]))
         return cls(**made)
 
 
 #: What limits the CPU, by name.
 CPUS: dict[str, type[VirtualCpu] | type[Deadline]] = {"deadline": Deadline, "virtual": VirtualCpu}
+
+
+def _with_table(settings: Any) -> Any:
+    """Settings of a queue, with the table that it may ask."""
+    if isinstance(settings, Mapping) and isinstance(settings.get("drop"), Mapping):
+        return {**settings, "drop": make_estimator(settings["drop"])}
+    return settings
 
 
 def _cpu(data: Any) -> VirtualCpu | Deadline:

@@ -86,8 +86,6 @@ def predicates() -> None:
         engine.push(clocks=(3, 3))
         engine.set_fraction(0.5)
         engine.push(left={**many, "ts": many["ts"] + 5})
-    dual = sj.DualJoin(sj.RowWindow(2), cpu=sj.VirtualCpu(capacity=1.0, probe=1.0, update=1.0), queue=3, period=5)
-    dual.build().push(left=rows(400), right=rows(400))
     joins = [sj.PredicateJoin(window, sj.Equal("key"))] * 2
     sj.SharedQueue(joins, sj.VirtualCpu(capacity=50.0), sj.Queue(tuples=10)).push(left=FEW, right=FEW, flush=True)
 

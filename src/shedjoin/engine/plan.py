@@ -185,6 +185,9 @@ class Plan:
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
         estimator = policy.estimator
+        admission: Admission | None = settings.get("admission")
+        if estimator is None and admission is not None:
+            estimator = admission.table
         order, schedule = policy.order(), policy.schedule()
         check_order(order, schedule)
         streams = range(len(windows))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.admission import Admission
-from shedjoin.engine.codes import DROP_RANDOM, DROP_SEMANTIC, KEYED, LEARNED, MOST, RANDOM
+from shedjoin.engine.codes import BY_STOCK, DROP_RANDOM, DROP_SEMANTIC, KEYED, LEARNED, MOST, RANDOM
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.records import (
     FRESH_RECORD,
@@ -68,7 +68,8 @@ def value_arrays(how: NDArray[Any], size: int) -> Arrays:
     if not how[0]["waits"]:
         return {}
     streams, setting = int(how[0]["streams"]), how[0]
-    asked = (setting["drop"] == DROP_SEMANTIC and not setting["dual"]) or setting["estimator"] == LEARNED
+    counts = setting["drop"] == DROP_SEMANTIC and setting["drop_by"] == BY_STOCK
+    asked = counts or setting["estimator"] == LEARNED
     stocked = asked and setting["layout"] != KEYED
     return {
         "kept": np.zeros(size, np.int32),

@@ -131,8 +131,7 @@ def come(how, st, io):
     elif waiting.by_lot(how):
         waiting.enter_list(st, w)
     elif how["drop"] == DROP_SEMANTIC:
-        by = waiting.BY_WINDOW if how["dual"] else waiting.BY_STOCK
-        waiting.enter_heap(st, w, row["importance"] * waiting.chance(how, st, w, by), 0.0)
+        waiting.enter_heap(st, w, row["importance"] * waiting.chance(how, st, w, int(how["drop_by"])), 0.0)
     return w
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LEARNED, LIFE, PRODUCT, RANDOM, SCHEDULE
+from shedjoin.engine.codes import BY_WEIGHT, CUMULATIVE, DECAYED, KEY, LEARNED, LIFE, PRODUCT, RANDOM, SCHEDULE
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import indexed, storage
 from shedjoin.engine.records import IN_LINE, NONE
@@ -30,7 +30,7 @@ def _orders_groups(how):
 @kernel
 def _matches(how, st, w):
     """Partners expected of a row, on the scale of counts."""
-    found = waiting.chance(how, st, w, waiting.BY_WEIGHT)
+    found = waiting.chance(how, st, w, BY_WEIGHT)
     if how["estimator"] == DECAYED and st["started"]:
         stream = int(mem.waiting(st, w)["stream"])
         return found * math.exp2(-mem.factors(how, stream) * priority.half_lives(how, st, newest(how, st)))

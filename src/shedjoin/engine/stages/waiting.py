@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import DROP_RANDOM, DROP_SEMANTIC, KEYED, MOST, RANDOM
+from shedjoin.engine.codes import BY_WEIGHT, BY_WINDOW, DROP_RANDOM, DROP_SEMANTIC, KEYED, MOST, RANDOM
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.records import NONE
 from shedjoin.engine.structures import heap, key_table
-
-# What the partners of a row are counted by: an estimator's weights, stored tuples, or what the windows will hold.
-BY_WEIGHT, BY_STOCK, BY_WINDOW = range(3)
 
 
 @inlined
