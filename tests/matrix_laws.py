@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import shedjoin as sj
 from matrix import GRAPHS, PREDICATES, Case
 from naive import LeftOut, Output, Record, Row, Twin, exact, instants, missing, numbers
-from shedjoin.cpu.pace import Script
+from shedjoin.engine.pace import Script
 from shedjoin.quality.missing import Arrivals, losses, pairs_of
 from shedjoin.recall.follow import Recall, recall_of
 from strategies import records

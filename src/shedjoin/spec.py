@@ -232,20 +232,18 @@ class JoinSpec:
         """What rows that wait cannot be combined with yet."""
         if not isinstance(self.cpu, VirtualCpu) and self.dual is None:
             return
-        if isinstance(self.on, Predicate) and self.on.code != SAME:
+        on_items = isinstance(self.on, Predicate) and self.on.code != SAME
+        if self.dual is not None and on_items:
+            raise SpecError(f"JoinSpec.on must be a key or a join graph with dual windows, not {self.on!r}")
+        if self.dual is not None and self.selective is not None:
             raise SpecError(
-                "JoinSpec.on must be a key or a join graph with a VirtualCpu or dual windows: joins on other predicates have "
-                "them in PredicateJoin"
+                "JoinSpec.selective must be None with dual windows: these choose the rows that probe whole windows"
             )
-        if self.selective is not None:
+        counts_values = self.dual is not None or (self.queue is not None and self.queue.drop != "random")
+        if counts_values and not on_items and self.policy is not None and isinstance(self.policy.estimator, Met):
             raise SpecError(
-                "JoinSpec.selective must be None with a VirtualCpu or dual windows: selective processing on a slow CPU is in "
-                "PredicateJoin"
-            )
-        if self.policy is not None and isinstance(self.policy.estimator, Met):
-            raise SpecError(
-                "JoinSpec.policy must not ask Met() with a VirtualCpu or dual windows: take another estimator, such as "
-                "InMemory()"
+                "JoinSpec.policy must not ask Met() with dual windows, or with a queue that counts values: take another "
+                "estimator, such as InMemory()"
             )
         table = self.queue.drop if self.queue is not None else None
         if isinstance(table, Table) and (self.policy is None or self.policy.estimator not in (None, table)):
@@ -374,6 +372,10 @@ class JoinSpec:
     def plan(self, part: tuple[int, int] = (0, 1)) -> Plan:
         """The plain settings the engine runs by."""
         _check_part(part, self.on)
+        if part[1] > 1 and (isinstance(self.cpu, VirtualCpu) or self.dual is not None):
+            raise SpecError(
+                f"part must be (0, 1) with a VirtualCpu or dual windows, not {part!r}: one CPU serves one join"
+            )
         assert self.policy is not None  # __post_init__ fills it in
         graph = self._graph()
         return Plan.of(

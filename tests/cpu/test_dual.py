@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import shedjoin as sj
 from shedjoin.cpu.dual_speed import best_speed, output_at, partners, rear_share
 
-CPU = sj.VirtualCpu(capacity=1.0, probe=10.0, update=2.5)
+CPU = sj.VirtualCpu(capacity=1.0, probe=10.0, comparison=0.0, update=2.5)
 
 
 @st.composite
@@ -115,7 +115,7 @@ def output_rate(
     """Results in a time unit of 1000 ticks, at so many rows of both streams in a time unit."""
     (left, right), chance = zipf_keys(rows, seed, skew)
     ts = (np.arange(rows) * 2 * TICKS / speed).astype(np.int64)
-    cpu = sj.VirtualCpu(capacity=1.0, probe=TICKS / 100.0, update=TICKS / 400.0)
+    cpu = sj.VirtualCpu(capacity=1.0, probe=TICKS / 100.0, comparison=0.0, update=TICKS / 400.0)
     join = sj.DualJoin(
         sj.RowWindow(window), cpu=cpu, front=front, queue=150, period=500, distribution=(chance, chance), **more
     )
@@ -130,7 +130,7 @@ def output_rate(
 def test_the_best_speed_measured_is_the_best_speed_computed(skew: float) -> None:
     """Rear-shedding alone at speeds 3% apart, up to 6% from V_opt (the curve is flat at its top)."""
     _, chance = zipf_keys(1, 0, skew)
-    cpu = sj.VirtualCpu(capacity=1.0, probe=TICKS / 100.0, update=TICKS / 400.0)
+    cpu = sj.VirtualCpu(capacity=1.0, probe=TICKS / 100.0, comparison=0.0, update=TICKS / 400.0)
     best = sj.best_speed(sj.DualJoin(sj.RowWindow(200), cpu=cpu), (chance, chance)).rows * TICKS
     speeds = best * 1.03 ** np.arange(-2, 3)
     rates = [
@@ -161,7 +161,7 @@ def test_streams_of_different_speeds() -> None:
     (many, few), chance = zipf_keys(9000, 6)
     few = few[:3000]
     ts = np.arange(9000) * 5
-    cpu = sj.VirtualCpu(capacity=1.0, probe=10.0, update=2.5)  # 400 ticks bring 80 + 27 rows
+    cpu = sj.VirtualCpu(capacity=1.0, probe=10.0, comparison=0.0, update=2.5)  # 400 ticks bring 80 + 27 rows
     join = sj.DualJoin(
         (sj.RowWindow(300), sj.RowWindow(100)),
         cpu=cpu,
@@ -182,7 +182,7 @@ def test_streams_of_different_speeds() -> None:
 def test_learned_distribution_is_near_the_true_one() -> None:
     (left, right), chance = zipf_keys(12_000, 7)
     ts = (np.arange(12_000) * 2 * TICKS / 600.0).astype(np.int64)
-    cpu = sj.VirtualCpu(capacity=1.0, probe=10.0, update=2.5)
+    cpu = sj.VirtualCpu(capacity=1.0, probe=10.0, comparison=0.0, update=2.5)
     fronts = []
     for distribution in (None, (chance, chance)):
         engine = sj.DualJoin(sj.RowWindow(200), cpu=cpu, queue=150, period=500, distribution=distribution).engine(
@@ -196,7 +196,9 @@ def test_learned_distribution_is_near_the_true_one() -> None:
 @pytest.mark.small
 def test_a_table_says_who_goes_from_a_full_queue() -> None:
     """Least likely in the other stream first; keys that are in no table first of all."""
-    cpu = sj.VirtualCpu(capacity=1e-9, probe=1.0, update=1.0)  # the first row keeps the CPU busy for good
+    cpu = sj.VirtualCpu(
+        capacity=1e-9, probe=1.0, comparison=0.0, update=1.0
+    )  # the first row keeps the CPU busy for good
     table = sj.Table({1: 0.5, 2: 0.5}, {1: 0.9, 2: 0.1, 3: 0.3})
     join = sj.DualJoin(sj.RowWindow(1), cpu=cpu, rear=False, front=False, queue=3, drop=table, period=10**6)
     engine = join.build()
@@ -215,7 +217,7 @@ def test_a_table_says_who_goes_from_a_full_queue() -> None:
 @pytest.mark.parametrize("drop", ["semantic", sj.Table([1.0], [1.0])])
 def test_two_streams_in_step_lose_rows_of_both(drop: Any) -> None:
     """Where all rows are equal, half of them dropped, none of the streams is let in alone."""
-    cpu = sj.VirtualCpu(capacity=1.0, probe=1.0, update=1.0)
+    cpu = sj.VirtualCpu(capacity=1.0, probe=1.0, comparison=0.0, update=1.0)
     join = sj.DualJoin(sj.RowWindow(5), cpu=cpu, rear=False, front=False, queue=3, drop=drop, period=10**6)
     rows = {"key": [0] * 300, "ts": np.arange(300) * 2}
     out = join.build(seed=2).push(left=rows, right=rows)
@@ -230,7 +232,7 @@ def test_speeds_do_not_depend_on_the_unit_of_time() -> None:
     shares = []
     for unit in (1, 1000):
         ts = np.arange(3000) * 8 * unit
-        cpu = sj.VirtualCpu(capacity=1.0 / unit, probe=10.0, update=2.5)
+        cpu = sj.VirtualCpu(capacity=1.0 / unit, probe=10.0, comparison=0.0, update=2.5)
         window = sj.TimeWindow(800 * unit)
         join = sj.DualJoin(window, cpu=cpu, queue=150, period=500 * unit, distribution=(chance, chance))
         engine = join.engine(1, emit=False)
@@ -270,11 +272,11 @@ def test_what_makes_no_sense_is_refused(more: dict[str, Any], words: list[str]) 
 )
 def test_settings_of_dual_windows_are_checked(wrong):
     with pytest.raises(sj.SpecError):
-        sj.DualJoin(sj.RowWindow(20), cpu=sj.VirtualCpu(capacity=1.0, probe=10.0, update=2.5), **wrong)
+        sj.DualJoin(sj.RowWindow(20), cpu=sj.VirtualCpu(capacity=1.0, probe=10.0, comparison=0.0, update=2.5), **wrong)
 
 
 @pytest.mark.parametrize("wrong", [(5,), (([1.0], [1.0]), 5), (([1.0], [1.0]), (1,)), (([1.0], [1.0]), (0, 0))])
 def test_the_best_speed_is_asked_for_two_streams(wrong):
-    join = sj.DualJoin(sj.RowWindow(20), cpu=sj.VirtualCpu(capacity=1.0, probe=10.0, update=2.5))
+    join = sj.DualJoin(sj.RowWindow(20), cpu=sj.VirtualCpu(capacity=1.0, probe=10.0, comparison=0.0, update=2.5))
     with pytest.raises(sj.SpecError):
         sj.best_speed(join, *wrong)

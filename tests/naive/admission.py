@@ -160,7 +160,7 @@ class Admission:
         queue = self.twin.join.queue
         assert queue is not None
         if queue.drop != "random":
-            return min(self.waiting[stream], key=lambda x: (x.priority, x.arrival))
+            return min(self.waiting[stream], key=lambda x: (x.priority, -x.arrival))
         return self.waiting[stream][self.twin.generator.below(len(self.waiting[stream]))]
 
     def drop(self, x: Stored) -> None:

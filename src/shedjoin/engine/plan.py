@@ -306,6 +306,7 @@ class Plan:
                 self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator() or self._asks_histograms()
             ),
             shared_key=int(self._shares_key()),
+            counts_work=int(self.selective is not None or self.admission is not None),
             **({} if self.admission is None else self.admission.settings(TIME not in kinds)),
         )
         record = np.zeros(1, SETTINGS_RECORD)
@@ -337,7 +338,7 @@ class Plan:
             rank_every=one.rank_period,
             boost=one.boost,
             sample=one.sample,
-            counts_work=1,
+            follows_rate=int(self.admission is not None and self.admission.capacity > 0.0),
         )
 
     def ages(self) -> tuple[int, int]:

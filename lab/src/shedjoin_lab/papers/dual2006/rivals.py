@@ -29,7 +29,7 @@ from shedjoin_lab.experiment import Params, Row
 
 TICKS = 1000
 PROBES, UPDATES = 100.0, 400.0
-CPU = sj.VirtualCpu(capacity=1.0, probe=TICKS / PROBES, update=TICKS / UPDATES)
+CPU = sj.VirtualCpu(capacity=1.0, probe=TICKS / PROBES, comparison=0.0, update=TICKS / UPDATES)
 #: Rows of each stream that may wait.
 QUEUE = 100
 #: Speeds are measured and shares set this often.
