@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import shedjoin as sj
-from shedjoin.cpu import adapt
 
 ITEMS, DISTINCT, AT_LEAST = 5, 100, 3
 
@@ -62,7 +61,7 @@ def packed_pace(window: int, probes: int) -> float:
     return (time.process_time() - begin) / (2 * probes)
 
 
-def engine_pace(window: int, probes: int, index: str, **more: Any) -> tuple[float, sj.Output, sj.PredicateEngine]:
+def engine_pace(window: int, probes: int, index: str, **more: Any) -> tuple[float, sj.Output, sj.Engine]:
     """CPU seconds for each row with full windows on both sides."""
     tables = [sets(window + probes, seed) for seed in (1, 2)]
     join = sj.PredicateJoin(sj.TimeWindow(window), sj.Overlap("x", AT_LEAST), index=index, **more)
@@ -114,10 +113,9 @@ def adapting_share() -> tuple[float, float]:
     )
     whole = time.process_time() - begin
     times = 1000
-    adapt.adapt_now(engine._how, engine._state.for_kernel())  # compiled
     begin = time.process_time()
     for _ in range(times):
-        adapt.adapt_now(engine._how, engine._state.for_kernel())
+        engine.set_fraction(0.3)  # shares r among windows and types anew
     once = (time.process_time() - begin) / times
     steps = 2 * seconds / 5  # rates and rankings, every 5 s
     return steps * once / whole, whole / seconds

@@ -75,6 +75,17 @@ MANY: dict[str, dict[str, Any]] = {
 }
 
 
+SETS, NUMBER = sj.Overlap("tags", 1), sj.Theta("number", "<")
+#: Joins of two streams on sets and on numbers.
+ITEMS: dict[str, dict[str, Any]] = {
+    "prob": {"on": SETS, "policy": sj.Prob(sj.InWindow())},
+    "selective queue": {"on": SETS, "cpu": CPU, "queue": sj.Queue(tuples=4), "selective": SELECTIVE},
+    "semantic queue": {"on": SETS, "cpu": CPU, "queue": sj.Queue(tuples=4, drop="semantic"), "policy": sj.Dgl()},
+    "integrated queue": {"on": SETS, "cpu": CPU, "queue": SHARED, "policy": sj.Prob(sj.History())},
+    "numbers": {"on": NUMBER, "cpu": CPU, "queue": SHARED, "policy": sj.Life(sj.InWindow())},
+}
+
+
 @dataclass(frozen=True)
 class Forged:
     """A join in the midst of its work, and what comes next."""
@@ -121,8 +132,32 @@ def _many(name: str) -> Forged:
     return Forged(f"three streams, {name}", spec, pushes)
 
 
+def _items(name: str) -> Forged:
+    settings, random = ITEMS[name], Random(name)
+    budget = sj.Budget(tuples=12) if "policy" in settings else None
+    spec = sj.JoinSpec(**{"window": (sj.TimeWindow(12), sj.TimeWindow(9)), "lateness": 2, "budget": budget, **settings})
+    pushes = [
+        [
+            {
+                "stream": random.randrange(2),
+                "ts": start + line // 3 - random.choice((0, 0, 1)),
+                "tags": random.sample(range(6), random.randrange(4)),
+                "number": random.uniform(-9.0, 9.0),
+                "kind": random.randrange(2),
+            }
+            for line in range(30)
+        ]
+        for start in range(0, 60, 10)
+    ]
+    return Forged(f"two streams, {name}", spec, pushes)
+
+
 #: Every policy, every estimator, every layout; exact joins too.
-JOINS = [_pair(chooser) for chooser in (*REPRESENTATIVES, Chooser("keep_all"))] + [_many(name) for name in MANY]
+JOINS = [
+    *(_pair(chooser) for chooser in (*REPRESENTATIVES, Chooser("keep_all"))),
+    *map(_many, MANY),
+    *map(_items, ITEMS),
+]
 
 
 def forgeries(engine: sj.Engine, random: Random, times: float) -> Iterator[tuple[str, bytes]]:

@@ -62,18 +62,18 @@ QUEUES = {
     "semantic queue": "semantic",
     "integrated queue": "integrated",
 }
-#: Rows wait for their turn.
-WAITS = ("queue", "semantic queue", "integrated queue", "dual")
+#: Conditions on numbers and sets, and those on equal values.
+ON_ITEMS = ("overlap", "band", "theta", "subset", "superset", "inner_product")
+ON_KEYS = ("key", "residual", "graph", "equal", "same_set")
 #: What the engine cannot do yet. Such combinations are drawn for the twin only; `make matrix` counts them.
 NOT_YET: tuple[dict[str, object], ...] = (
-    {"cpu": "selective queue"},
-    *({"cpu": cpu, "condition": one} for cpu in WAITS for one in ("overlap", "band", *MORE_CONDITIONS)),
-    *({"cpu": cpu, "estimator": "met"} for cpu in WAITS),
+    *({"cpu": "dual", "condition": one} for one in ON_ITEMS),
+    *({"cpu": cpu, "estimator": "met", "condition": one} for cpu in ("semantic queue", "dual") for one in ON_KEYS),
     *(  # tuples beyond the end of the row's own window are counted as compared
-        {"cpu": "deadline", "window": "mixed", "condition": one}
-        for one in ("overlap", "band", "theta", "subset", "superset", "inner_product")
+        {"cpu": cpu, "window": "mixed", "condition": one}
+        for cpu in ("deadline", "queue", "selective queue", "semantic queue", "integrated queue")
+        for one in ON_ITEMS
     ),
-    {"cpu": "deadline", "estimator": "met", "condition": "key"},  # lists of empty windows are not counted
     {"also": "live recall", "cpu": "dual", "window": "row"},  # the exact join depends on the rows that are let in
 )
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import shedjoin as sj
 from matrix import GRAPHS, PREDICATES, Case
 from naive import LeftOut, Output, Record, Row, Twin, exact, instants, missing, numbers, on_time
-from shedjoin.cpu.pace import Script
+from shedjoin.engine.pace import Script
 from shedjoin.quality.arrivals import Arrivals
 from shedjoin.quality.missing import exact_rows, missing_rows, record_counts
 from shedjoin.recall import LiveRecall

@@ -120,6 +120,7 @@ def by_stream(name: str, value: int) -> Change:
 
 LAZY, KEYED = "three streams, lazy", "three streams, key"
 QUEUE, DUAL = "three streams, queue", "three streams, dual"
+WAITING_SETS = "two streams, integrated queue"
 
 
 def _named(start: str) -> str:
@@ -168,6 +169,10 @@ WRONG: list[tuple[str, Change, str]] = [
     (QUEUE, put("fresh item", 0, 10**6), "a tuple is new that is not stored"),
     (QUEUE, put("fresh value", (0, 0), 10**6), "a new tuple has a value that is not known"),
     (QUEUE, put("waiting floats", 0, float("nan")), "what the CPU has done is not a number"),
+    (WAITING_SETS, put("waiting chance", 0, -1.0), "a chance is below 0"),
+    (WAITING_SETS, put("tuple items", -1, 10**6), "a set has less than none or more than"),
+    (WAITING_SETS, put("waiting null", 0, 1), "'tuple items' is int64 of shape"),
+    ("two streams, selective queue", put("waiting kind", 0, 2), "a row has a type that there is not"),
     (DUAL, put("waiting expected", 0, float("inf")), "a row expects partners that cannot be counted"),
     (DUAL, put("let in value 0", (0, 0), 10**6), "a histogram counts a value that is not known"),
     (DUAL, put("waiting floats", 2, 1.5), "rear_share is 1.5"),
@@ -266,5 +271,5 @@ def test_snapshots_of_the_version_before_are_refused() -> None:
     join = BY_NAME[_named("rand")]
     saved = bytearray(join.stopped().snapshot())
     saved[8] = 4
-    with pytest.raises(sj.SnapshotError, match="has format 4, this shedjoin reads format 5"):
+    with pytest.raises(sj.SnapshotError, match="has format 4, this shedjoin reads format 6"):
         join.spec.resume(bytes(saved))

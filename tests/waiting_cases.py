@@ -8,13 +8,13 @@ from random import Random
 from typing import Any, NamedTuple
 
 import shedjoin as sj
-from matrix import GRAPHS, Case, Combination, combinations, draw
-from naive import Key, Output, Row, Twin
+from matrix import GRAPHS, PREDICATES, Case, Combination, combinations, draw
+from naive import Key, LeftOut, Output, Row, Twin
 from strategies import records
 
 NAMES = "abc"
-CPUS = ("queue", "semantic queue", "integrated queue", "dual")
 CONDITIONS = ("key", "residual", "graph")
+PREDICATE_CONDITIONS = tuple(name for name in PREDICATES if name not in ("equal", "same_set"))
 
 
 class Step(NamedTuple):
@@ -22,6 +22,7 @@ class Step(NamedTuple):
 
     results: list[tuple[float, ...]]
     shed: list[Any]
+    left_out: list[LeftOut]
     residents: tuple[int, ...]
     used: tuple[int, ...]
     queued: tuple[int, ...]
@@ -31,16 +32,19 @@ def spec_of(case: Case) -> sj.JoinSpec:
     """The join of a case as users write it."""
     join, names = case.join, NAMES[: case.combination.streams]
     kind = (case.combination.condition, case.combination.streams)
-    on: Any = "key" if isinstance(join.condition, Key) else GRAPHS[kind]
+    on: Any = "key" if isinstance(join.condition, Key) else PREDICATES.get(kind[0]) or GRAPHS[kind]
     dual = join.dual and sj.Dual(join.dual.rear, join.dual.front, join.dual.period, join.dual.distribution)
+    window: Any = dict(zip(names, join.windows, strict=True))
     return sj.JoinSpec(
-        dict(zip(names, join.windows, strict=True)),
+        tuple(join.windows) if isinstance(on, sj.Predicate) else window,
         join.budget,
         join.policy,
         importance=join.importance,
         lateness=join.lateness,
         max_skew=join.max_skew,
         on=on,
+        index="scan" if join.index == "scan" else "auto",
+        selective=join.selective,
         cpu=join.cpu,
         queue=join.queue,
         dual=dual,
@@ -48,41 +52,44 @@ def spec_of(case: Case) -> sj.JoinSpec:
 
 
 def wanted(cpu: str, conditions: tuple[str, ...] = CONDITIONS) -> Iterator[Combination]:
-    """The combinations with a meaning that have rows that wait. (`Met` is an estimator of the twin alone.)"""
+    """The combinations with a meaning that have rows that wait, as far as the engine has them."""
     for one in combinations(conditions):
         changes = one.also in (None, "snapshot", "budget change", "policy change")
-        if one.cpu == cpu and changes and one.estimator != "met" and one.why_not is None:
+        if one.cpu == cpu and changes and one.lacks is None and one.why_not is None:
             yield one
 
 
-def some(cpu: str, count: int) -> list[Combination]:
+def some(cpu: str, count: int, conditions: tuple[str, ...] = CONDITIONS) -> list[Combination]:
     """A few of them, always the same, with every policy among them if there are enough."""
     random = Random(cpu)
-    known = list(wanted(cpu))
+    known = list(wanted(cpu, conditions))
     policies = sorted({one.policy for one in known})
     return [random.choice([one for one in known if one.policy == policies[i % len(policies)]]) for i in range(count)]
 
 
 def columns(spec: sj.JoinSpec, rows: list[Row]) -> dict[str, list[Any]]:
-    names = ["key"] if spec.on == "key" else ["x", "y"]
+    single = spec.on == "key" or isinstance(spec.on, sj.Predicate)
+    names = ["key"] if spec.on == "key" else ["x"] if single else ["x", "y"]
     return {
         "stream": [row.stream for row in rows],
         "ts": [row.ts for row in rows],
         "importance": [row.importance for row in rows],
         "bytes": [row.bytes for row in rows],
-        **{name: [row.value if spec.on == "key" else row.value[name] for row in rows] for name in names},
+        "kind": [row.kind for row in rows],
+        **{name: [row.value if single else row.value[name] for row in rows] for name in names},
     }
 
 
 def _step_of_engine(engine: sj.Engine, out: sj.Output) -> Step:
     results = sorted(zip(*(column.tolist() for column in out.columns), out.importance.tolist(), strict=True))
-    return Step(results, records(out.shed), engine.residents, engine.used, engine.queued)
+    left = [LeftOut(*one) for one in out.left_out.records().tolist()]
+    return Step(results, records(out.shed), left, engine.residents, engine.used, engine.queued)
 
 
 def _step_of_twin(twin: Twin, out: Output) -> Step:
     results = sorted((*result.rows, result.importance) for result in out.results)
     queued = tuple(len(rows) for rows in twin.admission.waiting)
-    return Step(results, out.shed, twin.residents, twin.used, queued)
+    return Step(results, out.shed, out.left_out, twin.residents, twin.used, queued)
 
 
 def clocks_of(case: Case, number: int) -> list[int | None] | None:
@@ -142,12 +149,10 @@ def check(case: Case, *, resumes: bool = False, tells: bool = False) -> None:
     counters = engine.counters
     for name in ("rows", "null", "late", "results", "expired", "evicted", "scheduled"):
         assert counters[name] == twin.counters[name], (str(case.combination), case.seed, name)
-    for name in ("dropped", "probed", "unprobed", "compared", "looked_up"):
+    for name in ("dropped", "probed", "unprobed", "compared", "looked_up", "partial", "sampled"):
         assert counters[name] == twin.more_counters[name], (str(case.combination), case.seed, name)
     assert engine.worked == twin.worked
 
 
 def drawn(combination: Combination, seed: int, size: int = 40) -> Case:
-    """A case without selective processing, which is another stage."""
-    case = draw(combination, seed, size)
-    return replace(case, join=replace(case.join, selective=None))
+    return draw(combination, seed, size)

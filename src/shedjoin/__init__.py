@@ -7,19 +7,14 @@ from shedjoin.lazy import lazily
 if TYPE_CHECKING:
     from shedjoin.batch import ROW_BYTES, Batch
     from shedjoin.budget import Budget
-    from shedjoin.cpu.dual import DualJoin
-    from shedjoin.cpu.dual_engine import DualEngine
-    from shedjoin.cpu.engine import PredicateEngine
-    from shedjoin.cpu.join import PredicateJoin
-    from shedjoin.cpu.rows import Rows
     from shedjoin.cpu.settings import Deadline, Dual, Queue, Selective, VirtualCpu
-    from shedjoin.cpu.shared import SharedQueue
     from shedjoin.engine.codes import WHY
     from shedjoin.engine.engine import Engine
     from shedjoin.engine.output import LeftOutLog, Output, ShedLog
     from shedjoin.engine.reordering import Reordering
     from shedjoin.errors import DataError, EnvironmentProblem, InputError, ShedjoinError, SnapshotError, SpecError
     from shedjoin.estimators import CountMin, Decayed, Estimator, History, InMemory, InWindow, Met, Table
+    from shedjoin.joins import DualJoin, PredicateJoin, best_speed
     from shedjoin.multi import MultiJoinSpec, MultiRun, simulate_multi
     from shedjoin.offline import Optimum, Truncated, odja, optimum, truncated_join, truncated_joins
     from shedjoin.planner import Plan, plan
@@ -58,19 +53,14 @@ else:  # the same for Python: a name is imported when it is first asked for
     _NAMES = {
         "batch": ["ROW_BYTES", "Batch"],
         "budget": ["Budget"],
-        "cpu.dual": ["DualJoin"],
-        "cpu.dual_engine": ["DualEngine"],
-        "cpu.engine": ["PredicateEngine"],
-        "cpu.join": ["PredicateJoin"],
-        "cpu.rows": ["Rows"],
         "cpu.settings": ["Deadline", "Dual", "Queue", "Selective", "VirtualCpu"],
-        "cpu.shared": ["SharedQueue"],
         "engine.codes": ["WHY"],
         "engine.engine": ["Engine"],
         "engine.output": ["LeftOutLog", "Output", "ShedLog"],
         "engine.reordering": ["Reordering"],
         "errors": ["DataError", "EnvironmentProblem", "InputError", "ShedjoinError", "SnapshotError", "SpecError"],
         "estimators": ["CountMin", "Decayed", "Estimator", "History", "InMemory", "InWindow", "Met", "Table"],
+        "joins": ["DualJoin", "PredicateJoin", "best_speed"],
         "multi": ["MultiJoinSpec", "MultiRun", "simulate_multi"],
         "offline": ["Optimum", "Truncated", "odja", "optimum", "truncated_join", "truncated_joins"],
         "planner": ["Plan", "plan"],
@@ -126,7 +116,6 @@ __all__ = [
     "Dgl",
     "DimpProb",
     "Dual",
-    "DualEngine",
     "DualJoin",
     "Engine",
     "EnvironmentProblem",
@@ -151,7 +140,6 @@ __all__ = [
     "Plan",
     "Policy",
     "Predicate",
-    "PredicateEngine",
     "PredicateJoin",
     "Prob",
     "Prospect",
@@ -160,12 +148,10 @@ __all__ = [
     "Reordering",
     "Replay",
     "RowWindow",
-    "Rows",
     "Run",
     "SameSet",
     "Selective",
     "Sets",
-    "SharedQueue",
     "ShedLog",
     "ShedjoinError",
     "Simp",
@@ -179,6 +165,7 @@ __all__ = [
     "TimeWindow",
     "Truncated",
     "VirtualCpu",
+    "best_speed",
     "odja",
     "optimum",
     "plan",

@@ -26,12 +26,12 @@ def make_policy(data: Any) -> Policy:
     """The policy of a name, or of a table with a name and settings."""
     kind, settings = _named("policy", data, POLICIES)
     if settings.get("estimator") is not None:
-        settings["estimator"] = _estimator(settings["estimator"])
+        settings["estimator"] = make_estimator(settings["estimator"])
     policy: Policy = _make(kind, settings)
     return policy
 
 
-def _estimator(data: Any) -> Estimator:
+def make_estimator(data: Any) -> Estimator:
     kind, settings = _named("estimator", data, ESTIMATORS)
     if kind.name == "table":
         settings = {

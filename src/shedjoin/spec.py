@@ -18,9 +18,9 @@ from shedjoin.engine.orders import orders_of
 from shedjoin.engine.plan import Index, Orders, Plan
 from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
-from shedjoin.estimators import Met
+from shedjoin.estimators import Met, Table
 from shedjoin.meaning import GRAPH, KEY, Dials, check_meaning
-from shedjoin.plain import made_of, only, plain
+from shedjoin.plain import made_of, make_estimator, only, plain
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect, SimpProb
 from shedjoin.predicates import PREDICATES, Predicate
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
@@ -235,20 +235,27 @@ class JoinSpec:
         """What rows that wait cannot be combined with yet."""
         if not isinstance(self.cpu, VirtualCpu) and self.dual is None:
             return
-        if isinstance(self.on, Predicate) and self.on.code != SAME:
+        on_items = isinstance(self.on, Predicate) and self.on.code != SAME
+        if self.dual is not None and on_items:
+            raise SpecError(f"JoinSpec.on must be a key or a join graph with dual windows, not {self.on!r}")
+        if self.dual is not None and self.selective is not None:
             raise SpecError(
-                "JoinSpec.on must be a key or a join graph with a VirtualCpu or dual windows: joins on other predicates have "
-                "them in PredicateJoin"
+                "JoinSpec.selective must be None with dual windows: these choose the rows that probe whole windows"
             )
-        if self.selective is not None:
+        counts_values = self.dual is not None or (self.queue is not None and self.queue.drop != "random")
+        if counts_values and not on_items and self.policy is not None and isinstance(self.policy.estimator, Met):
             raise SpecError(
-                "JoinSpec.selective must be None with a VirtualCpu or dual windows: selective processing on a slow CPU is in "
-                "PredicateJoin"
+                "JoinSpec.policy must not ask Met() with dual windows, or with a queue that counts values: take another "
+                "estimator, such as InMemory()"
             )
-        if self.policy is not None and isinstance(self.policy.estimator, Met):
+        table = self.queue.drop if self.queue is not None else None
+        if isinstance(table, Table) and (self.policy is None or self.policy.estimator not in (None, table)):
             raise SpecError(
-                "JoinSpec.policy must not ask Met() with a VirtualCpu or dual windows: take another estimator, such as "
-                "InMemory()"
+                f"JoinSpec.policy must ask the same Table as the queue, or no estimator, not {self.policy!r}"
+            )
+        if isinstance(table, Table) and table.streams != len(self.names):
+            raise SpecError(
+                f"JoinSpec.queue drops by a Table of {table.streams} streams, but this join has {len(self.names)}"
             )
         if self.expire_every:
             raise SpecError(
@@ -368,6 +375,10 @@ class JoinSpec:
     def plan(self, part: tuple[int, int] = (0, 1)) -> Plan:
         """The plain settings the engine runs by."""
         _check_part(part, self.on)
+        if part[1] > 1 and (isinstance(self.cpu, VirtualCpu) or self.dual is not None):
+            raise SpecError(
+                f"part must be (0, 1) with a VirtualCpu or dual windows, not {part!r}: one CPU serves one join"
+            )
         assert self.policy is not None  # __post_init__ fills it in
         graph = self._graph()
         return Plan.of(
@@ -489,12 +500,19 @@ class JoinSpec:
             made["cpu"] = _cpu(data["cpu"])
         for name, kind in (("queue", Queue), ("dual", Dual)):
             if data.get(name) is not None:
-                made[name] = made_of(kind, name, data[name])
+                made[name] = made_of(kind, name, _with_table(data[name]))
         return cls(**made)
 
 
 #: What limits the CPU, by name.
 CPUS: dict[str, type[VirtualCpu] | type[Deadline]] = {"deadline": Deadline, "virtual": VirtualCpu}
+
+
+def _with_table(settings: Any) -> Any:
+    """Settings of a queue, with the table that it may ask."""
+    if isinstance(settings, Mapping) and isinstance(settings.get("drop"), Mapping):
+        return {**settings, "drop": make_estimator(settings["drop"])}
+    return settings
 
 
 def _cpu(data: Any) -> VirtualCpu | Deadline:

@@ -73,31 +73,11 @@ def waiting_rows() -> None:
     sj.JoinSpec(sj.TimeWindow(9), cpu=sj.VirtualCpu(capacity=1.0)).build()
 
 
-def predicates() -> None:
-    window, few = sj.TimeWindow(MANY), {**FEW, "y": [[1], [2]]}
-    many: dict[str, Any] = {
-        "ts": np.arange(3000),
-        "key": np.arange(3000),
-        "y": [[place, place + 1] for place in range(3000)],
-    }
-    for predicate in (sj.Equal("key"), sj.Overlap("y", at_least=1)):
-        engine = sj.PredicateJoin(window, predicate, cpu=sj.Deadline(60.0), selective=sj.Selective(basic=10)).build()
-        engine.push(left=few, right=few)
-        engine.push(clocks=(3, 3))
-        engine.set_fraction(0.5)
-        engine.push(left={**many, "ts": many["ts"] + 5})
-    dual = sj.DualJoin(sj.RowWindow(2), cpu=sj.VirtualCpu(capacity=1.0, probe=1.0, update=1.0), queue=3, period=5)
-    dual.build().push(left=rows(400), right=rows(400))
-    joins = [sj.PredicateJoin(window, sj.Equal("key"))] * 2
-    sj.SharedQueue(joins, sj.VirtualCpu(capacity=50.0), sj.Queue(tuples=10)).push(left=FEW, right=FEW, flush=True)
-
-
 KINDS = {
     "two streams": two_streams,
     "more streams": many_streams,
     "predicates and deadlines": items_and_deadlines,
     "rows that wait": waiting_rows,
-    "slow CPUs": predicates,
 }
 
 
@@ -129,7 +109,6 @@ def warm() -> Iterator[tuple[str, float]]:
 
 def kept_in() -> list[str]:
     """The directories where compiled kernels are kept."""
-    import shedjoin.cpu.engine
     import shedjoin.engine.engine
     import shedjoin.recall.many  # noqa: F401 - all that have kernels
 

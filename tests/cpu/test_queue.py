@@ -1,102 +1,14 @@
-"""A slow CPU and the queue in front of it: bounded, deterministic, and nothing that goes is not logged."""
+"""A slow CPU and the queue in front of it: semantic dropping finds more, and the CPU does no more than it can."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import shedjoin as sj
-from predicate_strategies import exact_pairs, pairs, streams, table
-
-QUEUES = st.sampled_from(
-    [
-        None,
-        sj.Queue(tuples=2),
-        sj.Queue(span=3),
-        sj.Queue(tuples=3, drop="semantic"),
-        sj.Queue(integrated=True, drop="semantic"),
-    ]
-)
 
 
-def make(data: st.DataObject) -> tuple[sj.PredicateJoin, list[list[tuple[int, Any]]]]:
-    predicate = data.draw(st.sampled_from([sj.Overlap("x", 1), sj.Equal("x"), sj.Band("x", 1.0)]))
-    queue = data.draw(QUEUES)
-    integrated = queue is not None and queue.integrated
-    budget = sj.Budget(tuples=6, allocation="variable") if integrated else data.draw(
-        st.sampled_from([None, sj.Budget(tuples=4), sj.Budget(tuples=5, allocation="variable")]))  # fmt: skip
-    policy = None if budget is None else data.draw(st.sampled_from([sj.Rand(), sj.Simp(), sj.SimpProb()]))
-    selective = data.draw(st.sampled_from([None, sj.Selective(basic=2, period=3, rank_period=4)]))
-    join = sj.PredicateJoin(
-        sj.TimeWindow(6),
-        predicate,
-        cpu=sj.VirtualCpu(capacity=data.draw(st.sampled_from([0.5, 2.0, 50.0])), probe=0.5, update=0.25, lookup=0.1),
-        queue=queue,
-        budget=budget,
-        policy=policy,
-        selective=selective,
-    )
-    return join, data.draw(streams(predicate.kind))
-
-
-@pytest.mark.small
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_queue_memory_and_cpu_together(data: st.DataObject) -> None:
-    """A part of the exact join, within all bounds, the same however it is cut or resumed."""
-    join, (left, right) = make(data)
-    weights = [[1.0 + row % 3 for row in range(len(stream))] for stream in (left, right)]
-    times = sorted({ts for stream in (left, right) for ts, _ in stream})
-    cut = data.draw(st.sampled_from([*times, 0]))
-    parts = []
-    for early in (True, False):
-        sides = []
-        for stream, weight in zip((left, right), weights, strict=True):
-            rows = [(row, w) for row, w in zip(stream, weight, strict=True) if (row[0] < cut) == early]
-            sides.append(table([row for row, _ in rows], importance=[w for _, w in rows]))
-        parts.append(sides)
-    engine = join.build(seed=7)
-    outs = []
-    for sides in parts:
-        outs.append(engine.push(left=sides[0], right=sides[1]))
-        _check_bounds(join, engine)
-        engine = join.resume(engine.snapshot())
-    outs.append(engine.flush())
-    assert engine.queued == (0, 0)
-    found, whole = pairs(*outs), exact_pairs(join.predicate, (6, 6), left, right)
-    assert len(set(found)) == len(found)
-    assert set(found) <= set(whole)
-    counters = engine.counters
-    assert counters["rows"] == len(left) + len(right)
-    assert counters["probed"] + counters["dropped"] + counters["null"] == counters["rows"]
-    words = [sj.WHY[code] for out in outs for code in out.shed.why]
-    assert words.count("dropped") == counters["dropped"]
-    assert words.count("evicted") == counters["evicted"]
-    assert words.count("partial") == counters["partial"]
-    if not words:
-        assert found == whole
-    again = join.build(seed=7)
-    whole_out = again.push(
-        left=table(left, importance=weights[0]), right=table(right, importance=weights[1]), flush=True
-    )
-    assert pairs(whole_out) == found
-    assert again.counters == counters
-    assert again.worked == pytest.approx(engine.worked)
-
-
-def _check_bounds(join: sj.PredicateJoin, engine: sj.PredicateEngine) -> None:
-    queue = join.queue
-    if queue is not None and queue.tuples is not None:
-        assert max(engine.queued) <= queue.tuples
-    if queue is not None and queue.integrated and join.budget is not None:
-        assert sum(engine.queued) + sum(engine.residents) <= (join.budget.tuples or 0)
-
-
-def overload(drop: str, seed: int) -> sj.PredicateEngine:
+def overload(drop: str, seed: int) -> sj.Engine:
     """Zipf values, four times what the CPU can do."""
     rng = np.random.default_rng(seed)
     chance = 1.0 / np.arange(1, 51)
@@ -109,8 +21,9 @@ def overload(drop: str, seed: int) -> sj.PredicateEngine:
         cpu=sj.VirtualCpu(capacity=2.0, probe=1.0, comparison=0.0),
         queue=sj.Queue(tuples=100, drop=drop),
     )
-    engine = join.build(seed=seed, emit=False)
-    engine.push(left=tables[0], right=tables[1], flush=True)
+    engine = join.engine(seed, emit=False)
+    engine.push(left=tables[0], right=tables[1])
+    engine.flush()
     return engine
 
 

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 import shedjoin as sj
 from predicate_strategies import PREDICATES, exact_pairs, pairs, streams, table
-from shedjoin.cpu import adapt
-from shedjoin.cpu.heap import Heap
 
 WAYS = st.fixed_dictionaries(
     {
@@ -59,8 +56,8 @@ def test_a_part_of_the_exact_join_and_all_of_it_at_1(
 
 
 def _arrival(left: list[tuple[int, Any]], right: list[tuple[int, Any]]) -> dict[tuple[int, int], int]:
-    rows = sj.Rows.of(sj.Equal("x"), {"ts": [t for t, _ in left], "x": [0] * len(left)},
-                      {"ts": [t for t, _ in right], "x": [0] * len(right)})  # fmt: skip
+    rows = sj.Batch.of({"ts": [t for t, _ in left], "key": [0] * len(left)},
+                       {"ts": [t for t, _ in right], "key": [0] * len(right)})  # fmt: skip
     seen, order = [0, 0], {}
     for place, stream in enumerate(rows.stream.tolist()):
         order[(stream, seen[stream])] = place
@@ -126,56 +123,6 @@ def test_direction_prefers_the_window_that_brings_more() -> None:
     engine = sj.PredicateJoin(sj.TimeWindow(200), sj.Equal("x"), selective=ways).build(seed=1)
     engine.push(left=left, right=right)
     assert engine.fractions == pytest.approx((0.8, 0.0))
-
-
-@pytest.mark.small
-@given(
-    r=st.floats(0.0, 1.0),
-    w0=st.integers(1, 10**6),
-    w1=st.integers(1, 10**6),
-    first=st.booleans(),
-)
-def test_the_direction_constraint_holds_for_any_windows(r: float, w0: int, w1: int, first: bool) -> None:
-    split = getattr(adapt.split, "py_func", adapt.split)  # compiled, only kernels can call it
-    r0, r1 = split(r, float(w0), float(w1), first)
-    assert 0.0 <= r0 <= 1.0
-    assert 0.0 <= r1 <= 1.0
-    assert r0 * w0 + r1 * w1 == pytest.approx(r * (w0 + w1), rel=1e-9, abs=1e-9)
-    better, other = (r0, r1) if first else (r1, r0)
-    assert better == pytest.approx(1.0) or other == pytest.approx(0.0, abs=1e-9)
-
-
-@pytest.mark.small
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_the_greedy_knapsack_is_as_good_as_linear_programming(data: st.DataObject) -> None:
-    ages, kinds = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
-    unit = st.floats(0.01, 1.0)
-
-    def numbers(*shape: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        flat = data.draw(st.lists(unit, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
-        return np.array(flat).reshape(shape)
-
-    density, value, volume = numbers(2, ages), numbers(2, kinds), numbers(2, kinds)
-    share = numbers(2, ages)
-    share /= share.sum(1, keepdims=True)
-    budget = data.draw(st.floats(0.0, 1.2)) * volume.sum()
-    fraction = np.zeros((2, kinds))
-    size = 2 * kinds
-    scratch = [np.zeros(size, kind) for kind in (np.int64, np.int64, np.float64, np.int64)]
-    brought = adapt.pack(
-        budget,
-        adapt.Ages(density, share, np.argsort(-density, axis=1)),
-        adapt.Types(value, volume, fraction),
-        Heap(*scratch),
-        np.zeros(size, np.int64),
-    )
-    weights = volume[:, :, None] * share[:, None, :]
-    gains = weights * value[:, :, None] * density[:, None, :]
-    best = linprog(-gains.ravel(), A_ub=[weights.ravel()], b_ub=[budget], bounds=(0, 1))
-    assert brought == pytest.approx(-best.fun, rel=1e-7, abs=1e-12)
-    assert (fraction <= 1.0 + 1e-9).all()
-    assert (fraction * volume).sum() == pytest.approx(min(budget, volume.sum()), rel=1e-9)
 
 
 def test_types_of_high_utility_are_compared_with_more() -> None:

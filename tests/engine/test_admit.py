@@ -9,25 +9,34 @@ import pytest
 import shedjoin as sj
 from matrix import Combination
 from shedjoin.engine import waiting_rows
-from waiting_cases import check, columns, drawn, run_engine, some, spec_of
+from waiting_cases import PREDICATE_CONDITIONS, check, columns, drawn, run_engine, some, spec_of
 
 pytestmark = pytest.mark.small
 
-QUEUES = ("queue", "semantic queue", "integrated queue")
+QUEUES = ("queue", "selective queue", "semantic queue", "integrated queue")
 CPU = sj.VirtualCpu(1.0, probe=0.5, comparison=0.25, update=0.25)
 
 
 @pytest.mark.parametrize("cpu", QUEUES)
 def test_the_engine_does_as_its_twin(cpu: str) -> None:
-    for seed, combination in enumerate(some(cpu, 24)):
+    for seed, combination in enumerate(some(cpu, 16)):
         check(drawn(combination, seed))
 
 
 @pytest.mark.parametrize("cpu", QUEUES)
 def test_a_join_goes_on_from_snapshots(cpu: str) -> None:
     """Rows wait between pushes, instants are open, and clocks were told."""
-    for seed, combination in enumerate(some(cpu, 18)):
+    for seed, combination in enumerate(some(cpu, 12)):
         check(drawn(combination, 100 + seed), resumes=True, tells=True)
+
+
+@pytest.mark.parametrize("cpu", QUEUES)
+def test_rows_with_items_wait(cpu: str) -> None:
+    """Numbers and sets, by lists and by scans, from snapshots, with clocks that were told."""
+    for seed, combination in enumerate(some(cpu, 12, PREDICATE_CONDITIONS)):
+        case = drawn(combination, 400 + seed)
+        case = replace(case, join=replace(case.join, index="scan" if seed % 5 == 0 else "lists"))
+        check(case, resumes=seed % 2 == 0, tells=seed % 3 == 0)
 
 
 @pytest.mark.parametrize("cpu", QUEUES)

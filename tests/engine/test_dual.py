@@ -47,6 +47,15 @@ def test_queues_in_front_of_the_aux_window(queue: str) -> None:
             check(with_dials(case, cpu=CPU, queue=QUEUES[queue]), resumes=seed % 2 == 0)
 
 
+def test_a_table_says_which_row_goes() -> None:
+    """The policy asks none; nothing but the queue knows the table."""
+    for seed, combination in enumerate(some("dual", 30)):
+        case = drawn(combination, 500 + seed)
+        table = sj.Table([0.1, 0.4, 0.2], {1: 0.3, 3: 0.5}, [[0.2, 0.3, 0.3, 0.3]][: combination.streams - 2])
+        if case.join.policy.estimator is None and not isinstance(case.join.policy, sj.Prospect) and not case.policies:
+            check(with_dials(case, cpu=CPU, queue=sj.Queue(tuples=2, drop=table)), resumes=seed % 2 == 0)
+
+
 @pytest.mark.parametrize("distribution", [None, KNOWN], ids=["learned", "known"])
 @pytest.mark.parametrize("rear", [True, 0.3, False])
 def test_front_shedding_follows_the_best_speed(rear: bool | float, distribution: Any) -> None:

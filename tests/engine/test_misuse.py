@@ -36,15 +36,6 @@ def test_engines_are_not_copied_by_accident(join, take) -> None:  # type: ignore
         take(join.build())
 
 
-@pytest.mark.parametrize("name", ["predicate", "dual"])
-def test_other_engines_refuse_what_is_no_batch_and_go_on(name: str) -> None:
-    engine = JOINS[name].build()
-    with pytest.raises(sj.InputError, match="left= and right=, not dict"):
-        engine.push({"key": [1]})  # type: ignore[arg-type]
-    engine.push(left=ROWS, right=ROWS)
-    assert len(engine.snapshot()) > 0
-
-
 def test_what_is_no_batch_is_refused_and_the_engine_goes_on() -> None:
     engine, other = SPEC.build(), SPEC.build()
     with pytest.raises(sj.InputError, match="there is no stream 'key'; the streams are left, right"):

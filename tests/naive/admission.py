@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from naive.aux_window import AuxWindow
 from naive.rows import DROPPED, EVICTED, Row, Stored, instants, remove
-from naive.weights import InMemoryWeights
+from naive.weights import InMemoryWeights, TableWeights, Weights
+from shedjoin.estimators import Table
 
 if TYPE_CHECKING:
     from naive.twin import Twin
@@ -131,14 +132,17 @@ class Admission:
                 while self.twin.is_over(group, cap):
                     self.twin.shed(self.twin.order.lowest(group), EVICTED)
             return
-        if queue.drop == "semantic":
+        if queue.drop != "random":
             x.priority = x.importance * self.partners_of(x)
         if self.is_full(x.stream):
             self.drop(self.victim(x.stream))
 
     def partners_of(self, x: Stored) -> float:
         """What the queue knows: the tuples in memory, or the histograms of dual windows."""
-        weights = InMemoryWeights(self.twin) if self.aux is None else self.aux.weights
+        table = self.twin.join.queue.drop if self.twin.join.queue is not None else None
+        weights: Weights = InMemoryWeights(self.twin) if self.aux is None else self.aux.weights
+        if isinstance(table, Table):
+            weights = TableWeights(self.twin, table)
         weights.histogram = self.twin.weights.histogram
         return weights.chance(x)
 
@@ -155,8 +159,8 @@ class Admission:
     def victim(self, stream: int) -> Stored:
         queue = self.twin.join.queue
         assert queue is not None
-        if queue.drop == "semantic":
-            return min(self.waiting[stream], key=lambda x: (x.priority, x.arrival))
+        if queue.drop != "random":
+            return min(self.waiting[stream], key=lambda x: (x.priority, -x.arrival))
         return self.waiting[stream][self.twin.generator.below(len(self.waiting[stream]))]
 
     def drop(self, x: Stored) -> None:

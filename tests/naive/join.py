@@ -24,7 +24,7 @@ from shedjoin.window import RowWindow
 if TYPE_CHECKING:
     from naive.twin import Twin
 
-Spec = sj.JoinSpec | sj.PredicateJoin | sj.DualJoin
+Spec = sj.JoinSpec
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,6 @@ class Join:
                     condition = Key(2)
                 join = cls(spec.windows, condition, spec.budget, spec.policy or sj.KeepAll())
                 join = replace(join, evaluate_every=spec.evaluate_every, expire_every=expire, lateness=spec.lateness)
-            case sj.PredicateJoin():
-                policy = sj.SimpProb(sj.Met()) if isinstance(spec.policy, sj.SimpProb) else spec.policy or sj.KeepAll()
-                join = cls(spec.windows, on(spec.predicate), spec.budget, policy, lateness=spec.lateness)
-                cpu = spec.cpu if isinstance(spec.cpu, sj.VirtualCpu) else None
-                join = replace(join, selective=spec.selective, cpu=cpu, queue=spec.queue, index=str(spec.index))
-            case sj.DualJoin():
-                dual = Dual(spec.rear, spec.front, spec.period, spec.distribution)
-                return cls(spec.windows, Key(2), importance=spec.importance, cpu=spec.cpu, dual=dual)
         return replace(join, importance=spec.importance, max_skew=spec.max_skew)
 
 

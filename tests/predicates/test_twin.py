@@ -146,7 +146,7 @@ def test_bitmaps_follow_what_comes_and_goes() -> None:
             sets = sj.Sets(offsets[start : start + 801] - offsets[start], items[offsets[start] : offsets[start + 800]])
             outs.append(engine.push(left={"ts": ts[part], "x": sets}, right={"ts": ts[part], "x": sets}))
             engine = join.resume(engine.snapshot())
-        assert index == "scan" or engine._state.arrays["bits_used"][0] == 1  # resumed without
+        assert index == "scan" or engine._state["bitmaps_used"] == 1  # resumed without
         found.append(pairs(*outs))
         assert engine.counters["evicted"] > 100
     assert found[0] == found[1]

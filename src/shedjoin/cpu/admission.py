@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shedjoin.cpu.dual_speed import Probabilities, best_speed, partners, rear_share
+from shedjoin.cpu.dual_speed import Probabilities, Speed, best_speed, partners, rear_share
 from shedjoin.cpu.settings import Dual, Queue, VirtualCpu
 from shedjoin.engine.admission import Admission, Histograms
 from shedjoin.engine.codes import DROP_NONE, DROP_RANDOM, DROP_SEMANTIC
+from shedjoin.estimators import Table
 from shedjoin.window import TimeWindow, Window
 
 _DROPS = {"random": DROP_RANDOM, "semantic": DROP_SEMANTIC}
@@ -25,8 +26,9 @@ def admission_of(
         names = ("capacity", "probe", "comparison", "lookup", "update")
         numbers |= {name: float(getattr(cpu, name)) for name in names}
     if queue is not None:
-        drop = DROP_NONE if queue.integrated else _DROPS[queue.drop]
+        drop = DROP_NONE if queue.integrated else _DROPS.get(str(queue.drop), DROP_SEMANTIC)
         numbers |= {"tuples": queue.tuples or 0, "span": queue.span or 0, "drop": drop, "integrated": queue.integrated}
+        numbers["table"] = queue.drop if isinstance(queue.drop, Table) else None
     if dual is not None:
         follows = cpu is not None and dual.follows
         numbers |= {
@@ -61,7 +63,7 @@ class FollowedSpeeds:
         probes, updates = self.cpu.capacity / self.cpu.probe, self.cpu.capacity / self.cpu.update
         entering = sum(rates)
         if self.dual.front is True:
-            best = self._best_speed(rates, probes, updates, histograms)
+            best = self._best_speed(rates, histograms)
             if best is not None:
                 front = max(0.0, 1.0 - best / entering)
                 entering = min(entering, best)
@@ -71,26 +73,22 @@ class FollowedSpeeds:
             rear = rear_share(entering, probes, updates)
         return rear, front
 
-    def _best_speed(
-        self, rates: Sequence[float], probes: float, updates: float, histograms: Histograms
-    ) -> float | None:
+    def _best_speed(self, rates: Sequence[float], histograms: Histograms) -> float | None:
         """V_opt, worked out once for rates that are about the same; None while nothing is known of the values."""
         # Row windows know only the ratio of the rates; time windows hold a number of rows, in whatever unit time is.
-        about = rates if self._by_time else [rate / sum(rates) for rate in rates]
+        about = rates if isinstance(self.windows[0], TimeWindow) else [rate / sum(rates) for rate in rates]
         rounded = tuple(float(f"{max(rate, 1e-3 * max(about)):.3g}") for rate in about)
         if self.dual.distribution is None:
             counts = histograms()
-            return None if counts is None else self._speed_of(counts, rounded, probes, updates)
+            return None if counts is None else speed_of(self.windows, self.cpu, counts, rounded).rows
         if rounded not in self.known:
-            self.known[rounded] = self._speed_of(self.dual.distribution, rounded, probes, updates)
+            self.known[rounded] = speed_of(self.windows, self.cpu, self.dual.distribution, rounded).rows
         return self.known[rounded]
 
-    def _speed_of(self, values: Probabilities, rates: Sequence[float], probes: float, updates: float) -> float:
-        timed = self._by_time
-        sizes = [one.size * (rate if timed else 1.0) for one, rate in zip(self.windows, rates, strict=True)]
-        chances = [partners(values[stream], values[1 - stream], sizes[1 - stream], timed=timed) for stream in range(2)]
-        return best_speed(chances, probes, updates, rates).rows
 
-    @property
-    def _by_time(self) -> bool:
-        return isinstance(self.windows[0], TimeWindow)
+def speed_of(windows: Sequence[Window], cpu: VirtualCpu, values: Probabilities, rates: Sequence[float]) -> Speed:
+    """V_opt of two streams of these values and rates."""
+    timed = isinstance(windows[0], TimeWindow)
+    sizes = [one.size * (rate if timed else 1.0) for one, rate in zip(windows, rates, strict=True)]
+    chances = [partners(values[stream], values[1 - stream], sizes[1 - stream], timed=timed) for stream in range(2)]
+    return best_speed(chances, cpu.capacity / cpu.probe, cpu.capacity / cpu.update, rates)

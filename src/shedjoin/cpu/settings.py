@@ -10,6 +10,7 @@ from typing import Any
 
 from shedjoin.cpu.dual_speed import partners
 from shedjoin.errors import SpecError
+from shedjoin.estimators import Table
 
 DROPS = ("random", "semantic")
 
@@ -147,15 +148,15 @@ class Queue:
     span
         How long a row may wait before others are dropped: a buffer of that much time.
     drop
-        ``"random"``, or ``"semantic"``: the row with the lowest importance times the entries that the index has for its
-        items. The queue is modular: it knows these statistics, not the tuples.
+        ``"random"``, or ``"semantic"``: the row with the lowest importance times the partners that are stored (with dual
+        windows: that the windows will hold). A `Table`: importance times what it says of the other streams.
     integrated
         One order over rows that wait and tuples that are stored, within the join's budget: whoever is lowest goes.
     """
 
     tuples: int | None = None
     span: int | None = None
-    drop: str = "random"
+    drop: str | Table = "random"
     integrated: bool = False
 
     def __post_init__(self) -> None:
@@ -165,8 +166,8 @@ class Queue:
         for name in ("tuples", "span"):
             if getattr(self, name) is not None:
                 check_whole("Queue", name, getattr(self, name), 1)
-        if self.drop not in DROPS:
-            raise SpecError(f"Queue.drop must be one of {', '.join(DROPS)}, not {self.drop!r}")
+        if not isinstance(self.drop, Table) and self.drop not in DROPS:
+            raise SpecError(f"Queue.drop must be one of {', '.join(DROPS)}, or a Table, not {self.drop!r}")
         if self.integrated and self.drop != "semantic":
             raise SpecError(
                 "Queue.drop must be 'semantic' for an integrated queue: chance has no order to share with the memory"

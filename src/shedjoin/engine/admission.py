@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from shedjoin.engine.codes import DROP_NONE
+from shedjoin.engine.codes import BY_STOCK, BY_WEIGHT, BY_WINDOW, DROP_NONE
 
 #: How often each value is in the histograms of two streams; None while nothing is known of one.
 Histograms = Callable[[], tuple[list[float], list[float]] | None]
@@ -42,6 +42,8 @@ class Admission:
         Sets them.
     known
         What else a snapshot must agree on, as plain data.
+    table
+        An estimator that the queue asks instead of counting; the policy then asks none, or the same.
     """
 
     capacity: float = 0.0
@@ -59,6 +61,7 @@ class Admission:
     shares: tuple[float, float] | None = None
     speeds: Speeds | None = None
     known: tuple[Any, ...] = ()
+    table: Any = None
 
     @property
     def dual(self) -> bool:
@@ -76,6 +79,7 @@ class Admission:
             "queue_tuples": self.tuples,
             "queue_span": self.span,
             "drop": self.drop,
+            "drop_by": BY_WEIGHT if self.table is not None else BY_WINDOW if self.dual else BY_STOCK,
             "integrated": int(self.integrated),
             "dual": int(self.dual),
             "rear": int(self.rear),
@@ -87,6 +91,6 @@ class Admission:
     def meaning(self) -> list[Any]:
         """What must be the same for a snapshot to be resumed."""
         costs = [self.capacity, self.probe, self.comparison, self.lookup, self.update]
-        queue = [self.tuples, self.span, self.drop, self.integrated]
+        queue = [self.tuples, self.span, self.drop, self.integrated, self.table is not None]
         dual = [self.rear, self.front, self.period, None if self.shares is None else list(self.shares)]
         return [costs, queue, dual, list(self.known)]

@@ -30,9 +30,9 @@ from shedjoin.engine.codes import (
     WHY,
 )
 from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
-from shedjoin.engine.item_memory import has_items, has_numbers, values_of_numbers
+from shedjoin.engine.item_memory import counts_values, has_items, has_numbers, values_of_numbers
 from shedjoin.engine.plan import Plan
-from shedjoin.engine.records import COUNTERS, NEVER, TRAIL_RECORD, shed_record
+from shedjoin.engine.records import COUNTERS, NEVER, NONE, TRAIL_RECORD, shed_record
 from shedjoin.engine.stages import learn, neighbours
 from shedjoin.engine.structures.histogram import NOTHING, ONE, SEVERAL
 from shedjoin.errors import SnapshotError
@@ -102,11 +102,16 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         expected["tuple chance"] = ("<f8", (tuples,))
     if estimator == MET:
         expected["tuple met"] = ("<i8", (tuples,))
+    held = waiting_audit.held(columns)
     if has_numbers(how):
-        expected["tuple number"] = ("<f8", (tuples,))
+        expected["tuple number"] = ("<f8", (tuples + held,))
     elif has_items(how):
         items = columns.get("items", np.empty(0)).size
-        expected |= {"tuple items": ("<i8", (tuples,)), "items": ("<i8", None), "item weights": ("<f8", (items,))}
+        expected |= {
+            "tuple items": ("<i8", (tuples + held,)),
+            "items": ("<i8", None),
+            "item weights": ("<f8", (items,)),
+        }
     if estimator == DECAYED:
         expected["value mass"] = ("<f8", (values, streams))
     if estimator == LEARNED:
@@ -212,7 +217,7 @@ def _check_values(plan: Plan, how: NDArray[Any], by_stream: dict[str, NDArray[An
     require(within(columns["value held"], 0, 2**31), "an estimator holds a value less than never")
     weight = columns["value weight"]
     require(np.isfinite(weight) & (weight >= 0), "a weight is not finite and at least 0")
-    if not how[0]["weighed"] or how[0]["estimator"] == MET:
+    if not how[0]["weighed"] or (how[0]["estimator"] == MET and not (has_items(how) and counts_values(how))):
         return
     known = {(int(one), int(other)) for one, other in both} if not plan.keyed else set()
     if has_items(how):
@@ -229,17 +234,26 @@ def _check_values(plan: Plan, how: NDArray[Any], by_stream: dict[str, NDArray[An
 
 
 def _check_item_values(how: NDArray[Any], columns: Columns, known: set[tuple[int, int]]) -> None:
-    """All items of stored tuples are known to the estimator."""
+    """All items of stored tuples, and of those that left in the open instant, are known to the estimator."""
+    counted = _are_counted(columns)
     if not has_numbers(how):
-        wanted = {(0, int(item)) for item in np.unique(columns["items"])}
-        wanted |= {(1, 0)} if columns["tuple items"].size else set()
+        items = columns["items"][np.repeat(counted, columns["tuple items"])]
+        wanted = {(0, int(item)) for item in np.unique(items)}
+        wanted |= {(1, 0)} if counted.any() else set()
     else:
         numbers = dict(zip(_NAMES, (int(number) for number in columns["numbers"]), strict=True))
         told = {**numbers, **dict(zip(FLOATS, (float(number) for number in columns["floats"]), strict=True))}
         _check_histogram(told)
-        buckets = values_of_numbers(how, told, columns["tuple number"])
+        buckets = values_of_numbers(how, told, columns["tuple number"][counted])
         wanted = {(0, int(bucket)) for bucket in np.unique(buckets)}
     require(wanted <= known, "a tuple has a value that is not known")
+
+
+def _are_counted(columns: Columns) -> NDArray[np.bool_]:
+    """Which of the tuples with items are stored, or left in the open instant: others wait, and are not counted yet."""
+    held, gone = waiting_audit.held(columns), int((columns.get("fresh item", np.empty(0)) == NONE).sum())
+    stored = columns["tuple arrival"].size
+    return np.repeat([True, False, True], [stored, held - gone, gone])
 
 
 def _check_histogram(told: dict[str, float]) -> None:

@@ -49,6 +49,7 @@ def make(how: NDArray[Any], st: Handle, batch: Batch | None = None, *, results: 
     if how[0]["waits"]:
         turns += waiting_rows.count(st) + 1
         _add_row_at_hand(io, int(how[0]["width"]))
+        io.hold(row_kind=np.append(io.arrays["row_kind"], 0))
     every = int(how[0]["trace_every"])
     io.hold(
         out_trace=np.empty((turns // every + 2 if every else 1) * (streams + 1), np.int64),

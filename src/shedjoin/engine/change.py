@@ -73,7 +73,8 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
         weigher != now.weigher or _as_they_stand(order) != _as_they_stand(now.order)
     ):
         if "tuple chance" in columns and _as_they_stand(order):
-            columns["tuple chance"] *= _decayed_to(columns, weigher, now)
+            for name in {"tuple chance", "waiting chance"} & set(columns):
+                columns[name] *= _decayed_to(columns, weigher, now)
         _decay_from_now(columns, weigher, now, _as_they_stand(order) or _as_they_stand(now.order))
     if now.weigher != weigher and now.weigher.code != DECAYED:
         _forget_estimates(columns, now)

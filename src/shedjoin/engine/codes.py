@@ -65,6 +65,8 @@ FIRST_OF_SETS = SAME
 
 # Which row goes from a full queue.
 DROP_NONE, DROP_RANDOM, DROP_SEMANTIC = range(3)
+# What the partners of a row that waits are counted by: an estimator's weights, stored tuples, or what the windows will hold.
+BY_WEIGHT, BY_STOCK, BY_WINDOW = range(3)
 
 #: The most streams that a join can have.
 MOST = 16
@@ -113,6 +115,7 @@ _ADMISSION = (
     "queue_tuples",  # how many rows of a stream may wait; 0: no bound
     "queue_span",  # or how long
     "drop",  # which of them goes: see below
+    "drop_by",  # and what its partners are counted by
     "integrated",  # rows that wait share the budget, and compete with what is stored
     "dual",  # rows stand in an aux-window before they probe
     "rear",  # dual windows: some rows do not probe

@@ -34,7 +34,7 @@ from shedjoin.engine.item_memory import has_items, has_numbers
 from shedjoin.engine.layouts.items import EVERY_ROW
 from shedjoin.engine.memory import Rings, Sizes, fill_indexes, fill_rings, in_use, is_keyed, measure, power_of_two
 from shedjoin.engine.plan import Plan
-from shedjoin.engine.records import CELL_RECORD, COUNTERS, ENTRY_RECORD, EXPIRY_RECORD, NONE, SEEN_RECORD
+from shedjoin.engine.records import CELL_RECORD, COUNTERS, ENTRY_RECORD, EXPIRY_RECORD, GONE, NONE, SEEN_RECORD
 from shedjoin.engine.structures import heap
 
 Columns = dict[str, NDArray[Any]]
@@ -131,7 +131,7 @@ def _tuples(how: NDArray[Any], st: Handle) -> Columns:
     if how[0]["estimator"] == MET:
         columns["tuple met"] = st.arrays["met_on_arrival"][items]
     if has_items(how):
-        columns |= _compared(how, st, items)
+        columns |= _compared(how, st, np.concatenate([items, waiting_rows.held(how, st)]))
     if how[0]["waits"]:
         if organisation in (TUPLE, CUMULATIVE):  # while an instant is open, its tuples may have no priority yet
             columns["tuple prio"] = np.where(st.arrays["place"][items] == NONE, 0.0, columns["tuple prio"])
@@ -215,19 +215,21 @@ def build(plan: Plan, how: NDArray[Any], st: Handle, columns: Columns) -> None:
     for name, values in zip(BY_STREAM, columns["by stream"], strict=True):
         st[name][:streams] = values
     _build_values(how, st, columns)
-    items, prio = _places(how, columns), columns.get("tuple prio")
+    stored = columns["tuple stream"].size
+    places, prio = _places(how, columns), columns.get("tuple prio")
+    items = places[:stored]
     _build_tuples(how, st, columns, items)
     _build_rounds(how, st, columns, items)
     selection.build(how, st, columns)
     if how[0]["waits"]:
-        waiting_rows.build(how, st, columns)
-        if how[0]["organisation"] in (TUPLE, CUMULATIVE) and not how[0]["integrated"]:
-            # Tuples of an open instant have no priority before it closes.
-            items = np.setdiff1d(items, columns["fresh item"])
-            prio = prio[items] if prio is not None else None
-    build_order(how, st, items, prio, columns.get("tuple place"))
+        waiting_rows.build(how, st, columns, items, places[stored:])
+    ordered = np.arange(stored)
+    if how[0]["waits"] and how[0]["organisation"] in (TUPLE, CUMULATIVE) and not how[0]["integrated"]:
+        # Tuples of an open instant have no priority before it closes.
+        ordered = np.setdiff1d(ordered, columns["fresh item"])
+    build_order(how, st, items[ordered], None if prio is None else prio[ordered], columns.get("tuple place"))
     if how[0]["waits"]:
-        _build_met(how, st, columns)
+        _build_met(how, st, columns, items)
     if how[0]["integrated"]:
         turn = loop.REJOIN if "waiting prio" in columns else loop.COMPETE_ANEW
         io = buffers.make(how, st)
@@ -235,18 +237,21 @@ def build(plan: Plan, how: NDArray[Any], st: Handle, columns: Columns) -> None:
         loop.advance(how, st, io)
 
 
-def _build_met(how: NDArray[Any], st: Handle, columns: Columns) -> None:
+def _build_met(how: NDArray[Any], st: Handle, columns: Columns, items: Integers) -> None:
     """Which tuples were part of an output in the open instant."""
-    met = np.flatnonzero(columns["tuple in output"]) if how[0]["organisation"] == CUMULATIVE else np.empty(0, np.int64)
+    cumulative = how[0]["organisation"] == CUMULATIVE
+    met = items[np.flatnonzero(columns["tuple in output"])] if cumulative else np.empty(0, np.int64)
     st.arrays["pool"]["met"][met] = 1
     st.arrays["touched"][: met.size] = met
     st["touched_count"] = met.size
 
 
 def _places(how: NDArray[Any], columns: Columns) -> Integers:
-    """Tuples take the first places of the pool, in the order of their arrival."""
+    """Tuples take the first places of the pool, in the order of their arrival; behind them those whose items are held."""
     stream = columns["tuple stream"].astype(np.int64)
-    return item_memory.places_for(stream) if has_items(how) else np.arange(stream.size)
+    if not has_items(how):
+        return np.arange(stream.size)
+    return item_memory.places_for(np.concatenate([stream, waiting_rows.held_streams(columns)]))
 
 
 def _build_values(how: NDArray[Any], st: Handle, columns: Columns) -> None:
@@ -304,7 +309,7 @@ def _build_tuples(how: NDArray[Any], st: Handle, columns: Columns, items: Intege
     else:
         st.arrays["card"][items] = entry
         if has_items(how):
-            _build_items(how, st, columns, items)
+            _build_items(how, st, columns, size)
         else:
             st.arrays["attr"].reshape(-1, keys.shape[1])[:size] = keys
             _build_indexes(how, st, entry, keys, stream)
@@ -319,9 +324,11 @@ def _build_tuples(how: NDArray[Any], st: Handle, columns: Columns, items: Intege
         selection.fill_timeline(how, st, stream, entry)
 
 
-def _build_items(how: NDArray[Any], st: Handle, columns: Columns, items: Integers) -> None:
+def _build_items(how: NDArray[Any], st: Handle, columns: Columns, stored: int) -> None:
     """The items of tuples, one after the other with a place between them, and all lists."""
-    arrays = st.arrays
+    arrays, items = st.arrays, _places(how, columns)
+    gone = items.size - int((columns["fresh item"] == NONE).sum() if how[0]["waits"] else 0)
+    arrays["pool"]["queued"][items[stored:]] = GONE  # in no list
     sizes = columns.get("tuple items", np.zeros(items.size, np.int64))
     arrays["item_count"][items] = sizes
     arrays["item_at"][items] = np.cumsum(sizes + 1) - sizes - 1
@@ -338,7 +345,10 @@ def _build_items(how: NDArray[Any], st: Handle, columns: Columns, items: Integer
     item_memory.set_free(st, items)
     item_memory.fill_lists(how, st)
     if item_memory.counts_values(how):
-        _build_item_values(how, st, items)
+        _build_item_values(how, st, items[:stored])
+        _build_item_values(how, st, items[gone:])
+        places, _ = item_memory.item_places(st, items[:stored], more=1)
+        np.add.at(arrays["cell_count"], arrays["item_values"][places], 1)
 
 
 def _build_item_values(how: NDArray[Any], st: Handle, items: Integers) -> None:
@@ -353,8 +363,6 @@ def _build_item_values(how: NDArray[Any], st: Handle, items: Integers) -> None:
         arrays["item_values"][places] = _find_values(st, arrays["items"][places], np.zeros(places.size, np.int64))
         nothing = np.zeros(items.size, np.int64)
         arrays["item_values"][last] = _find_values(st, nothing, np.full(items.size, EVERY_ROW))
-    places, _ = item_memory.item_places(st, items, more=1)
-    np.add.at(arrays["cell_count"], arrays["item_values"][places], 1)
 
 
 def _build_alone(how: NDArray[Any], st: Handle, columns: Columns, items: Integers) -> None:

@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Arrays with a place for each stream have this many.
-STREAMS = 2
-
 
 class Unique:
     """What holds addresses of arrays cannot be copied: the copy would work on the memory of the original."""
@@ -30,11 +27,6 @@ class Handle(Unique):
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.record: NDArray[Any] = np.zeros(1, dtype)
         self.arrays: dict[str, NDArray[Any]] = {}
-        self.fleeting: frozenset[str] = frozenset()  # arrays that are made of the others: snapshots leave them out
-
-    def lasting(self) -> dict[str, NDArray[Any]]:
-        """The arrays that a snapshot is made of."""
-        return {name: array for name, array in self.arrays.items() if name not in self.fleeting}
 
     def hold(self, **arrays: NDArray[Any]) -> None:
         """Put arrays behind the handle, in place of those of the same name."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine.codes import BAND, FIRST_OF_SETS, ITEMS, MET, ROW
+from shedjoin.engine.codes import BAND, DROP_SEMANTIC, FIRST_OF_SETS, ITEMS, MET, ROW
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import search
@@ -112,6 +112,7 @@ def item_places(st: Handle, tuples: Integers, more: int = 0) -> tuple[Integers, 
 def fill_lists(how: NDArray[Any], st: Handle, room: int = 0) -> None:
     """All lists anew, from the tuples that are stored, with room for as many again and for a row of `room` items."""
     tuples = places_in_use(st)
+    tuples = tuples[st.arrays["pool"]["queued"][tuples] >= NONE]  # others wait, or left in the open instant
     owner, stream, item, fixed = _members(how, st, tuples)
     cards, pool = st.arrays["card"], st.arrays["pool"]
     ts = np.where(how[0]["kind"][pool["stream"][tuples]] == ROW, 0, cards["ts"][tuples])[owner]
@@ -216,8 +217,8 @@ def has_numbers(how: NDArray[Any]) -> bool:
 
 
 def counts_values(how: NDArray[Any]) -> bool:
-    """Whether an estimator counts items or buckets of numbers."""
-    return bool(how[0]["weighed"]) and bool(how[0]["estimator"] != MET)
+    """Whether items or buckets of numbers are counted: by an estimator, or for a queue."""
+    return bool(how[0]["weighed"]) and bool(how[0]["estimator"] != MET or how[0]["drop"] == DROP_SEMANTIC)
 
 
 def has_histogram(how: NDArray[Any]) -> bool:

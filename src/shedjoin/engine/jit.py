@@ -26,8 +26,6 @@ Function = TypeVar("Function", bound=Callable[..., object])
 #: The packages with kernels, each with the other packages whose kernels it calls.
 PACKAGES: dict[str, tuple[str, ...]] = {
     "engine": (),
-    "predicates": ("engine",),
-    "cpu": ("engine", "predicates"),
     "recall": ("engine",),
     "recall.sample": ("engine",),
 }

@@ -123,6 +123,8 @@ def _values_of_rows(how, io, st, size):
         return size * how["parts"]
     if how["predicate"] < FIRST_OF_SETS:
         return size
+    if how["waits"]:
+        return items.values_of_row(st, io)
     return mem.row_offsets(io)[io["end"]] - mem.row_offsets(io)[io["first"]] + size
 
 
@@ -155,8 +157,8 @@ def _layout_wants(how, st, io, size):
         return NEED_KEYS if st["free_key_count"] < size else DONE
     if how["layout"] == ITEMS:
         io["wanted"] = _values_of_rows(how, io, st, size)
-        if st["item_top"] + io["wanted"] > st["items_room"]:
-            return NEED_ITEMS
+        if how["waits"] == 0 and st["item_top"] + io["wanted"] > st["items_room"]:
+            return NEED_ITEMS  # rows that wait have theirs already
         return NEED_KEYS if items.has_values(how) and st["free_key_count"] < io["wanted"] else DONE
     if _is_crowded(st, size):
         return NEED_BUCKETS
@@ -183,7 +185,7 @@ def _selection_wants(how, st, io, size):
     """What selective processing needs for `size` rows."""
     if how["basic"] > 0:
         for stream in range(how["streams"]):
-            if st["timeline_room"] - st["line_to"][stream] < io["rows"][stream]:
+            if st["timeline_room"] - st["line_to"][stream] < (size if how["waits"] else io["rows"][stream]):
                 return NEED_TIMELINE
     return DONE
 
@@ -309,6 +311,8 @@ def _probed(how, st, io, i):
         mem.met_on_arrival(st)[io["tuple"]] = st["results"] - io["found"]
     if how["basic"] > 0 and io["sampling"]:
         select.learn(how, st, io, i, mem.row_stream(io, i), mem.row_ts(io, i))
+    if how["waits"]:
+        work.spend(how, st, io)
     return DONE
 
 
@@ -336,15 +340,16 @@ def _probe_others(how, st, io, i, x, v, stream, ts, seq):
     """The probe of a tuple that was just stored. Says what it needs when it has stopped halfway."""
     io["tuple"] = x
     io["found"] = st["results"]
+    work.begin(st, io)
     if how["basic"] > 0:
         select.choose(how, st, io, i, stream, ts, seq)
-        if how["counts_work"] and how["layout"] != ITEMS:
-            work.count(how, st, io, i, v, stream, ts)
-        if how["layout"] != ITEMS and select.is_all_left_out(how, st, stream):
-            return DONE
     if how["layout"] == ITEMS:
         probe_items.begin(how, st, io, stream, x)
         return _go_on(how, st, io, i)
+    if how["counts_work"]:
+        work.count(how, st, io, i, v, stream, ts)
+    if how["basic"] > 0 and select.is_all_left_out(how, st, stream):
+        return _probed(how, st, io, i)
     io["value"] = v * how["streams"]
     if how["layout"] == KEYED and not probe_many.all_there(how, st, v, stream):
         return _probed(how, st, io, i)
@@ -635,6 +640,8 @@ def _wants_row(how, st, io):
     if need == DONE and how["rear"] and io["out_left_out_room"] - io["left_out"] < how["streams"]:
         io["wanted"] = how["streams"]
         return NEED_LEFT_OUT
+    if need == DONE and how["basic"] > 0 and select.lacks_room(how, io):
+        return NEED_LEFT_OUT
     if need == DONE and st["fresh_count"] == st["fresh_room"]:
         return NEED_FRESH
     return need
@@ -648,6 +655,11 @@ def _wants_arrival(how, st, io):
         return NEED_WAITING
     if io["out_shed_room"] - io["shed"] < 2:  # by lot, or from a full queue
         return NEED_SHED
+    if how["layout"] == ITEMS:  # what it has is kept in the pool
+        if not _has_places(how, st, 1):
+            return NEED_POOL
+        io["wanted"] = items.row_size(how, io, io["at"]) + 1
+        return NEED_ITEMS if st["item_top"] + io["wanted"] > st["items_room"] else DONE
     if how["integrated"]:
         if st["free_count"] == 0:
             return NEED_POOL
@@ -676,11 +688,13 @@ def _close(how, st, io):
         if io["out_fresh_room"] < io["wanted"]:
             return NEED_FRESH
         if how["estimator"] == IN_WINDOW or how["estimator"] == LEARNED:
-            io["wanted"] = st["fresh_count"] * how["parts"]
+            io["wanted"] = admit.fresh_values(how, st)
             for stream in range(how["streams"]):
                 if st["seen_room"] - st["seen_size"][stream] < io["wanted"]:
                     return NEED_SEEN
-        io["fresh"] = st["fresh_count"]
+        admit.list_fresh(st, io)
+        if not _are_counted(how, st, io):
+            return NEED_HISTOGRAM
         estimate.observe(how, st, io)
         admit.begin_close(how, st, io)
         priority.settle(how, st, io, st["open_ts"])
@@ -702,25 +716,19 @@ def _meet_row(how, st, io):
     stream, v = mem.row_stream(io, i), 0
     if how["layout"] == KEYED:
         v = key_table.find_or_add(how, st, mem.row_key(io, i), 0)
-    compared = st["compared"]
     if io["probing"]:
-        need = _go_on(how, st, io, i)
-    else:
-        io["wanted"] = layout.make_place(how, st, io, i, v, stream)
-        if io["wanted"] > 0:
-            return NEED_ENTRIES
-        if io["silent"]:
-            admit.note_unprobed(how, st, io, i)
-        seq = mem.waiting(st, io["row"])["seq"]
-        x = store.add(how, st, io, i, v, stream, mem.row_ts(io, i), seq, 0)
-        admit.note_fresh(how, st, io, x)
-        if how["estimator"] == MET:
-            mem.met_on_arrival(st)[x] = 0
-        need = DONE if io["silent"] else _probe_others(how, st, io, i, x, v, stream, mem.row_ts(io, i), seq)
-    st["compared"] = compared
-    if need == DONE and io["silent"] == 0:
-        admit.count_work(how, st, io, i, v)
-    return need
+        return _go_on(how, st, io, i)
+    io["wanted"] = layout.make_place(how, st, io, i, v, stream)
+    if io["wanted"] > 0:
+        return NEED_ENTRIES
+    if io["silent"]:
+        admit.note_unprobed(how, st, io, i)
+    seq = mem.waiting(st, io["row"])["seq"]
+    x = store.add(how, st, io, i, v, stream, mem.row_ts(io, i), seq, 0)
+    admit.note_fresh(how, st, io, x)
+    if how["estimator"] == MET:
+        mem.met_on_arrival(st)[x] = 0
+    return DONE if io["silent"] else _probe_others(how, st, io, i, x, v, stream, mem.row_ts(io, i), seq)
 
 
 @kernel
@@ -735,7 +743,7 @@ def _serve(how, st, io):
         if need != DONE:
             return need
         if not admit.begin_turn(how, st, io):
-            waiting.give_back(st, int(io["row"]))
+            admit.let_go(how, st, int(io["row"]))
             io["phase"] = io["back_to"]
             return DONE
         admit.hand_over(how, st, io, io["row_ts_room"])

@@ -207,6 +207,7 @@ set_row_null = writer("row_null", np.bool_)
 set_row_ts = writer("row_ts", np.int64)
 set_row_importance = writer("row_importance", np.float64)
 set_row_bytes = writer("row_bytes", np.int64)
+set_row_kind = writer("row_kind", np.int64)
 
 out_ahead = reader("out_ahead", np.int64)  # the values of the next rows
 set_out_ahead = writer("out_ahead", np.int64)

@@ -104,8 +104,8 @@ def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
     )
     if not is_pair(how):
         st.hold(**selection.arrays(how))
+        st.hold(work=plan.work())
         if plan.selective is not None:
-            st.hold(work=plan.work())
             selection.start(how, st, plan.selective.fraction)
     set_steps(st, plan, plan.orders)
     if has_items(how):
@@ -177,13 +177,6 @@ def _cache_lines(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[
     memory = np.zeros(size + 64, np.uint8)
     skip = -memory.ctypes.data % 64
     return memory[skip : skip + size].view(dtype).reshape(shape)
-
-
-def aligned(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy that starts where a cache line does."""
-    copy = _cache_lines(array.shape, array.dtype)
-    copy[...] = array
-    return copy
 
 
 def empty_matches(shape: tuple[int, ...]) -> NDArray[Any]:
@@ -500,6 +493,7 @@ def widen_histogram(how: NDArray[Any], st: Handle, numbers: list[float]) -> None
     merged = {
         name: _merged(arrays[name][groups], which, keys.size) for name in ("weight", "mass") if arrays[name].size > 1
     }
+    counted = {name: arrays[name] for name in ("kept", "stock") if name in arrays}
     held = _merged(old["held"][order], which, keys.size)
     if how[0]["estimator"] != IN_WINDOW:
         held = np.minimum(held, 1)  # known, not counted
@@ -510,6 +504,10 @@ def widen_histogram(how: NDArray[Any], st: Handle, numbers: list[float]) -> None
     st.hold(**value_arrays(how, _sizes(st)))
     add_values(how, st, keys, np.zeros(keys.size, np.int64), held, merged["weight"])
     st.arrays["cell_count"][: keys.size] = stored
+    if "kept" in counted:
+        st.arrays["kept"][: keys.size] = _merged(counted["kept"][values[order]], which, keys.size)
+    if "stock" in counted and counted["stock"].size > 1:
+        st.arrays["stock"][: keys.size * streams] = _merged(counted["stock"][groups], which, keys.size).reshape(-1)
     if "mass" in merged:
         st.arrays["mass"][: keys.size * streams] = merged["mass"].reshape(-1)
     measure(st)

@@ -185,6 +185,9 @@ class Plan:
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
         estimator = policy.estimator
+        admission: Admission | None = settings.get("admission")
+        if estimator is None and admission is not None:
+            estimator = admission.table
         order, schedule = policy.order(), policy.schedule()
         check_order(order, schedule)
         streams = range(len(windows))
@@ -303,6 +306,7 @@ class Plan:
                 self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator() or self._asks_histograms()
             ),
             shared_key=int(self._shares_key()),
+            counts_work=int(self.selective is not None or self.admission is not None),
             **({} if self.admission is None else self.admission.settings(TIME not in kinds)),
         )
         record = np.zeros(1, SETTINGS_RECORD)
@@ -334,7 +338,7 @@ class Plan:
             rank_every=one.rank_period,
             boost=one.boost,
             sample=one.sample,
-            counts_work=1,
+            follows_rate=int(self.admission is not None and self.admission.capacity > 0.0),
         )
 
     def ages(self) -> tuple[int, int]:

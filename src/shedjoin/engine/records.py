@@ -136,11 +136,12 @@ WAITING_RECORD = np.dtype(
         ("stream", "i4"),
         ("bytes", "i4"),
         ("null", "i4"),
+        ("kind", "i4"),  # its type
         ("next", "i4"),  # in line, or in the aux-window
         ("back", "i4"),
         ("next_own", "i4"),  # in line, of the same stream
         ("back_own", "i4"),
-        ("item", "i4"),  # integrated queues: its place in the pool, where it competes as a member of its group
+        ("item", "i4"),  # its place in the pool: of predicates, and where it competes as a member of its group
     ]
 )
 # A tuple that was stored in the instant that is open, and may have left again.
@@ -497,6 +498,8 @@ _MANY_BUFFERS_ONLY = [
         "since",  # rows since the last part
         "sampling",  # the row at hand is compared with whole windows to learn from it
         "tuple",  # that probes
+        "compared",  # what was counted before its probe
+        "looked_up",
         "left_out",
     )
 ] + pointers(*(f"row_{name}" for name in MORE_ROW_ARRAYS), *(f"out_{name}" for name in MORE_OUT_ARRAYS))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import LATEST
-from shedjoin.engine.handle import Handle, Unique
+from shedjoin.engine.handle import Unique
 from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError, SpecError
 
@@ -26,32 +26,6 @@ class Running(Unique):
                 "this engine is in the middle of a push: take all pieces of the last `chunks` first; after an interruption go on "
                 "from the last snapshot"
             )
-
-
-class RunningPair(Running):
-    """A join of two streams that runs."""
-
-    _state: Handle
-
-    @property
-    def arrived(self) -> tuple[int, int]:
-        """Rows of each stream so far; the next one gets this number."""
-        return self._pair("arrived")
-
-    @property
-    def residents(self) -> tuple[int, int]:
-        """Stored tuples of each stream."""
-        return self._pair("resident")
-
-    @property
-    def clocks(self) -> tuple[int | None, int | None]:
-        """The largest time of each stream that has gone through the join."""
-        left, right = self._pair("clock")
-        return None if left == NEVER else left, None if right == NEVER else right
-
-    def _pair(self, field: str) -> tuple[int, int]:
-        left, right = self._state[field]
-        return int(left), int(right)
 
 
 def check_limit(limit: object) -> int:

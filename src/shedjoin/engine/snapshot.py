@@ -12,30 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import memory
-from shedjoin.engine.handle import Handle
 from shedjoin.engine.records import TRAIL_RECORD
 from shedjoin.errors import SnapshotError
 
 MAGIC = b"SHEDJOIN"
-#: Of contents by columns, and of raw arrays (joins on predicates, dual windows).
-VERSION, RAW_VERSION = 5, 3
+VERSION = 6
 _HEAD = struct.Struct("<8sIQ")
 _DIGEST = 32
 #: Kinds of columns.
 KINDS = ("<i8", "<i4", "|i1", "<f8", "<u8")
 _PARTS = ("signature", "extra", "shapes")
-
-
-def encode(state: Handle, signature: dict[str, Any], extra: dict[str, Any]) -> bytes:
-    """Bytes from which `decode` makes the same state."""
-    lasting = state.lasting()
-    shapes = {name: list(array.shape) for name, array in lasting.items()}
-    header = json.dumps({"signature": signature, "extra": extra, "shapes": shapes}).encode()
-    parts = [_HEAD.pack(MAGIC, RAW_VERSION, len(header)), header, numbers(state.record).tobytes()]
-    parts += [array.tobytes() for array in lasting.values()]
-    body = b"".join(parts)
-    return body + hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
 
 class Saved(NamedTuple):
@@ -62,7 +48,7 @@ def _kind(array: NDArray[Any]) -> str:
 def unpack(snapshot: bytes) -> Saved:
     """The columns of a snapshot, of known kinds and the lengths that the header gives them; what they hold is not looked at."""
     snapshot = _plain(snapshot)
-    header, start = _checked_header(snapshot, VERSION)
+    header, start = _checked_header(snapshot)
     columns = {}
     for name, entry in header["shapes"].items():
         kind, shape = entry if isinstance(entry, list) and len(entry) == 2 else (None, None)
@@ -83,48 +69,6 @@ def _plain(snapshot: bytes) -> bytes:
     return bytes(snapshot) if isinstance(snapshot, bytearray | memoryview) else snapshot
 
 
-def decode(snapshot: bytes, state: Handle, signature: dict[str, Any]) -> dict[str, Any]:
-    """Put the state of a snapshot in place of a new one; returns what else was saved.
-
-    The state is as the snapshot says: `audit` says whether it can be run.
-    """
-    snapshot = _plain(snapshot)
-    header, start = _checked_header(snapshot, RAW_VERSION)
-    for name, mine in signature.items():
-        theirs = header["signature"].get(name)
-        if theirs != json.loads(json.dumps(mine)):
-            # Policies and estimators are codes here, which say nothing to people.
-            values = "" if name in ("policy", "estimator") else f": it has {theirs!r}, this join {mine!r}"
-            keeps_all = " (a join without a budget keeps all)" if name == "policy" else ""
-            raise SnapshotError(
-                f"the snapshot is of a join with another {name}{keeps_all}{values}. "
-                "Only the budget may change between a snapshot and its resumption."
-            )
-    shapes = {name: _checked_shape(header["shapes"], name, array.ndim) for name, array in state.lasting().items()}
-    needed = state.record.nbytes + sum(
-        math.prod(shape) * state.arrays[name].dtype.itemsize for name, shape in shapes.items()
-    )
-    there = len(snapshot) - _DIGEST - start
-    if needed != there:
-        raise SnapshotError(f"the snapshot's header speaks of {needed} bytes, but {there} follow it")
-    state.record[:] = np.frombuffer(snapshot, state.record.dtype, 1, start)
-    start += state.record.nbytes
-    for name, shape in shapes.items():
-        dtype, count = state.arrays[name].dtype, math.prod(shape)
-        state.hold(**{name: memory.aligned(np.frombuffer(snapshot, dtype, count, start).reshape(shape))})
-        start += count * dtype.itemsize
-    extra: dict[str, Any] = header["extra"]
-    return extra
-
-
-def _checked_shape(shapes: dict[str, Any], name: str, axes: int) -> tuple[int, ...]:
-    """A shape out of a header, of which nothing is allocated before it is known that the bytes are there."""
-    shape = shapes.get(name)
-    if not isinstance(shape, list) or len(shape) != axes or not all(type(n) is int and n >= 0 for n in shape):
-        raise SnapshotError(f"the snapshot's header gives {name} the shape {shape!r} where {axes} lengths belong")
-    return tuple(shape)
-
-
 def numbers(record: NDArray[Any]) -> NDArray[Any]:
     """The record without its addresses, which mean nothing elsewhere."""
     plain = record.copy()
@@ -134,15 +78,15 @@ def numbers(record: NDArray[Any]) -> NDArray[Any]:
     return plain
 
 
-def _checked_header(snapshot: bytes, right: int) -> tuple[dict[str, Any], int]:
+def _checked_header(snapshot: bytes) -> tuple[dict[str, Any], int]:
     if not isinstance(snapshot, bytes) or snapshot[:8] != MAGIC:
         raise SnapshotError("these are not the bytes of a shedjoin snapshot (they do not begin with its mark)")
     if len(snapshot) < _HEAD.size + _DIGEST:
         raise SnapshotError(f"the snapshot is cut short: {len(snapshot)} bytes are less than its frame alone")
     _, version, length = _HEAD.unpack_from(snapshot)
-    if version != right:
+    if version != VERSION:
         raise SnapshotError(
-            f"the snapshot has format {version}, this shedjoin reads format {right}: go on with the version that wrote it, or "
+            f"the snapshot has format {version}, this shedjoin reads format {VERSION}: go on with the version that wrote it, or "
             "begin anew"
         )
     if hashlib.blake2b(snapshot[:-_DIGEST], digest_size=_DIGEST).digest() != snapshot[-_DIGEST:]:

@@ -40,6 +40,8 @@ def shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> dict[str, tuple[s
         "waiting by stream": ("<i8", (len(WAITING_BY_STREAM), streams)),
         "tuple in output": ("|i1", (tuples,)),
     }
+    if how[0]["integrated"] and how[0]["alone"] and how[0]["weighed"]:
+        expected["waiting chance"] = ("<f8", (rows,))
     if by_lot(how):
         expected["waiting place"] = ("<i4", (rows,))
     if how[0]["let_in"]:
@@ -49,6 +51,12 @@ def shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> dict[str, tuple[s
         expected[f"let in ts {stream}"] = ("<i8", (there,))
         expected[f"let in value {stream}"] = ("<i8", (there, parts))
     return expected
+
+
+def held(columns: Columns) -> int:
+    """How many tuples have items that only wait, or left in the open instant; 0 where nothing waits."""
+    waits = columns.get("waiting null", np.empty(0, np.int8)) == 0
+    return int(waits.sum()) + int((columns.get("fresh item", np.empty(0)) == NONE).sum())
 
 
 def audit(plan: Plan, how: NDArray[Any], columns: Columns, rows: int) -> NDArray[np.int64]:
@@ -110,6 +118,10 @@ def _check_rows(
     expected = columns["waiting expected"]
     require(np.isfinite(expected) & (expected >= 0), "a row expects partners that cannot be counted")
     require(columns["waiting bytes"] > 0, "a row has no bytes")
+    types = plan.selective.types if plan.selective is not None else 0
+    require(within(columns["waiting kind"], 0, max(types, 1)), "a row has a type that there is not")
+    if "waiting chance" in columns:
+        require(columns["waiting chance"] >= 0, "a chance is below 0")
     for name in ("null", "inside"):
         require(within(columns[f"waiting {name}"], 0, 2), f"a row is neither {name} nor not")
     inside = columns["waiting inside"]

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.admission import Admission
-from shedjoin.engine.codes import DROP_RANDOM, DROP_SEMANTIC, KEYED, LEARNED, MOST, RANDOM
+from shedjoin.engine.codes import BY_STOCK, DROP_RANDOM, DROP_SEMANTIC, KEYED, LEARNED, MOST, RANDOM
 from shedjoin.engine.handle import Handle
+from shedjoin.engine.item_memory import counts_values, has_items, item_places, places_in_use
 from shedjoin.engine.records import (
     FRESH_RECORD,
     GONE,
     HEAP_RECORD,
+    IN_LINE,
     NEVER,
     NONE,
     WAITING_BY_STREAM,
@@ -42,6 +44,7 @@ ROW_COLUMNS = {
     "expected": "<f8",
     "bytes": "<i4",
     "null": "|i1",
+    "kind": "<i4",
 }
 NUMBERS = ("probed", *WAITING_COUNTERS, *WAITING_NUMBERS)
 
@@ -50,6 +53,29 @@ def by_lot(how: NDArray[Any]) -> bool:
     """Whether lots fall on the rows in line."""
     shared = how[0]["integrated"] and how[0]["organisation"] == RANDOM
     return bool(how[0]["drop"] == DROP_RANDOM or shared)
+
+
+def _are_weighed(how: NDArray[Any]) -> bool:
+    """Whether rows in line are groups with a chance: those with items, where they compete."""
+    return bool(how[0]["integrated"] and how[0]["alone"] and how[0]["weighed"])
+
+
+def held(how: NDArray[Any], st: Handle) -> Integers:
+    """Places of the pool that hold items of no stored tuple: of rows that wait, and of tuples that left in the open instant."""
+    if not how[0]["waits"]:
+        return np.empty(0, np.int64)
+    items = st.arrays["waiting"]["item"][_in_use(st)]
+    fresh = st.arrays["fresh"]["item"][: int(st["fresh_count"])]
+    gone = fresh[st.arrays["pool"]["queued"][fresh] == GONE]
+    return np.concatenate([items[items != NONE], gone]).astype(np.int64)
+
+
+def held_streams(columns: Columns) -> Integers:
+    """The streams of the tuples that `held` names, from the columns of a snapshot."""
+    if "waiting stream" not in columns:
+        return np.empty(0, np.int64)
+    waits, gone = columns["waiting null"] == 0, columns["fresh item"] == NONE
+    return np.concatenate([columns["waiting stream"][waits], columns["fresh stream"][gone]]).astype(np.int64)
 
 
 def parts_of(how: NDArray[Any]) -> int:
@@ -68,7 +94,8 @@ def value_arrays(how: NDArray[Any], size: int) -> Arrays:
     if not how[0]["waits"]:
         return {}
     streams, setting = int(how[0]["streams"]), how[0]
-    asked = (setting["drop"] == DROP_SEMANTIC and not setting["dual"]) or setting["estimator"] == LEARNED
+    counts = setting["drop"] == DROP_SEMANTIC and setting["drop_by"] == BY_STOCK
+    asked = counts or setting["estimator"] == LEARNED
     stocked = asked and setting["layout"] != KEYED
     return {
         "kept": np.zeros(size, np.int32),
@@ -252,6 +279,9 @@ def gather(how: NDArray[Any], st: Handle, items: Integers, values: Integers) -> 
     waiting = st.arrays["waiting"][rows]
     columns: Columns = {f"waiting {name}": waiting[name].astype(kind) for name, kind in ROW_COLUMNS.items()}
     columns["waiting key"] = st.arrays["waiting_key"].reshape(-1, int(how[0]["width"]))[rows]
+    if _are_weighed(how):
+        item = np.where(waiting["item"] == NONE, 0, waiting["item"])
+        columns["waiting chance"] = np.where(waiting["item"] == NONE, 0.0, st.arrays["buckets"]["weight"][item])
     columns["waiting inside"] = (np.arange(rows.size) < int(st["aux_count"])).astype(np.int8)
     if by_lot(how):
         columns["waiting place"] = st.arrays["queue_place"][rows]
@@ -294,8 +324,11 @@ def _gather_fresh(st: Handle, items: Integers, values: Integers, parts: int) -> 
 # ------------------------------------------------------------------------------------------------------------- building
 
 
-def build(how: NDArray[Any], st: Handle, columns: Columns) -> None:
-    """Fill the arrays of a state whose tuples and values are there; in an integrated queue rows still have to compete."""
+def build(how: NDArray[Any], st: Handle, columns: Columns, items: Integers, kept: Integers) -> None:
+    """Fill the arrays of a state whose tuples and values are there; in an integrated queue rows still have to compete.
+
+    `items`: the places of stored tuples; `kept`: those of tuples that only wait, or have left.
+    """
     streams = int(how[0]["streams"])
     for name, number in zip(NUMBERS, columns["waiting numbers"], strict=True):
         st[name] = int(number)
@@ -307,7 +340,10 @@ def build(how: NDArray[Any], st: Handle, columns: Columns) -> None:
     _build_instants(st, columns["instants"])
     _hold(st, told=np.concatenate([columns["told"].reshape(-1), np.zeros(1, np.int64)]))
     st["told_from"], st["told_to"] = 0, len(columns["told"])
-    _build_fresh(how, st, columns)
+    waits = int((columns["waiting null"] == 0).sum())
+    if kept.size:
+        _build_items(how, st, columns, kept[:waits])
+    _build_fresh(how, st, columns, items, kept[waits:])
     _build_histograms(how, st, columns)
 
 
@@ -344,15 +380,27 @@ def _build_rows(how: NDArray[Any], st: Handle, columns: Columns) -> None:
             st.arrays["queue_place"][order] = np.arange(own.size)
             st["queue_size"][number] = own.size
         elif how[0]["drop"] == DROP_SEMANTIC:
-            order = own[np.lexsort((waiting["arrival"][own], waiting["prio"][own]))]  # what is sorted is a heap
+            order = own[np.lexsort((-waiting["arrival"][own], waiting["prio"][own]))]  # what is sorted is a heap
             entries = st.arrays["queue_heap"][number, heap.TOP : heap.TOP + own.size]
-            entries["prio"], entries["arrival"], entries["item"] = (
-                waiting["prio"][order],
-                waiting["arrival"][order],
-                order,
-            )
+            entries["prio"], entries["rank"] = waiting["prio"][order], -waiting["arrival"][order].astype(np.float64)
+            entries["arrival"], entries["item"] = waiting["arrival"][order], order
             st.arrays["queue_place"][order] = np.arange(heap.TOP, heap.TOP + own.size)
             st["queue_size"][number] = own.size
+
+
+def _build_items(how: NDArray[Any], st: Handle, columns: Columns, places: Integers) -> None:
+    """Rows with items, in the places of the pool where they wait."""
+    rows = np.flatnonzero(columns["waiting null"] == 0)
+    waiting, pool, cards = st.arrays["waiting"], st.arrays["pool"], st.arrays["card"]
+    waiting["item"][rows] = places
+    for name in ("arrival", "bytes", "stream"):
+        pool[name][places] = waiting[name][rows]
+    pool["queued"][places], pool["place"][places], pool["group"][places] = IN_LINE, rows, places
+    for name in ("ts", "seq", "importance"):
+        cards[name][places] = waiting[name][rows]
+    cards["item"][places] = places
+    if _are_weighed(how):
+        st.arrays["buckets"]["weight"][places] = columns["waiting chance"][rows]
 
 
 def _link(waiting: NDArray[Any], rows: Integers, following: str, before: str) -> tuple[int, int]:
@@ -371,7 +419,7 @@ def _build_instants(st: Handle, marks: NDArray[np.int64]) -> None:
     _hold(st, instants=ring.reshape(-1))
 
 
-def _build_fresh(how: NDArray[Any], st: Handle, columns: Columns) -> None:
+def _build_fresh(how: NDArray[Any], st: Handle, columns: Columns, items: Integers, kept: Integers) -> None:
     """Tuples of the open instant that are gone take a place in the pool each, which is free when it closes."""
     item, parts = columns["fresh item"], parts_of(how)
     _hold(st, **_fresh_arrays(how, _room(item.size)))
@@ -380,16 +428,24 @@ def _build_fresh(how: NDArray[Any], st: Handle, columns: Columns) -> None:
     st.arrays["fresh_value"].reshape(-1, parts)[: item.size] = columns["fresh value"]
     st["fresh_count"] = item.size
     missing = int((~there).sum())
-    free = st.arrays["free"][int(st["free_count"]) - missing : int(st["free_count"])]
-    fresh["item"] = item
+    free = kept
+    if not has_items(how):
+        free = st.arrays["free"][int(st["free_count"]) - missing : int(st["free_count"])]
+        st["free_count"] -= missing
+    fresh["item"][there] = items[item[there]]
     fresh["item"][~there] = free
     st.arrays["pool"]["queued"][free] = GONE
     st.arrays["gone"][:missing] = free
     st["gone_count"] = missing
-    st["free_count"] -= missing
-    if how[0]["weighed"]:
-        held = columns["fresh value"][columns["fresh value"] != NONE]
-        np.add.at(st.arrays["kept"], held, 1)
+    if has_items(how):
+        pool = st.arrays["pool"]
+        pool["stream"][free] = fresh["stream"][~there]
+        if counts_values(how):
+            places, _ = item_places(st, fresh["item"].astype(np.int64), more=1)
+            np.add.at(st.arrays["kept"], st.arrays["item_values"][places], 1)
+    elif how[0]["weighed"]:
+        known = columns["fresh value"][columns["fresh value"] != NONE]
+        np.add.at(st.arrays["kept"], known, 1)
 
 
 def _build_histograms(how: NDArray[Any], st: Handle, columns: Columns) -> None:
@@ -427,6 +483,13 @@ def _count_stock(how: NDArray[Any], st: Handle) -> None:
     used = np.ones(st.arrays["pool"].size, np.bool_)
     used[free] = False
     used &= st.arrays["pool"]["queued"] >= NONE
+    if has_items(how):
+        stored = places_in_use(st)
+        stored = stored[st.arrays["pool"]["queued"][stored] >= NONE]
+        places, owner = item_places(st, stored, more=1)
+        stream = st.arrays["pool"]["stream"][stored][owner]
+        np.add.at(st.arrays["stock"], st.arrays["item_values"][places] * streams + stream, 1)
+        return
     pool = st.arrays["pool"][used]
     values = st.arrays["cell_values"].reshape(-1, parts)[pool["group"]].astype(np.int64)
     for part in range(parts):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shedjoin.engine import codes
 from shedjoin.errors import SpecError
-from shedjoin.predicates import codes
 from shedjoin.predicates.base import Predicate, check_bound, check_column
 
 OPERATORS = {

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.batch import Values
+from shedjoin.engine import codes
 from shedjoin.engine.graph import AT_LEAST, AT_MOST, EQUAL, LESS, MORE, UNEQUAL, Graph
 from shedjoin.engine.graph import Predicate as Between
-from shedjoin.predicates import Predicate, codes
+from shedjoin.predicates import Predicate
 from shedjoin.quality.arrivals import Arrivals, Integers, numbered
 from shedjoin.quality.ranges import Partners, Ranges, Region
 from shedjoin.spec import JoinSpec

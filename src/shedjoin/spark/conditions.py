@@ -6,8 +6,9 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from shedjoin.engine import codes
 from shedjoin.engine import graph as between
-from shedjoin.predicates import Predicate, codes
+from shedjoin.predicates import Predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

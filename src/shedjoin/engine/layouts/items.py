@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import BAND, FIRST_OF_SETS, MET, ROW
+from shedjoin.engine.codes import BAND, DROP_SEMANTIC, FIRST_OF_SETS, MET, ROW
 from shedjoin.engine.indirect import indirect
 from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.records import NONE
 from shedjoin.engine.stages.compare import signature_of
 from shedjoin.engine.stages.search import bucket
 from shedjoin.engine.structures import bitmaps, histogram, key_table, time_lists
@@ -31,22 +32,41 @@ def row_size(how, io, i):
     return offsets[i + 1] - offsets[i]
 
 
+@inlined
+def values_of_row(st, io):
+    """How many values the row at hand has, which waited."""
+    x = int(mem.waiting(st, io["row"])["item"])
+    return 1 if x == NONE else mem.item_count(st)[x] + 1
+
+
 @indirect("make room for item", "whole")
 def lists_wanted(how, st, io, i, stream):
     """How much room the lists lack for a row: 0 most often."""
+    if how["waits"]:
+        x = int(mem.waiting(st, io["row"])["item"])
+        return _lists_wanted(
+            how, st, stream, mem.items(st), mem.item_at(st)[x], mem.item_count(st)[x], mem.number(st)[x]
+        )
     size = row_size(how, io, i)
+    first = mem.row_offsets(io)[i] if size > 0 else 0
+    number = mem.row_number(io)[i] if how["predicate"] < FIRST_OF_SETS else 0.0
+    return _lists_wanted(how, st, stream, mem.row_items(io), first, size, number)
+
+
+@kernel
+def _lists_wanted(how, st, stream, of, first, size, number):
+    """The same for a row that has a number, or items at a place of an array."""
     claims = time_lists.room_wanted(st, stream)
     if how["lists"]:
         if 2 * (st["lists_used"] + max(size, 1)) > mem.list_item(st).size:
             return size + 1
         if how["predicate"] == BAND:
-            which = time_lists.find(st, stream, bucket(mem.row_number(io)[i], how["bound"]))
+            which = time_lists.find(st, stream, bucket(number, how["bound"]))
             claims += time_lists.room_wanted(st, which)
         elif size == 0:
             claims += time_lists.room_wanted(st, EMPTIES + stream)
-        first = mem.row_offsets(io)[i] if size > 0 else 0
         for k in range(first, first + size):
-            claims += time_lists.room_wanted(st, time_lists.find(st, stream, mem.row_items(io)[k]))
+            claims += time_lists.room_wanted(st, time_lists.find(st, stream, of[k]))
     return size + 1 if st["list_top"] + claims > mem.list_ts(st).size else 0
 
 
@@ -103,8 +123,9 @@ def dismiss(st, x):
 
 @indirect("store item")
 def put(how, st, io, i, stream, ts, seq, x):
-    """Store a row, for which there is room, in all of its lists."""
-    _fill(how, st, io, i, ts, seq, x)
+    """Store a row, for which there is room, in all of its lists. One that waited has its items there already."""
+    if how["waits"] == 0:
+        _fill(how, st, io, i, ts, seq, x)
     st["stored_to"][stream] = seq + 1
     if st["came_room"] > 1:
         mem.set_came(st, x, st["tick"])
@@ -178,8 +199,8 @@ def _note_values(how, st, x):
 
 @inlined
 def has_values(how):
-    """Whether an estimator counts values."""
-    return how["weighed"] == 1 and how["estimator"] != MET
+    """Whether values are counted: by an estimator, or for a queue."""
+    return how["weighed"] == 1 and (how["estimator"] != MET or how["drop"] == DROP_SEMANTIC)
 
 
 @inlined

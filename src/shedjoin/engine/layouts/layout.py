@@ -12,16 +12,18 @@ from shedjoin.engine.stages import priority
 
 
 @inlined
-def _take_place(how, st, stream):
+def _take_place(how, st, io, stream):
     st["free_count"] -= 1
     return int(mem.free(st, st["free_count"]))
 
 
 @in_pairs(_take_place)
 @inlined
-def take_place(how, st, stream):
-    """A free place of the pool."""
-    return items.take_place(st, stream) if how["layout"] == ITEMS else _take_place(how, st, stream)
+def take_place(how, st, io, stream):
+    """A free place of the pool. A row with items that waited has one."""
+    if how["layout"] != ITEMS:
+        return _take_place(how, st, io, stream)
+    return int(mem.waiting(st, io["row"])["item"]) if how["waits"] else items.take_place(st, stream)
 
 
 @inlined
@@ -90,7 +92,8 @@ def _be_a_group(how, st, x):
     b = mem.buckets(st, x)
     b["count"] = 1
     b["low"] = x if how["fifo"] else NONE
-    b["weight"] = 0.0
+    if how["integrated"] == 0:  # there it was weighed when it came
+        b["weight"] = 0.0
     return x
 
 

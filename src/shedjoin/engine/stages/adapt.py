@@ -267,7 +267,8 @@ def adapt(how, st, now):
 
 
 @kernel
-def _arrive(how, st, io, i):
+def come(how, st, io, i):
+    """A row arrives."""
     adapt(how, st, mem.row_ts(io, i))
     if how["types"] > 0:
         at = mem.row_stream(io, i) * how["kinds"] + mem.row_kind(io, i)
@@ -282,4 +283,4 @@ def arrive(how, st, io):
     """The rows of an instant arrive."""
     if how["basic"] > 0:
         for i in range(io["first"], io["end"]):
-            _arrive(how, st, io, i)
+            come(how, st, io, i)

@@ -7,11 +7,12 @@ instant stays open until a row of another time has its turn. See decision 017.
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import DROP_NONE, DROP_SEMANTIC, DROPPED, LATE, MOST, UNPROBED
+from shedjoin.engine.codes import DROP_NONE, DROP_SEMANTIC, DROPPED, ITEMS, LATE, MOST, UNPROBED
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.engine.layouts import storage
-from shedjoin.engine.records import GONE, NEVER, NONE
+from shedjoin.engine.layouts import items, storage
+from shedjoin.engine.records import GONE, IN_LINE, NEVER, NONE
 from shedjoin.engine.stages import (
+    adapt,
     aux_window,
     clocks,
     estimate,
@@ -21,7 +22,6 @@ from shedjoin.engine.stages import (
     priority,
     select,
     store,
-    turn_work,
     waiting,
 )
 from shedjoin.engine.structures import heap, levels
@@ -101,6 +101,8 @@ def come(how, st, io):
     io["at"] = i + 1
     if io["at"] == io["end"]:
         io["first"] = io["end"]
+    if how["basic"] > 0:
+        adapt.come(how, st, io, i)
     if how["dual"]:
         st["came_rows"][stream] += 1
         if how["front"] and lots.draw(st) < st["front_share"]:
@@ -120,20 +122,47 @@ def come(how, st, io):
     row["stream"] = stream
     row["bytes"] = mem.row_bytes(io, i)
     row["null"] = 1 if mem.row_null(io, i) else 0
+    row["kind"] = mem.row_kind(io, i) if how["types"] > 0 else 0
     row["prio"] = 0.0
     row["expected"] = 0.0
     row["item"] = NONE
+    if how["layout"] == ITEMS and row["null"] == 0:
+        _keep_items(how, st, io, i, w)
     for a in range(how["width"]):
         mem.waiting_key(st)[w * how["width"] + a] = mem.row_key(io, i * how["width"] + a)
     waiting.enter_line(st, w)
     if how["integrated"]:
-        integrated.enter(how, st, w)
+        integrated.arrive(how, st, w)
     elif waiting.by_lot(how):
         waiting.enter_list(st, w)
     elif how["drop"] == DROP_SEMANTIC:
-        by = waiting.BY_WINDOW if how["dual"] else waiting.BY_STOCK
-        waiting.enter_heap(st, w, row["importance"] * waiting.chance(how, st, w, by), 0.0)
+        # Of equal rows the newest goes: otherwise the line would serve one stream alone.
+        expected = waiting.chance(how, st, w, int(how["drop_by"]))
+        waiting.enter_heap(st, w, row["importance"] * expected, -float(arrival))
     return w
+
+
+@kernel
+def _keep_items(how, st, io, i, w):
+    """What a row has is kept where it will be stored."""
+    row = mem.waiting(st, w)
+    x = items.receive(how, st, io, i, int(row["stream"]), row["ts"], row["seq"])
+    row["item"] = x
+    t = mem.pool(st, x)
+    t["arrival"] = row["arrival"]
+    t["bytes"] = row["bytes"]
+    t["met"] = 0
+    t["queued"] = IN_LINE
+    t["place"] = w
+
+
+@kernel
+def let_go(how, st, w):
+    """A row goes without being stored."""
+    row = mem.waiting(st, w)
+    if how["layout"] == ITEMS and row["item"] != NONE:
+        items.give_place(st, int(row["stream"]), int(row["item"]))
+    waiting.give_back(st, w)
 
 
 @kernel
@@ -174,7 +203,7 @@ def drop(how, st, io, w):
     key = mem.waiting_key(st)[w * how["width"]]
     log.record_at(how, st, io, int(row["stream"]), row["seq"], row["ts"], key, DROPPED, st["newest_ts"])
     st["dropped"] += 1
-    waiting.give_back(st, w)
+    let_go(how, st, w)
 
 
 # ----------------------------------------------------------------------------------------------------- rows in their turn
@@ -209,6 +238,7 @@ def leave_aux_window(how, st, io):
 @kernel
 def end_work(how, st, io):
     """The CPU is free for the next."""
+    st["fetched"] += 1
     if how["capacity"] > 0.0:
         spent = (st["worked"] - io["before"]) / how["capacity"]
         st["cpu_free"] = max(st["cpu_free"], float(io["newest"])) + spent
@@ -221,7 +251,7 @@ def must_close(st, io):
 
 
 @kernel
-def _set_instant(how, st, w):
+def _set_instant(how, st, io, w):
     """Where the instant of the row at hand begins, and ends."""
     number = mem.waiting(st, w)["instant"]
     if not how["let_in"]:
@@ -232,6 +262,7 @@ def _set_instant(how, st, w):
             st["through"][stream] = st["numbered"][stream] if last else mem.instants(st)[after + stream]
     for stream in range(how["streams"]):
         st["arrived"][stream] = max(st["arrived"][stream], st["through"][stream])
+        io["old_seq"][stream] = st["from_number"][stream]
     st["turned"] = number
 
 
@@ -259,7 +290,7 @@ def begin_turn(how, st, io):
         priority.set_lift(how, st)
     clocks.take_turn(how, st, stream, ts)
     st["taken"][stream] = row["seq"] + 1
-    _set_instant(how, st, w)
+    _set_instant(how, st, io, w)
     st["whole"] = 1
     _follow_clocks(how, st)
     if clocks.is_late(st, stream, ts):
@@ -283,9 +314,38 @@ def hand_over(how, st, io, i):
     mem.set_row_null(io, i, False)
     mem.set_row_importance(io, i, row["importance"])
     mem.set_row_bytes(io, i, row["bytes"])
+    if how["types"] > 0:
+        mem.set_row_kind(io, i, row["kind"])
     for a in range(how["width"]):
         mem.set_row_key(io, i * how["width"] + a, mem.waiting_key(st)[w * how["width"] + a])
     st["arrival"] = row["arrival"]
+
+
+@kernel
+def _keep_values(how, st, x, change):
+    """The values of a tuple with items are needed until its instant closes, or are not any more."""
+    if items.has_values(how):
+        for number in range(storage.values_of(how, st, x)):
+            mem.kept(st)[storage.value_of(how, st, x, number)] += change
+
+
+@kernel
+def fresh_values(how, st):
+    """How many values the tuples of the open instant have."""
+    if how["layout"] != ITEMS:
+        return st["fresh_count"] * how["parts"]
+    total = 0
+    for i in range(st["fresh_count"]):
+        total += storage.values_of(how, st, int(mem.fresh(st, i)["item"]))
+    return total
+
+
+@kernel
+def list_fresh(st, io):
+    """All tuples that the open instant brought, those that left again too."""
+    for i in range(st["fresh_count"]):
+        mem.set_out_fresh(io, i, mem.fresh(st, i)["item"])
+    io["fresh"] = st["fresh_count"]
 
 
 @kernel
@@ -297,7 +357,9 @@ def note_fresh(how, st, io, x):
     fresh["item"] = x
     fresh["stream"] = t["stream"]
     fresh["number"] = row["number"]
-    if how["weighed"]:
+    if how["layout"] == ITEMS:
+        _keep_values(how, st, x, 1)
+    elif how["weighed"] and how["alone"] == 0:
         for part in range(how["parts"]):
             v = storage.value_of(how, st, x, part)
             mem.fresh_value(st)[at * how["parts"] + part] = v
@@ -319,12 +381,6 @@ def note_unprobed(how, st, io, i):
             select.leave_out(io, stream, seq, other, FIRST, 0, LAST, 0)
 
 
-@inlined
-def count_work(how, st, io, i, v):
-    """What the probe of the row at hand took."""
-    turn_work.count(how, st, io, i, v)
-
-
 # -------------------------------------------------------------------------------------------------- the end of an instant
 
 
@@ -337,7 +393,9 @@ def begin_close(how, st, io):
         if mem.pool(st, x)["queued"] != GONE:
             mem.set_out_fresh(io, there, x)
             there += 1
-        if how["weighed"]:
+        if how["layout"] == ITEMS:
+            _keep_values(how, st, x, -1)
+        elif how["weighed"] and how["alone"] == 0:
             for part in range(how["parts"]):
                 v = int(mem.fresh_value(st)[i * how["parts"] + part])
                 if v != NONE:

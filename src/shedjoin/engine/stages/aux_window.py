@@ -7,7 +7,7 @@ aux-window, it may be shed at the rear: it is stored without a probe.
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import TIME
+from shedjoin.engine.codes import BY_WINDOW, TIME
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import lots, waiting
@@ -75,7 +75,7 @@ def enter(how, st, w):
     if how["let_in"]:
         row["number"] = st["rows_let_in"][stream]
     st["rows_let_in"][stream] += 1
-    row["expected"] = waiting.chance(how, st, w, waiting.BY_WINDOW)
+    row["expected"] = waiting.chance(how, st, w, BY_WINDOW)
     link(st, w)
     if how["rear"] and not row["null"]:
         levels.add(st, stream, row["expected"], 1)

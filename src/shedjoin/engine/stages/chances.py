@@ -12,6 +12,8 @@ import numpy as np
 from shedjoin.engine import mem
 from shedjoin.engine.codes import (
     BAND,
+    BY_STOCK,
+    BY_WEIGHT,
     COUNT_MIN,
     DECAYED,
     FIRST_OF_SETS,
@@ -42,8 +44,11 @@ FORGOTTEN = 2.0**-20
 
 
 @inlined
-def _weight(how, st, key, part, stream):
-    """How much a stream is expected to bring of a value, which need not be known."""
+def _weight(how, st, key, part, stream, by):
+    """How much a stream is expected to bring of a value, which need not be known; or how many tuples have it."""
+    if by == BY_STOCK:
+        v = key_table.find(st, key, part)
+        return 0.0 if v == NONE else float(mem.stock(st)[v * how["streams"] + stream])
     if how["estimator"] == COUNT_MIN and part == ITEM:
         return float(count_of(how, st, part, stream, key))
     v = key_table.find(st, key, part)
@@ -59,11 +64,11 @@ def _weight(how, st, key, part, stream):
 
 
 @kernel
-def _in_band(how, st, number, other):
+def _in_band(how, st, number, other, by):
     """A band covers its bucket and half of each neighbour, on average."""
     own = bucket(number, how["bound"])
-    near = _weight(how, st, own - 1, ITEM, other) + _weight(how, st, own + 1, ITEM, other)
-    return _weight(how, st, own, ITEM, other) + near / 2
+    near = _weight(how, st, own - 1, ITEM, other, by) + _weight(how, st, own + 1, ITEM, other, by)
+    return _weight(how, st, own, ITEM, other, by) + near / 2
 
 
 @inlined
@@ -78,7 +83,7 @@ def _is_right(code, row_is_left, place, own):
 
 
 @kernel
-def _compared(how, st, number, stream):
+def _compared(how, st, number, stream, by):
     """Partners lie in the buckets on the right side, and in half of the own one."""
     other, code = 1 - stream, how["predicate"]
     moved = number - how["bound"] if stream == 0 else number + how["bound"]
@@ -88,13 +93,13 @@ def _compared(how, st, number, stream):
         # One number is known, and it is its own bucket.
         number = st["lowest_number"]
         if _is_right(code, stream == 0, number, moved):
-            total += _weight(how, st, histogram.bucket(st, number), ITEM, other)
+            total += _weight(how, st, histogram.bucket(st, number), ITEM, other, by)
     elif st["known_numbers"] == histogram.SEVERAL:
         first = histogram.first_bucket(st)
         for place in range(first, first + histogram.MOST_BUCKETS):
             if _is_right(code, stream == 0, place, own):
-                total += _weight(how, st, np.int64(place), ITEM, other)
-    return total + _weight(how, st, own, ITEM, other) / 2
+                total += _weight(how, st, np.int64(place), ITEM, other, by)
+    return total + _weight(how, st, own, ITEM, other, by) / 2
 
 
 @kernel
@@ -112,16 +117,16 @@ def _at_least(k, mean):
 
 
 @kernel
-def _of_set(how, st, x, stream):
+def _of_set(how, st, x, stream, by):
     """By how likely a row of the other stream is to have each of its items."""
     other, code = 1 - stream, how["predicate"]
-    rows = _weight(how, st, np.int64(0), EVERY_ROW, other)
+    rows = _weight(how, st, np.int64(0), EVERY_ROW, other, by)
     if rows <= 0.0:
         return 0.0
     at, inside = mem.item_at(st)[x], (stream == 0) == (code == SUBSET)
     total, product = 0.0, 1.0
     for k in range(at, at + mem.item_count(st)[x]):
-        share = _weight(how, st, mem.items(st)[k], ITEM, other) / rows
+        share = _weight(how, st, mem.items(st)[k], ITEM, other, by) / rows
         product *= share
         total += share * mem.item_weights(st)[k] if code == INNER else share
     if code == OVERLAP:
@@ -132,16 +137,21 @@ def _of_set(how, st, x, stream):
 
 
 @indirect("expect partners", "number")
-def _expected(how, st, x):
-    if how["estimator"] == MET:
+def expected(how, st, x, by):
+    """Partners expected of a tuple that is a group, by the weights or the stock of now."""
+    if how["estimator"] == MET and by == BY_WEIGHT:
         return float(mem.met_on_arrival(st)[x])
     stream = int(mem.pool(st, x)["stream"])
     if how["layout"] != ITEMS:
         return 0.0
     if how["predicate"] >= FIRST_OF_SETS:
-        return _of_set(how, st, x, stream)
+        return _of_set(how, st, x, stream, by)
     number = mem.number(st)[x]
-    return _in_band(how, st, number, 1 - stream) if how["predicate"] == BAND else _compared(how, st, number, stream)
+    return (
+        _in_band(how, st, number, 1 - stream, by)
+        if how["predicate"] == BAND
+        else _compared(how, st, number, stream, by)
+    )
 
 
 @inlined
@@ -153,4 +163,4 @@ def _of_group(how, st, stream, g):
 @inlined
 def current(how, st, stream, g):
     """Partners expected of a tuple of a group, by the weights of now."""
-    return _expected(how, st, g) if how["alone"] else storage.chance(how, st, stream, g)
+    return expected(how, st, g, BY_WEIGHT) if how["alone"] else storage.chance(how, st, stream, g)

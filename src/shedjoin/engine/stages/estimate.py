@@ -177,7 +177,9 @@ def _value_of_pair(how, st, i, x, number):
 @in_pairs(_value_of_pair)
 @inlined
 def _value_of(how, st, i, x, number):
-    return int(mem.fresh_value(st)[i * how["parts"] + number]) if how["waits"] else storage.value_of(how, st, x, number)
+    if how["waits"] and how["layout"] != ITEMS:
+        return int(mem.fresh_value(st)[i * how["parts"] + number])
+    return storage.value_of(how, st, x, number)
 
 
 @inlined

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import CUMULATIVE, DECAYED, KEY, LEARNED, LIFE, PRODUCT, RANDOM, SCHEDULE
+from shedjoin.engine.codes import BY_WEIGHT, CUMULATIVE, DECAYED, ITEMS, KEY, LEARNED, LIFE, PRODUCT, RANDOM, SCHEDULE
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import indexed, storage
 from shedjoin.engine.records import IN_LINE, NONE
 from shedjoin.engine.stages import learn, learned, lots, priority, waiting
+from shedjoin.engine.stages.evict import TRIES
 from shedjoin.engine.stages.times import end_of_life, newest
 from shedjoin.engine.structures import heap, kinetic_tournament, lazy_heap
 
@@ -30,7 +31,7 @@ def _orders_groups(how):
 @kernel
 def _matches(how, st, w):
     """Partners expected of a row, on the scale of counts."""
-    found = waiting.chance(how, st, w, waiting.BY_WEIGHT)
+    found = waiting.chance(how, st, w, BY_WEIGHT)
     if how["estimator"] == DECAYED and st["started"]:
         stream = int(mem.waiting(st, w)["stream"])
         return found * math.exp2(-mem.factors(how, stream) * priority.half_lives(how, st, newest(how, st)))
@@ -97,13 +98,51 @@ def _leave_group(how, st, w):
 
 
 @kernel
+def _enter_alone(how, st, w):
+    """A row with items is a group."""
+    row = mem.waiting(st, w)
+    x = int(row["item"])
+    b = mem.buckets(st, x)
+    b["count"] = 1
+    b["low"] = x if how["fifo"] else NONE
+    mem.pool(st, x)["group"] = x
+    st["arrival"] = row["arrival"]
+    priority.enter(how, st, x, int(row["stream"]), x, row["ts"], row["seq"], row["importance"])
+
+
+@kernel
+def _leave_alone(how, st, w):
+    x, stream = int(mem.waiting(st, w)["item"]), int(mem.waiting(st, w)["stream"])
+    priority.leave(how, st, x, stream, x)
+    mem.buckets(st, x)["count"] = 0
+    priority.reweigh(how, st, stream, x)
+
+
+@kernel
+def arrive(how, st, w):
+    """A row comes into the line. There is room for it in the pool, and for its group."""
+    row = mem.waiting(st, w)
+    if how["layout"] == ITEMS and how["weighed"] and not row["null"]:
+        priority.weigh(how, st, int(row["stream"]), int(row["item"]))
+    enter(how, st, w)
+
+
+@inlined
+def _is_member(how, st, w):
+    """Whether a row in line is a member of a group."""
+    return _orders_groups(how) and not mem.waiting(st, w)["null"]
+
+
+@kernel
 def enter(how, st, w):
-    """A row in line competes. There is room for it in the pool, and for its group."""
-    mem.waiting(st, w)["item"] = NONE
+    """A row in line competes."""
     if how["organisation"] == RANDOM:
         waiting.enter_list(st, w)
-    elif _orders_groups(how) and not mem.waiting(st, w)["null"]:
-        _enter_group(how, st, w)
+    elif _is_member(how, st, w):
+        if how["layout"] == ITEMS:
+            _enter_alone(how, st, w)
+        else:
+            _enter_group(how, st, w)
     else:
         prio, rank = _priority(how, st, w)
         waiting.enter_heap(st, w, prio, rank)
@@ -115,7 +154,6 @@ def enter_as_it_was(how, st, w):
     if how["organisation"] == RANDOM or _orders_groups(how) or how["organisation"] == SCHEDULE:
         enter(how, st, w)
     else:
-        mem.waiting(st, w)["item"] = NONE
         waiting.enter_heap(st, w, mem.waiting(st, w)["prio"], mem.waiting(st, w)["importance"])
 
 
@@ -124,8 +162,11 @@ def leave(how, st, w):
     """A row has its turn, or goes."""
     if how["organisation"] == RANDOM:
         waiting.leave_list(st, w)
-    elif mem.waiting(st, w)["item"] != NONE:
-        _leave_group(how, st, w)
+    elif _is_member(how, st, w):
+        if how["layout"] == ITEMS:
+            _leave_alone(how, st, w)
+        else:
+            _leave_group(how, st, w)
     else:
         waiting.leave_heap(st, w)
 
@@ -232,6 +273,27 @@ def lowest(how, st, memory):
         for stream in range(how["streams"]):
             if how["memories"] <= 1 or stream == memory:
                 _look_again(how, st, stream)
+    what, item = _as_weighed(how, st, memory)
+    if how["alone"] and how["weighed"] and _orders_groups(how):
+        tries = 1
+        while _has_risen(how, st, what, item):
+            what, item = _as_weighed(how, st, memory)
+            if tries == TRIES:
+                break
+            tries += 1
+    return what, item
+
+
+@kernel
+def _has_risen(how, st, what, item):
+    """Weigh what would go again; whether its priority is higher now."""
+    if what == NOTHING or (what == ROW_IN_LINE and mem.waiting(st, item)["null"]):
+        return False
+    return priority.has_risen(how, st, int(mem.waiting(st, item)["item"]) if what == ROW_IN_LINE else item)
+
+
+@kernel
+def _as_weighed(how, st, memory):
     best, item, best_prio, best_arrival = NOTHING, NONE, 0.0, 0
     for stream in range(how["streams"]):
         if how["memories"] > 1 and stream != memory:

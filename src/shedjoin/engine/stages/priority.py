@@ -378,6 +378,9 @@ def raised(log_priority, gain):
 @kernel
 def weigh(how, st, stream, x):
     """The chance of a tuple that is a group, by the weights of now. Where sizes are read, a number of partners."""
+    if how["estimator"] == DECAYED and st["started"] == 0:  # a row that waits before anything was counted
+        mem.buckets(st, x)["weight"] = 0.0
+        return
     sizes = how["organisation"] == KEY and how["combine"] != PRODUCT
     weight = matches(how, st, stream, x) if sizes else chances.current(how, st, stream, x)
     mem.buckets(st, x)["weight"] = weight

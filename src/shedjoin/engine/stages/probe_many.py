@@ -161,6 +161,12 @@ def _count_looks(how, st, compared):
         st["compared"] += compared
 
 
+@inlined
+def _time(how, st, io):
+    """When the row came that probes."""
+    return storage.card(how, st, int(io["tuple"]))["ts"]
+
+
 @kernel
 def _learn(how, st, io, origin, depth, found):
     """The tuples that are bound above the innermost loop are part of results of a row that is learned from."""
@@ -168,7 +174,7 @@ def _learn(how, st, io, origin, depth, found):
         stream = mem.steps(st, origin * how["streams"] + upper)["stream"]
         if stream != origin:
             card = storage.card(how, st, int(mem.levels(st, upper)["item"]))
-            select.meet(how, st, stream, mem.row_ts(io, io["at"]), card["ts"], card["seq"], found)
+            select.meet(how, st, stream, _time(how, st, io), card["ts"], card["seq"], found)
 
 
 @kernel
@@ -333,7 +339,7 @@ def _innermost(how, st, io, origin):
                     _combined(code, worth, e["importance"]) if code < 2 else _sum_up(how, st, origin, e["importance"])
                 )
                 if stream != origin:
-                    select.meet(how, st, stream, mem.row_ts(io, io["at"]), e["ts"], e["seq"], 1)
+                    select.meet(how, st, stream, _time(how, st, io), e["ts"], e["seq"], 1)
         level["at"] = at
         if full or level["bucket"] == level["last"]:
             break

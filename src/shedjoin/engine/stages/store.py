@@ -41,7 +41,7 @@ def _note_number(how, st, io, x):
 def _stocked(how, st, x, stream, change):
     """A queue, and what is learned, may ask how many tuples of a value are stored."""
     if st["stock_room"] > 1:
-        for number in range(how["parts"]):
+        for number in range(storage.values_of(how, st, x)):
             v = storage.value_of(how, st, x, number)
             if v != NONE:
                 mem.stock(st)[v * how["streams"] + stream] += change
@@ -76,7 +76,7 @@ def free_gone(how, st):
 @inlined
 def add(how, st, io, i, v, stream, ts, seq, met):
     """Store a row; returns its place in the pool."""
-    x = layout.take_place(how, st, stream)
+    x = layout.take_place(how, st, io, stream)
     importance, size = mem.row_importance(io, i), mem.row_bytes(io, i)
     t = mem.pool(st, x)
     t["arrival"] = st["arrival"]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import DROP_RANDOM, DROP_SEMANTIC, KEYED, MOST, RANDOM
+from shedjoin.engine.codes import BY_WEIGHT, BY_WINDOW, DROP_RANDOM, ITEMS, KEYED, MOST, RANDOM
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.records import NONE
+from shedjoin.engine.stages import chances
 from shedjoin.engine.structures import heap, key_table
-
-# What the partners of a row are counted by: an estimator's weights, stored tuples, or what the windows will hold.
-BY_WEIGHT, BY_STOCK, BY_WINDOW = range(3)
 
 
 @inlined
@@ -43,6 +41,8 @@ def chance(how, st, w, by):
     row = mem.waiting(st, w)
     if row["null"] or (by == BY_WEIGHT and how["weighed"] == 0):
         return 0.0
+    if how["layout"] == ITEMS:
+        return chances.expected(how, st, int(row["item"]), by)
     stream, product = int(row["stream"]), 1.0
     for part in range(how["parts"]):
         if attr_of(st, part, stream) < 0:
@@ -141,12 +141,6 @@ def leave_line(st, w):
 def by_lot(how):
     """Whether a lot decides which row goes."""
     return how["drop"] == DROP_RANDOM or (how["integrated"] == 1 and how["organisation"] == RANDOM)
-
-
-@inlined
-def is_listed(how):
-    """Whether there is a list, or a heap, of all rows in line."""
-    return by_lot(how) or how["drop"] == DROP_SEMANTIC
 
 
 @kernel

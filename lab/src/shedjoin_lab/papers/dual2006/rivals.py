@@ -29,9 +29,9 @@ from shedjoin_lab.experiment import Params, Row
 
 TICKS = 1000
 PROBES, UPDATES = 100.0, 400.0
-CPU = sj.VirtualCpu(capacity=1.0, probe=TICKS / PROBES, update=TICKS / UPDATES)
-#: Rows that may wait.
-QUEUE = 200
+CPU = sj.VirtualCpu(capacity=1.0, probe=TICKS / PROBES, comparison=0.0, update=TICKS / UPDATES)
+#: Rows of each stream that may wait.
+QUEUE = 100
 #: Speeds are measured and shares set this often.
 PERIOD = 500
 #: Rivals that keep less in memory.
@@ -79,7 +79,7 @@ def times(rows: int, speed: float) -> NDArray[np.int64]:
 
 def best_speed(window: int, chances: Any) -> Speed:
     """V_opt in rows of both streams in a time unit."""
-    found = sj.DualJoin(sj.RowWindow(window), cpu=CPU).best_speed(chances)
+    found = sj.best_speed(sj.DualJoin(sj.RowWindow(window), cpu=CPU), chances)
     return Speed(found.rows * TICKS, found.shed, found.output * TICKS)
 
 
@@ -113,7 +113,7 @@ def _table(workload: Workload) -> sj.Table:
     return sj.Table(left, right)
 
 
-def join_of(method: str, window: int, workload: Workload, chances: Any) -> sj.DualJoin:
+def join_of(method: str, window: int, workload: Workload, chances: Any) -> sj.JoinSpec:
     """The join on the virtual CPU that a method's name stands for."""
     shared: dict[str, Any] = dict(window=sj.RowWindow(window), cpu=CPU, queue=QUEUE, period=PERIOD)
     if method in ("DUAL", "REAR"):
@@ -125,10 +125,11 @@ def join_of(method: str, window: int, workload: Workload, chances: Any) -> sj.Du
 def _on_the_cpu(workload: Workload, p: dict[str, Any], chances: Any) -> Row:
     ts = times(len(workload.left["key"]), p["speed"])
     start = int(ts[p["warmup"]])
-    engine = join_of(p["method"], p["window"], workload, chances).build(seed=p["seed"], warmup=start)
+    engine = join_of(p["method"], p["window"], workload, chances).engine(p["seed"], warmup=start)
     out = engine.push(left={**workload.left, "ts": ts}, right={**workload.right, "ts": ts})
     # What is still in the queue and in the aux-windows has had no chance yet.
-    span = max(((engine.reached or start) - start) / TICKS, 1e-9)
+    reached = max((clock for clock in engine.clocks if clock is not None), default=start)
+    span = max((reached - start) / TICKS, 1e-9)
     counters = engine.counters
     rear, front = engine.shares
     return {

@@ -20,9 +20,9 @@ CAPTION = (
 )
 RIVALS = (
     "Left: OPT, PROB and RAND as in das2003 keep so little in memory that every row can scan it in time. Middle and right: "
-    "they drop from a queue of 200 rows before windows of W rows; COUNTS, a queue that counts partners in the window, knows "
-    "nothing in advance. Such windows reach further back than those of all rows, so that a queue which keeps popular keys can "
-    "find more results than the exact join has."
+    "they drop from queues of 100 rows a stream before windows of W rows; COUNTS, a queue that counts partners in the window, "
+    "knows nothing in advance. Such windows reach further back than those of all rows, so that a queue which keeps popular keys "
+    "can find more results than the exact join has."
 )
 #: Which methods a panel shows.
 PANELS = {

@@ -31,7 +31,7 @@ def measure(params: Params, data: Path | None) -> list[Row]:
     p: dict[str, Any] = {**params, "skew": float(str(params["method"]).split("=")[1])}
     workload = workload_of(p)
     join = sj.PredicateJoin(sj.TimeWindow(p["window"] * SECOND), sj.Overlap("x", at_least=3))
-    out = join.build(warmup=2 * p["window"] * SECOND).push(left=workload.left, right=workload.right)
+    out = join.engine(warmup=2 * p["window"] * SECOND).push(left=workload.left, right=workload.right)
     ages = (workload.left["ts"][out.left] - workload.right["ts"][out.right]) // SECOND
     counts = np.bincount(ages[ages >= 0], minlength=p["window"])
     return [{**params, "age": age, "share": int(count) / max(1, counts.sum())} for age, count in enumerate(counts)]

@@ -69,7 +69,7 @@ def selective_of(params: Params) -> sj.Selective | None:
     )
 
 
-def join_of(params: Params) -> sj.PredicateJoin:
+def join_of(params: Params) -> sj.JoinSpec:
     """The join of a row of parameters."""
     p: dict[str, Any] = dict(params)
     equal = p["join"] == "equal"
@@ -96,30 +96,30 @@ def measure(params: Params, data: Path | None) -> list[Row]:
     return run(join_of(params), workload, params)
 
 
-def run(join: sj.PredicateJoin, workload: Workload, params: Params) -> list[Row]:
+def run(join: sj.JoinSpec, workload: Workload, params: Params) -> list[Row]:
     """Run a workload through a join, whole or second by second."""
     p: dict[str, Any] = dict(params)
     warmup = p.get("warmup", 0) * SECOND
-    engine = join.build(seed=p["seed"], warmup=warmup, emit=False)
-    rows = sj.Rows.of(join.predicate, workload.left, workload.right)
+    engine = join.engine(p["seed"], warmup=warmup, emit=False)
+    rows = engine.batch({"left": workload.left, "right": workload.right})
     end = int(rows.ts[-1])
     if not p.get("every"):
         engine.push(rows)
-        return [{**params, **_counted(engine, (end - warmup) / SECOND)}]
+        return [{**params, **_counted(engine, (end - warmup) / SECOND, join.selective is not None)}]
     result: list[Row] = []
     before, step = 0, p["every"] * SECOND
     cuts = np.searchsorted(rows.ts, np.arange(0, end + step, step))
     for start, stop in itertools.pairwise(cuts):
-        engine.push(rows.take(np.arange(start, stop)))
+        engine.push(rows.take(slice(start, stop)))
         matches = engine.counters["matches"]
-        left, right = engine.fractions
+        left, right = engine.fractions if join.selective is not None else (1.0, 1.0)
         result.append(
             {
                 **params,
                 "time": int(rows.ts[start]) // SECOND,
                 "arriving": (stop - start) / 2 / p["every"],
                 "output": (matches - before) / p["every"],
-                "r": engine.fraction,
+                "r": engine.fraction if join.selective is not None else 1.0,
                 "r1": left,
                 "r2": right,
             }
@@ -128,7 +128,7 @@ def run(join: sj.PredicateJoin, workload: Workload, params: Params) -> list[Row]
     return result
 
 
-def _counted(engine: sj.PredicateEngine, seconds: float) -> Row:
+def _counted(engine: sj.Engine, seconds: float, selective: bool) -> Row:
     counters = engine.counters
     return {
         "matches": counters["matches"],
@@ -136,7 +136,7 @@ def _counted(engine: sj.PredicateEngine, seconds: float) -> Row:
         "utility": engine.matched_importance / seconds,
         "drop_rate": counters["dropped"] / seconds,
         "dropped": counters["dropped"] / max(1, counters["rows"]),
-        "r": engine.fraction,
+        "r": engine.fraction if selective else 1.0,
     }
 
 

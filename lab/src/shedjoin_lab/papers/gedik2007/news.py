@@ -39,16 +39,17 @@ def measure(params: Params, data: Path | None) -> list[Row]:
     return [{**params, "matches": done["matches"], "dropped": done["dropped"]}]
 
 
-def _join(method: str = "EXACT", cpu: sj.VirtualCpu | None = None) -> sj.PredicateJoin:
+def _join(method: str = "EXACT", cpu: sj.VirtualCpu | None = None) -> sj.JoinSpec:
     more: dict[str, Any] = {} if cpu is None else {"cpu": cpu, "queue": sj.Queue(span=HOUR // 4)}
     if method == "ALL":
         more["selective"] = sj.Selective(basic=HOUR // 4, period=HOUR // 2, rank_period=HOUR)
     return sj.PredicateJoin(sj.TimeWindow(6 * HOUR), sj.Overlap("x", at_least=3), index="scan", **more)
 
 
-def _run(join: sj.PredicateJoin, left: Any, right: Any, seed: int) -> dict[str, int]:
-    engine = join.build(seed=seed, emit=False)
-    engine.push(left=left, right=right, flush=True)
+def _run(join: sj.JoinSpec, left: Any, right: Any, seed: int) -> dict[str, int]:
+    engine = join.engine(seed, emit=False)
+    engine.push(left=left, right=right)
+    engine.flush()
     return engine.counters
 
 
