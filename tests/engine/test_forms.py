@@ -29,13 +29,13 @@ OTHER, EMPTY = marked(RECORD, "other"), marked(RECORD, "empty")
 
 
 @kernel
-def _add(st, by):
-    st["number"] += by
+def _add(state, by):
+    state["number"] += by
 
 
 @kernel
-def _take_away(st, by):
-    st["number"] -= by
+def _take_away(state, by):
+    state["number"] -= by
 
 
 _change = operation(_add, {OTHER: _take_away, EMPTY: None})
@@ -85,7 +85,7 @@ def test_a_marked_record_has_the_same_bytes() -> None:
     ids=str,
 )
 def test_settings_choose_the_form(spec: sj.JoinSpec, plain: bool) -> None:
-    assert is_plain(spec.build()._how) == plain
+    assert is_plain(spec.build()._cfg) == plain
 
 
 @pytest.mark.small
@@ -109,7 +109,7 @@ def test_both_forms_tell_the_same() -> None:
         for number, rows in enumerate(case.pushes):
             newest = max((row.ts for row in rows), default=0)
             clocks = (newest + 1, None) if number % 3 == 2 else None
-            assert is_plain(plain._how)
+            assert is_plain(plain._cfg)
             told_by_plain = told(plain, plain.push(batch(rows), clocks=clocks))
             assert told_by_plain == told(pair, pair.push(batch(rows), clocks=clocks))
             assert plain.counters == pair.counters
@@ -123,7 +123,7 @@ def in_form_pair(engine: sj.Engine) -> sj.Engine:
     """The same join in the form PAIR: PLAIN writes no trace."""
     engine._watch["trace_every"] = 1
     engine._set_caps(None)
-    assert not is_plain(engine._how)
+    assert not is_plain(engine._cfg)
     return engine
 
 
@@ -146,4 +146,4 @@ def test_both_forms_are_found_on_disk_by_a_second_process() -> None:
 
 @pytest.mark.small
 def test_plain_knows_settings_by_their_names() -> None:
-    assert set(PLAIN) <= set(EXACT.build()._how.dtype.names or ())
+    assert set(PLAIN) <= set(EXACT.build()._cfg.dtype.names or ())

@@ -40,21 +40,21 @@ from shedjoin.errors import SnapshotError
 _NAMES = tuple(name for name in NUMBERS if name != "random")
 
 
-def audit(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
+def audit(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
     """Make sure that a state can be built from these columns; raises SnapshotError, with what is wrong, where it cannot."""
-    _check_shapes(plan, how, columns)
+    _check_shapes(plan, cfg, columns)
     numbers = dict(zip(_NAMES, (int(number) for number in columns["numbers"]), strict=True))
     by_stream = dict(zip(BY_STREAM, columns["by stream"], strict=True))
     arrived = by_stream["arrived"]
     if plan.admission is not None:  # rows that wait have arrived, too
-        arrived = waiting_audit.audit(plan, how, columns, numbers["rows"])
+        arrived = waiting_audit.audit(plan, cfg, columns, numbers["rows"])
     _check_numbers(plan, numbers, by_stream, columns, arrived)
     by_stream["arrived"] = arrived
-    _check_tuples(plan, how, numbers, by_stream, columns)
-    _check_values(plan, how, by_stream, columns)
-    _check_estimates(plan, how, numbers, by_stream, columns)
-    _check_rounds(how, numbers, columns)
-    selection.audit(how, columns)
+    _check_tuples(plan, cfg, numbers, by_stream, columns)
+    _check_values(plan, cfg, by_stream, columns)
+    _check_estimates(plan, cfg, numbers, by_stream, columns)
+    _check_rounds(cfg, numbers, columns)
+    selection.audit(cfg, columns)
 
 
 def checked_log(rows: Any, streams: int) -> NDArray[Any]:
@@ -69,11 +69,11 @@ def checked_log(rows: Any, streams: int) -> NDArray[Any]:
     return log
 
 
-def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
+def _check_shapes(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
     """Every column is there, of its kind and length; there are no others."""
     streams, tuples = plan.streams, columns.get("tuple arrival", np.empty(0)).size
     values = columns.get("value key", np.empty(0)).size
-    organisation, estimator = how[0]["organisation"], how[0]["estimator"]
+    organisation, estimator = cfg[0]["organisation"], cfg[0]["estimator"]
     model = learn.NUMBERS if estimator == LEARNED else 1
     expected: dict[str, tuple[str, tuple[int, ...] | None]] = {
         "tuple stream": ("|i1", (tuples,)),
@@ -98,14 +98,14 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         expected["tuple prio"] = ("<f8", (tuples,))
     if organisation == RANDOM:
         expected["tuple place"] = ("<i4", (tuples,))
-    if plan.alone and how[0]["weighed"]:
+    if plan.alone and cfg[0]["weighed"]:
         expected["tuple chance"] = ("<f8", (tuples,))
     if estimator == MET:
         expected["tuple met"] = ("<i8", (tuples,))
     held = waiting_audit.held(columns)
-    if has_numbers(how):
+    if has_numbers(cfg):
         expected["tuple number"] = ("<f8", (tuples + held,))
-    elif has_items(how):
+    elif has_items(cfg):
         items = columns.get("items", np.empty(0)).size
         expected |= {
             "tuple items": ("<i8", (tuples + held,)),
@@ -116,12 +116,12 @@ def _check_shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
         expected["value mass"] = ("<f8", (values, streams))
     if estimator == LEARNED:
         expected["value trail"] = ("trail", (values, streams))
-    if how[0]["evaluate_every"]:
+    if cfg[0]["evaluate_every"]:
         expected |= {"tuple came": ("<i8", (tuples,)), "pending": ("<i8", None), "marks": ("<i8", None)}
-    expected |= waiting_audit.shapes(plan, how, columns)
+    expected |= waiting_audit.shapes(plan, cfg, columns)
     for stream in range(streams):
         expected |= {f"seen stamp {stream}": ("<i8", None), f"seen value {stream}": ("<i8", None)}
-    expected |= selection.shapes(how)
+    expected |= selection.shapes(cfg)
     require(
         set(columns) == set(expected),
         f"its columns are {sorted(set(columns) ^ set(expected))} more or less than the join has",
@@ -160,7 +160,7 @@ def _check_numbers(
 
 
 def _check_tuples(
-    plan: Plan, how: NDArray[Any], numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns
+    plan: Plan, cfg: NDArray[Any], numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns
 ) -> None:
     stream = columns["tuple stream"].astype(np.int64)
     require(within(stream, 0, plan.streams), f"a tuple is of a stream other than 0 to {plan.streams - 1}")
@@ -186,17 +186,17 @@ def _check_tuples(
         require(columns["tuple chance"] >= 0, "a chance is below 0")
     if "tuple met" in columns:
         require(within(columns["tuple met"], 0, ENDLESS), "a tuple has met less than nothing")
-    if has_items(how):
-        _check_compared(how, columns)
+    if has_items(cfg):
+        _check_compared(cfg, columns)
     for number, until in enumerate(plan.schedule or ()):
         require(
             by_stream["arrived"][number] <= until.size, f"more rows of stream {number} have arrived than Replay knows"
         )
 
 
-def _check_compared(how: NDArray[Any], columns: Columns) -> None:
+def _check_compared(cfg: NDArray[Any], columns: Columns) -> None:
     """What a predicate compares."""
-    if has_numbers(how):
+    if has_numbers(cfg):
         require(np.isfinite(columns["tuple number"]), "a number is not finite")
         return
     sizes, items = columns["tuple items"], columns["items"]
@@ -209,7 +209,7 @@ def _check_compared(how: NDArray[Any], columns: Columns) -> None:
     require(np.isfinite(columns["item weights"]), "the weight of an item is not finite")
 
 
-def _check_values(plan: Plan, how: NDArray[Any], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
+def _check_values(plan: Plan, cfg: NDArray[Any], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
     part, key = columns["value part"].astype(np.int64), columns["value key"]
     require(within(part, 0, max(len(plan.parts), 1)), "a value is of attributes that there are not")
     both = np.column_stack([part, key])
@@ -217,11 +217,11 @@ def _check_values(plan: Plan, how: NDArray[Any], by_stream: dict[str, NDArray[An
     require(within(columns["value held"], 0, 2**31), "an estimator holds a value less than never")
     weight = columns["value weight"]
     require(np.isfinite(weight) & (weight >= 0), "a weight is not finite and at least 0")
-    if not how[0]["weighed"] or (how[0]["estimator"] == MET and not (has_items(how) and counts_values(how))):
+    if not cfg[0]["weighed"] or (cfg[0]["estimator"] == MET and not (has_items(cfg) and counts_values(cfg))):
         return
     known = {(int(one), int(other)) for one, other in both} if not plan.keyed else set()
-    if has_items(how):
-        _check_item_values(how, columns, known)
+    if has_items(cfg):
+        _check_item_values(cfg, columns, known)
         return
     stream = columns["tuple stream"]
     for number, one in enumerate(plan.parts):
@@ -233,10 +233,10 @@ def _check_values(plan: Plan, how: NDArray[Any], by_stream: dict[str, NDArray[An
                 require(all((number, int(value)) in known for value in mine), "a tuple has a value that is not known")
 
 
-def _check_item_values(how: NDArray[Any], columns: Columns, known: set[tuple[int, int]]) -> None:
+def _check_item_values(cfg: NDArray[Any], columns: Columns, known: set[tuple[int, int]]) -> None:
     """All items of stored tuples, and of those that left in the open instant, are known to the estimator."""
     counted = _are_counted(columns)
-    if not has_numbers(how):
+    if not has_numbers(cfg):
         items = columns["items"][np.repeat(counted, columns["tuple items"])]
         wanted = {(0, int(item)) for item in np.unique(items)}
         wanted |= {(1, 0)} if counted.any() else set()
@@ -244,7 +244,7 @@ def _check_item_values(how: NDArray[Any], columns: Columns, known: set[tuple[int
         numbers = dict(zip(_NAMES, (int(number) for number in columns["numbers"]), strict=True))
         told = {**numbers, **dict(zip(FLOATS, (float(number) for number in columns["floats"]), strict=True))}
         _check_histogram(told)
-        buckets = values_of_numbers(how, told, columns["tuple number"][counted])
+        buckets = values_of_numbers(cfg, told, columns["tuple number"][counted])
         wanted = {(0, int(bucket)) for bucket in np.unique(buckets)}
     require(wanted <= known, "a tuple has a value that is not known")
 
@@ -269,9 +269,9 @@ def _check_histogram(told: dict[str, float]) -> None:
 
 
 def _check_estimates(
-    plan: Plan, how: NDArray[Any], numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns
+    plan: Plan, cfg: NDArray[Any], numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns
 ) -> None:
-    estimator, values = how[0]["estimator"], columns["value key"].size
+    estimator, values = cfg[0]["estimator"], columns["value key"].size
     counts = np.zeros((values, plan.streams), np.int64)
     for stream in range(plan.streams):
         stamp, value = columns[f"seen stamp {stream}"], columns[f"seen value {stream}"]
@@ -295,16 +295,16 @@ def _check_estimates(
         require(np.isfinite(mass) & (mass >= 0), "a decayed count is not finite and at least 0")
         started, t0 = numbers["started"], numbers["t0"]
         require(not started or t0 <= int(by_stream["clock"].max()), "counts decay from a time on that is still to come")
-        _check_folds(how, numbers, by_stream)
+        _check_folds(cfg, numbers, by_stream)
     require(within(columns["sketch"], 0, ENDLESS), "a cell of the sketch counts less than nothing")
     if estimator == LEARNED:
-        _check_learned(how, by_stream, columns, counts)
+        _check_learned(cfg, by_stream, columns, counts)
 
 
-def _check_folds(how: NDArray[Any], numbers: dict[str, int], by_stream: dict[str, NDArray[Any]]) -> None:
+def _check_folds(cfg: NDArray[Any], numbers: dict[str, int], by_stream: dict[str, NDArray[Any]]) -> None:
     """The last fold was needed (see `estimate.fold`): others would be undone one by one."""
-    now, fold_at = int(by_stream["clock"].max()), float(how[0]["fold_at"])
-    before = (now - numbers["t0"]) / float(how[0]["half_life"]) - fold_at * (numbers["epoch"] - 1)
+    now, fold_at = int(by_stream["clock"].max()), float(cfg[0]["fold_at"])
+    before = (now - numbers["t0"]) / float(cfg[0]["half_life"]) - fold_at * (numbers["epoch"] - 1)
     require(
         numbers["epoch"] == 0 or (numbers["started"] == 1 and before > fold_at),
         "counts were folded more often than it takes",
@@ -312,7 +312,7 @@ def _check_folds(how: NDArray[Any], numbers: dict[str, int], by_stream: dict[str
 
 
 def _check_learned(
-    how: NDArray[Any], by_stream: dict[str, NDArray[Any]], columns: Columns, counts: NDArray[np.int64]
+    cfg: NDArray[Any], by_stream: dict[str, NDArray[Any]], columns: Columns, counts: NDArray[np.int64]
 ) -> None:
     """What Prospect counts and has learned."""
     observed, seen = by_stream["observed"], counts.sum(axis=0)
@@ -334,9 +334,9 @@ def _check_learned(
     require(speed in range(-neighbours.FASTEST, neighbours.FASTEST + 1), f"keys move at a speed of {speed}")
 
 
-def _check_rounds(how: NDArray[Any], numbers: dict[str, int], columns: Columns) -> None:
+def _check_rounds(cfg: NDArray[Any], numbers: dict[str, int], columns: Columns) -> None:
     """What waits for lazy evaluation."""
-    if not how[0]["evaluate_every"]:
+    if not cfg[0]["evaluate_every"]:
         return
     first, tick = numbers["first_mark"], numbers["tick"]
     require(0 <= first <= tick, f"instants wait from number {first} on, and there were {tick}")

@@ -13,22 +13,22 @@ from shedjoin.batch import Batch, Table
 from shedjoin.budget import Budget
 from shedjoin.engine import (
     audit,
-    buffers,
     change,
     contents,
     item_memory,
     loop,
     memory,
+    push_buffers,
     selection,
     snapshot,
     waiting_rows,
 )
-from shedjoin.engine.buffers import CHUNK
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.pace import Pace, Watch
 from shedjoin.engine.plan import Orders, Plan, PolicyLike
+from shedjoin.engine.push_buffers import CHUNK
 from shedjoin.engine.records import COUNTERS, NEVER, WAITING_COUNTERS, WORK_COUNTERS
 from shedjoin.engine.reordering import Reordering
 from shedjoin.engine.running import Clocks, Running, check_arrived, check_clocks, check_limit
@@ -70,8 +70,8 @@ class Engine(Running):
         self._seed = seed
         self._watch: dict[str, Any] = {"warmup": warmup, "trace_every": trace_every, "emit": emit}
         self._budget = plan.budget
-        self._how = plan.settings(plan.budget, **self._watch)
-        self._state = memory.allocate(plan, self._how, seed)
+        self._cfg = plan.settings(plan.budget, **self._watch)
+        self._state = memory.allocate(plan, self._cfg, seed)
         self._orders = plan.orders
         self._statistics = Statistics(plan, reordering)
         self._set_caps(plan.budget)
@@ -89,7 +89,7 @@ class Engine(Running):
         was = change.as_it_was(plan, signature)
         audit.audit(was, was.settings(None, **engine._watch), columns)
         columns = change.carried(columns, signature, plan)
-        contents.build(plan, engine._how, engine._state, columns)
+        contents.build(plan, engine._cfg, engine._state, columns)
         engine._take_over(extra)
         # What waits is joined first, with the next instant; tuples of an open instant compete when it closes.
         if not engine._state["pending_count"] and not (engine._waits and engine._state["open"]):
@@ -99,7 +99,7 @@ class Engine(Running):
     def snapshot(self) -> bytes:
         """All that is stored and known between two pushes, with a version and a checksum."""
         self._check_idle()
-        return snapshot.pack(contents.gather(self._how, self._state), self._plan.signature(), self._extra())
+        return snapshot.pack(contents.gather(self._cfg, self._state), self._plan.signature(), self._extra())
 
     def _extra(self) -> dict[str, Any]:
         """What is kept beside the state, as plain data."""
@@ -227,7 +227,7 @@ class Engine(Running):
         self._check_idle()
         before = self._totals()
         waits = self._plan.evaluate_every or self._waits
-        pieces = self._drive(self._how, self._buffers(CHUNK, turn=loop.FLUSH)) if waits else ()
+        pieces = self._drive(self._cfg, self._buffers(CHUNK, turn=loop.FLUSH)) if waits else ()
         shed, self._pending = self._pending if waits else [], [] if waits else self._pending
         return self._whole(list(pieces), before, earlier=shed)
 
@@ -237,13 +237,13 @@ class Engine(Running):
         self._busy = True  # from here on rows are on their way
         if len(batch):
             self._statistics.start(int(batch.ts[0]))
-        how = self._how
+        cfg = self._cfg
         if not emit:
-            how = how.copy()
-            how["emit"] = 0
+            cfg = cfg.copy()
+            cfg["emit"] = 0
         before = self._totals()
         held: Piece | None = None
-        for piece in self._pieces(how, batch, limit, told, pace):
+        for piece in self._pieces(cfg, batch, limit, told, pace):
             if held is not None:
                 yield from self._cut(held, limit, None)
             held = piece._replace(shed=self._pending + piece.shed)
@@ -255,21 +255,21 @@ class Engine(Running):
         yield from self._cut(held, limit, before)
 
     def _pieces(
-        self, how: NDArray[Any], batch: Batch, limit: int, told: dict[str, Integers], pace: Pace | None
+        self, cfg: NDArray[Any], batch: Batch, limit: int, told: dict[str, Integers], pace: Pace | None
     ) -> Iterator[Piece]:
         """Rows up to the next look at the join order, then on."""
-        room = limit if how[0]["emit"] else 1
+        room = limit if cfg[0]["emit"] else 1
         start = since = 0
         part = pace.begin(len(batch)) if pace is not None else 0
         while True:
             end = self._next_stop(batch, start)
             some = batch if end - start == len(batch) else batch.take(slice(start, end))
-            io = buffers.make(how, self._state, some, results=room, shed=CHUNK)
+            buffers = push_buffers.make(cfg, self._state, some, results=room, shed=CHUNK)
             if pace is not None:
-                io["until"], io["since"] = part, since
-            yield from self._drive(how, io, pace)
+                buffers["until"], buffers["since"] = part, since
+            yield from self._drive(cfg, buffers, pace)
             if pace is not None:
-                since = int(io["since"])
+                since = int(buffers["since"])
             start = end
             self._look()
             if start >= len(batch):
@@ -277,98 +277,98 @@ class Engine(Running):
         if "told" in told and self._waits:
             waiting_rows.add_told(self._state, told["told"])
         if told:
-            io = self._buffers(room, turn=loop.TELL)
+            buffers = self._buffers(room, turn=loop.TELL)
             for name, values in told.items():
-                io[name][: values.size] = values
-            yield from self._drive(how, io)
+                buffers[name][: values.size] = values
+            yield from self._drive(cfg, buffers)
 
     def _buffers(self, results: int = 1, *, turn: int, shed: int = 1) -> Handle:
         """For a turn without rows."""
-        io = buffers.make(self._how, self._state, results=results, shed=shed)
-        io["turn"] = turn
-        return io
+        buffers = push_buffers.make(self._cfg, self._state, results=results, shed=shed)
+        buffers["turn"] = turn
+        return buffers
 
-    def _drive(self, how: NDArray[Any], io: Handle, pace: Pace | None = None) -> Iterator[Piece]:
+    def _drive(self, cfg: NDArray[Any], buffers: Handle, pace: Pace | None = None) -> Iterator[Piece]:
         """Run what is in the buffers: results and records of the logs as they come. The last piece may be empty."""
         shed: list[NDArray[Any]] = []
         left_out: list[NDArray[Any]] = []
-        logs_left_out = selection.is_selective(how) or bool(how[0]["rear"])
+        logs_left_out = selection.is_selective(cfg) or bool(cfg[0]["rear"])
         need = -1
         while need != loop.DONE:
-            need = loop.advance(how, self._state, io)
+            need = loop.advance(cfg, self._state, buffers)
             if need in (loop.DONE, loop.NEED_SHED):
-                shed.append(buffers.take_shed(io, self._plan.streams))
+                shed.append(push_buffers.take_shed(buffers, self._plan.streams))
             if logs_left_out and need in (loop.DONE, loop.NEED_LEFT_OUT):
-                left_out.append(buffers.take_left_out(io))
+                left_out.append(push_buffers.take_left_out(buffers))
             if need == loop.PAUSE and pace is not None:
                 self.set_fraction(pace.look(self.fraction))
-            if need == loop.DONE and how[0]["trace_every"]:
-                self._trace.append(buffers.take_trace(io, self._plan.streams))
-            if need == loop.DONE or (need == loop.NEED_RESULTS and io["results"]):
-                yield Piece(*buffers.take_results(io, self._plan.streams), shed, left_out)
+            if need == loop.DONE and cfg[0]["trace_every"]:
+                self._trace.append(push_buffers.take_trace(buffers, self._plan.streams))
+            if need == loop.DONE or (need == loop.NEED_RESULTS and buffers["results"]):
+                yield Piece(*push_buffers.take_results(buffers, self._plan.streams), shed, left_out)
                 shed, left_out = [], []
-            self._make_room(how, need, io)
+            self._make_room(cfg, need, buffers)
 
-    def _make_room(self, how: NDArray[Any], need: int, io: Handle) -> None:
+    def _make_room(self, cfg: NDArray[Any], need: int, buffers: Handle) -> None:
         """Give the kernel what it needs."""
-        wanted, st, streams = int(io["wanted"]), self._state, self._plan.streams
-        if need == loop.NEED_RESULTS and io["out_worth_room"] < wanted:
-            buffers.hold_results(io, streams, wanted)
+        wanted, state, streams = int(buffers["wanted"]), self._state, self._plan.streams
+        if need == loop.NEED_RESULTS and buffers["out_worth_room"] < wanted:
+            push_buffers.hold_results(buffers, streams, wanted)
         elif need == loop.NEED_SHED:  # the full one is part of the log now
-            buffers.hold_shed(io, streams, max(wanted, CHUNK))
+            push_buffers.hold_shed(buffers, streams, max(wanted, CHUNK))
         elif need in (loop.NEED_POOL, loop.NEED_CELLS):
-            memory.grow_pool(how, st, wanted)
+            memory.grow_pool(cfg, state, wanted)
         elif need == loop.NEED_KEYS:
-            memory.make_room_for_values(how, st, wanted)
-            io["ahead"] = 0  # values that were looked up may be gone
+            memory.make_room_for_values(cfg, state, wanted)
+            buffers["ahead"] = 0  # values that were looked up may be gone
         elif need == loop.NEED_ENTRIES:
-            memory.grow_entries(how, st, wanted)
+            memory.grow_entries(cfg, state, wanted)
         elif need == loop.NEED_EXPIRY:
-            memory.grow_expiry(st, wanted)
+            memory.grow_expiry(state, wanted)
         elif need == loop.NEED_SEEN:
-            memory.grow_seen(st, wanted)
+            memory.grow_seen(state, wanted)
         elif need == loop.NEED_ITEMS:
-            item_memory.grow_items(st, wanted)
+            item_memory.grow_items(state, wanted)
         elif need == loop.NEED_HISTOGRAM:
-            fresh = io.arrays["out_fresh"][: int(io["fresh"])]
-            memory.widen_histogram(how, st, st.arrays["number"][fresh].tolist())
+            fresh = buffers.arrays["out_fresh"][: int(buffers["fresh"])]
+            memory.widen_histogram(cfg, state, state.arrays["number"][fresh].tolist())
         elif need == loop.NEED_MARKS:
-            memory.grow_marks(st)
+            memory.grow_marks(state)
         elif need == loop.NEED_BUCKETS:
-            memory.grow_index_buckets(self._plan, how, st, wanted)
-        elif need == loop.NEED_LEFT_OUT and io["out_left_out_room"] < wanted:
-            buffers.hold_left_out(io, max(wanted, CHUNK))
+            memory.grow_index_buckets(self._plan, cfg, state, wanted)
+        elif need == loop.NEED_LEFT_OUT and buffers["out_left_out_room"] < wanted:
+            push_buffers.hold_left_out(buffers, max(wanted, CHUNK))
         elif need == loop.NEED_TIMELINE:
-            selection.grow_timeline(how, st, wanted)
+            selection.grow_timeline(cfg, state, wanted)
         elif self._waits:
-            self._make_room_to_wait(how, need, io)
+            self._make_room_to_wait(cfg, need, buffers)
 
-    def _make_room_to_wait(self, how: NDArray[Any], need: int, io: Handle) -> None:
+    def _make_room_to_wait(self, cfg: NDArray[Any], need: int, buffers: Handle) -> None:
         """The same for what only rows need that wait."""
-        st = self._state
+        state = self._state
         if need == loop.NEED_WAITING:
-            waiting_rows.grow_rows(how, st)
+            waiting_rows.grow_rows(cfg, state)
         elif need == loop.NEED_INSTANTS:
-            waiting_rows.grow_instants(st)
+            waiting_rows.grow_instants(state)
         elif need == loop.NEED_FRESH:
-            waiting_rows.grow_fresh(how, st, io)
+            waiting_rows.grow_fresh(cfg, state, buffers)
         elif need == loop.NEED_LET_IN:
-            waiting_rows.grow_let_in(how, st)
+            waiting_rows.grow_let_in(cfg, state)
         elif need == loop.NEED_LEVELS:
-            waiting_rows.grow_levels(how, st)
+            waiting_rows.grow_levels(cfg, state)
         elif need == loop.NEED_SPEEDS:
-            self._measure_speeds(int(io.arrays["row_ts"][int(io["at"])]))
+            self._measure_speeds(int(buffers.arrays["row_ts"][int(buffers["at"])]))
 
     def _measure_speeds(self, now: int) -> None:
         """Dual windows: rows of each stream in a time unit since the last time, and the shares that follow from them."""
-        st, admission = self._state, self._plan.admission
-        last, came = int(st["last_adapt"]), [float(rows) for rows in self._by_stream("came_rows")]
-        st["last_adapt"], st["came_rows"] = now, 0
+        state, admission = self._state, self._plan.admission
+        last, came = int(state["last_adapt"]), [float(rows) for rows in self._by_stream("came_rows")]
+        state["last_adapt"], state["came_rows"] = now, 0
         if last == NEVER or not any(came) or admission is None or admission.speeds is None:
             return
         rates = [rows / (now - last) for rows in came]
-        st["rear_share"], st["front_share"] = admission.speeds(
-            rates, *self.shares, lambda: waiting_rows.histograms(self._how, st)
+        state["rear_share"], state["front_share"] = admission.speeds(
+            rates, *self.shares, lambda: waiting_rows.histograms(self._cfg, state)
         )
 
     def _cut(self, piece: Piece, limit: int, before: dict[str, int] | None) -> Iterator[Output]:
@@ -448,7 +448,7 @@ class Engine(Running):
         self._check_idle()
         before = self._totals()
         waiting = (
-            list(self._drive(self._how, self._buffers(CHUNK, turn=loop.FLUSH))) if self._plan.evaluate_every else []
+            list(self._drive(self._cfg, self._buffers(CHUNK, turn=loop.FLUSH))) if self._plan.evaluate_every else []
         )
         self._close()
         self._set_caps(budget)
@@ -459,7 +459,7 @@ class Engine(Running):
     def _close(self) -> None:
         """Close the open instant, of a join whose rows have their turn one by one."""
         if self._waits:
-            for piece in self._drive(self._how, self._buffers(turn=loop.CLOSE, shed=CHUNK)):
+            for piece in self._drive(self._cfg, self._buffers(turn=loop.CLOSE, shed=CHUNK)):
                 self._pending += piece.shed
 
     def set_policy(self, policy: PolicyLike) -> None:
@@ -478,13 +478,13 @@ class Engine(Running):
 
     def _adopt(self, plan: Plan) -> None:
         """Go on by another policy: its state is built from what is stored and known."""
-        columns = change.carried(contents.gather(self._how, self._state), self._plan.signature(), plan)
-        how = plan.settings(self._budget, **self._watch)
-        state = memory.allocate(plan, how, self._seed)
+        columns = change.carried(contents.gather(self._cfg, self._state), self._plan.signature(), plan)
+        cfg = plan.settings(self._budget, **self._watch)
+        state = memory.allocate(plan, cfg, self._seed)
         state["caps"] = self._state["caps"]
         memory.set_steps(state, plan, self._orders)
-        contents.build(plan, how, state, columns)
-        self._plan, self._how, self._state = plan, how, state
+        contents.build(plan, cfg, state, columns)
+        self._plan, self._cfg, self._state = plan, cfg, state
 
     def set_order(self, order: Sequence[str] | Mapping[str, Sequence[str]]) -> None:
         """Join in another order from now on: one for all, or one for each origin. No result is lost or repeated."""
@@ -504,17 +504,17 @@ class Engine(Running):
     def _compete(self) -> NDArray[Any]:
         """Evict down to the caps as they are now. The log has room for all: nothing needs emptying midway."""
         queued = sum(self.queued)
-        io = self._buffers(turn=loop.SHRINK, shed=int(self._state["resident"].sum()) + queued + 1)
-        io["phase"] = loop.COMPETE
+        buffers = self._buffers(turn=loop.SHRINK, shed=int(self._state["resident"].sum()) + queued + 1)
+        buffers["phase"] = loop.COMPETE
         earlier = 0 if self._waits else 1
         self._state["tick"] -= earlier  # it is a part of the last instant
-        loop.advance(self._how, self._state, io)
+        loop.advance(self._cfg, self._state, buffers)
         self._state["tick"] += earlier
-        return buffers.take_shed(io, self._plan.streams)
+        return push_buffers.take_shed(buffers, self._plan.streams)
 
     def _set_caps(self, budget: Budget | None) -> None:
         caps = self._plan.caps(budget)
-        self._how = self._plan.settings(budget, **self._watch)
+        self._cfg = self._plan.settings(budget, **self._watch)
         self._state["caps"][: len(caps)] = caps
         self._budget = budget
 
@@ -527,7 +527,7 @@ class Engine(Running):
         if not number or not 0.0 < fraction <= 1.0:
             raise SpecError(f"fraction must be above 0 and at most 1, not {fraction!r}")
         self._state["fraction"] = fraction
-        loop.advance(self._how, self._state, self._buffers(turn=loop.FRACTION))
+        loop.advance(self._cfg, self._state, self._buffers(turn=loop.FRACTION))
 
     @property
     def fraction(self) -> float:
@@ -579,7 +579,7 @@ class Engine(Running):
         statistics = self._statistics
         if statistics.next_look is None or statistics.reordering is None or self._state["rows"] < statistics.next_look:
             return
-        better = statistics.better(self._how, self._state, self._orders)
+        better = statistics.better(self._cfg, self._state, self._orders)
         if better is not None:
             self._use(better.orders)
         # A look takes time in proportion to what is stored.
@@ -588,7 +588,7 @@ class Engine(Running):
 
     def explain(self) -> str:
         """The join orders in use, what they are expected to cost by the streams as they are, and why."""
-        model = copy(self._statistics).look(self._how, self._state)  # a copy: asking changes nothing
+        model = copy(self._statistics).look(self._cfg, self._state)  # a copy: asking changes nothing
         if model is None:
             lines = [
                 f"a new tuple of {self.names[o]}: {', '.join(self.names[s] for s in order)}"
@@ -659,7 +659,7 @@ class Engine(Running):
     @property
     def used(self) -> tuple[int, ...]:
         """What counts against the budget, for each stream: tuples or bytes."""
-        return self._by_stream("stored_bytes" if self._how[0]["by_bytes"] else "resident")
+        return self._by_stream("stored_bytes" if self._cfg[0]["by_bytes"] else "resident")
 
     @property
     def clocks(self) -> tuple[int | None, ...]:
@@ -691,7 +691,7 @@ class Engine(Running):
         self._check_idle()
         items = contents.live_tuples(self._state)
         mine = items[self._state.arrays["pool"]["stream"][items] == number]
-        return np.sort(contents.cards_of(self._how, self._state, mine)["seq"])
+        return np.sort(contents.cards_of(self._cfg, self._state, mine)["seq"])
 
     def forget_peaks(self) -> None:
         """From now on, peaks are those since here."""
@@ -701,7 +701,7 @@ class Engine(Running):
         return tuple(int(number) for number in self._state[field][: self._plan.streams])
 
     def _totals(self) -> dict[str, int]:
-        more: tuple[str, ...] = WORK_COUNTERS if self._how[0]["counts_work"] or self._waits else ()
+        more: tuple[str, ...] = WORK_COUNTERS if self._cfg[0]["counts_work"] or self._waits else ()
         more += WAITING_COUNTERS if self._waits else ()
         return {name: int(self._state[name]) for name in (*COUNTERS, *more)}
 

@@ -18,19 +18,19 @@ from shedjoin.engine.operation import Kernel, operation
 from shedjoin.engine.records import PAIR_STATE, PLAIN_STATE
 
 
-def is_plain(how: NDArray[Any]) -> bool:
+def is_plain(cfg: NDArray[Any]) -> bool:
     """Whether the settings are those that PLAIN stands for."""
-    return _are(how, PLAIN)
+    return _are(cfg, PLAIN)
 
 
-def is_pair(how: NDArray[Any]) -> bool:
+def is_pair(cfg: NDArray[Any]) -> bool:
     """Whether the settings are those that PAIR stands for."""
-    return _are(how, PAIR)
+    return _are(cfg, PAIR)
 
 
-def _are(how: NDArray[Any], known: dict[str, int]) -> bool:
-    streams = int(how[0]["streams"])
-    return all(np.all(how[0][name].reshape(-1)[:streams] == value) for name, value in known.items())
+def _are(cfg: NDArray[Any], known: dict[str, int]) -> bool:
+    streams = int(cfg[0]["streams"])
+    return all(np.all(cfg[0][name].reshape(-1)[:streams] == value) for name, value in known.items())
 
 
 def in_plain(other: Kernel | None) -> Callable[[Kernel], Kernel]:

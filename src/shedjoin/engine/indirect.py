@@ -23,7 +23,7 @@ from shedjoin.engine.records import MANY_BUFFERS, MANY_STATE, code_field
 
 Kernel = Callable[..., Any]
 #: What kernels call their settings, state and buffers.
-_RECORDS = {"how": SETTINGS_RECORD, "st": MANY_STATE, "io": MANY_BUFFERS}
+_RECORDS = {"cfg": SETTINGS_RECORD, "state": MANY_STATE, "buffers": MANY_BUFFERS}
 _RETURNS = {"nothing": types.none, "truth": types.boolean, "whole": types.int64, "number": types.float64}
 #: The compiled functions and their signatures, by what they are called in `records.CODES`.
 _known: dict[str, tuple[Any, Any]] = {}
@@ -41,7 +41,7 @@ def indirect(
         kinds = [from_dtype(_RECORDS[one]) if one in _RECORDS else types.int64 for one in parameters]
         signature = _RETURNS[returns](*kinds)
         _known[name] = made(function), signature
-        return _caller(name, function, signature, list(parameters).index("st"))
+        return _caller(name, function, signature, list(parameters).index("state"))
 
     return make
 
@@ -71,7 +71,7 @@ def _caller(name: str, function: Kernel, signature: Any, at: int) -> Kernel:
     return intrinsic(call)  # type: ignore[no-any-return]
 
 
-def link(st: Handle, names: Sequence[str]) -> None:
+def link(state: Handle, names: Sequence[str]) -> None:
     """Put the addresses of these kernels into a state; compiles those that are not on disk."""
     if numba.config.DISABLE_JIT:
         return
@@ -79,4 +79,4 @@ def link(st: Handle, names: Sequence[str]) -> None:
         compiled, signature = _known[name]
         compiled.compile(signature)
         result = compiled.overloads[signature.args]
-        st[code_field(name)] = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+        state[code_field(name)] = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)

@@ -32,8 +32,8 @@ _ENTRIES = {"list_ts": "i8", "list_seq": "i8", "list_slot": "i4"}
 _LISTS = ("list_start", "list_room", "list_head", "list_length", "list_dead", "list_bitmap")
 
 
-def has_items(how: NDArray[Any]) -> bool:
-    return bool(how[0]["layout"] == ITEMS)
+def has_items(cfg: NDArray[Any]) -> bool:
+    return bool(cfg[0]["layout"] == ITEMS)
 
 
 def pool_arrays(size: int) -> Arrays:
@@ -41,13 +41,13 @@ def pool_arrays(size: int) -> Arrays:
     return {name: np.zeros(size, kind) for name, kind in _POOL.items()} | {"common": np.zeros(size // 2, np.uint8)}
 
 
-def places_in_use(st: Handle) -> Integers:
+def places_in_use(state: Handle) -> Integers:
     """Where tuples stand in the pool."""
-    free = st.arrays["free"].reshape(STREAMS, -1)
+    free = state.arrays["free"].reshape(STREAMS, -1)
     used = np.ones(free.size, np.bool_)
     used[:STREAMS] = False
     for stream in range(STREAMS):
-        used[free[stream, : int(st["free_places"][stream])]] = False
+        used[free[stream, : int(state["free_places"][stream])]] = False
     return np.flatnonzero(used)
 
 
@@ -60,9 +60,9 @@ def places_for(stream: Integers) -> Integers:
     return places
 
 
-def set_free(st: Handle, used: Integers) -> None:
+def set_free(state: Handle, used: Integers) -> None:
     """All places but these are free."""
-    size = st.arrays["pool"].size
+    size = state.arrays["pool"].size
     free = np.full((STREAMS, size // 2), NONE, np.int32)
     taken = np.zeros(size, np.bool_)
     taken[used] = taken[:STREAMS] = True
@@ -70,9 +70,9 @@ def set_free(st: Handle, used: Integers) -> None:
         places = np.arange(size - STREAMS + stream, -1, -STREAMS)
         places = places[~taken[places]]
         free[stream, : places.size] = places
-        st["free_places"][stream] = places.size
-    st.hold(free=free.reshape(-1))
-    st.resize(free=size)
+        state["free_places"][stream] = places.size
+    state.hold(free=free.reshape(-1))
+    state.resize(free=size)
 
 
 def arena(size: int) -> Arrays:
@@ -84,38 +84,38 @@ def arena(size: int) -> Arrays:
     }
 
 
-def grow_items(st: Handle, room: int) -> None:
+def grow_items(state: Handle, room: int) -> None:
     """The items of stored tuples side by side, with room for as many again."""
-    tuples = places_in_use(st)
-    places, owners = item_places(st, tuples, more=1)
+    tuples = places_in_use(state)
+    places, owners = item_places(state, tuples, more=1)
     new = arena(2 * (places.size + room + FIRST_ITEMS))
     for name, array in new.items():
-        array[: places.size] = st.arrays[name][places]
-    sizes = st.arrays["item_count"][tuples] + 1
-    st.arrays["item_at"][tuples] = np.cumsum(sizes) - sizes
-    st["item_top"] = owners.size
-    st.hold(**new)
-    st.resize(**{name: array.size for name, array in new.items()})
+        array[: places.size] = state.arrays[name][places]
+    sizes = state.arrays["item_count"][tuples] + 1
+    state.arrays["item_at"][tuples] = np.cumsum(sizes) - sizes
+    state["item_top"] = owners.size
+    state.hold(**new)
+    state.resize(**{name: array.size for name, array in new.items()})
 
 
-def item_places(st: Handle, tuples: Integers, more: int = 0) -> tuple[Integers, Integers]:
+def item_places(state: Handle, tuples: Integers, more: int = 0) -> tuple[Integers, Integers]:
     """Where the items of tuples stand in the arena, and whose they are. `more`: how many places behind them as well."""
-    sizes = st.arrays["item_count"][tuples] + more
+    sizes = state.arrays["item_count"][tuples] + more
     owners = np.repeat(np.arange(tuples.size), sizes)
     step = np.arange(owners.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return st.arrays["item_at"][tuples][owners] + step, owners
+    return state.arrays["item_at"][tuples][owners] + step, owners
 
 
 # --------------------------------------------------------------------------------------------------------------- lists
 
 
-def fill_lists(how: NDArray[Any], st: Handle, room: int = 0) -> None:
+def fill_lists(cfg: NDArray[Any], state: Handle, room: int = 0) -> None:
     """All lists anew, from the tuples that are stored, with room for as many again and for a row of `room` items."""
-    tuples = places_in_use(st)
-    tuples = tuples[st.arrays["pool"]["queued"][tuples] >= NONE]  # others wait, or left in the open instant
-    owner, stream, item, fixed = _members(how, st, tuples)
-    cards, pool = st.arrays["card"], st.arrays["pool"]
-    ts = np.where(how[0]["kind"][pool["stream"][tuples]] == ROW, 0, cards["ts"][tuples])[owner]
+    tuples = places_in_use(state)
+    tuples = tuples[state.arrays["pool"]["queued"][tuples] >= NONE]  # others wait, or left in the open instant
+    owner, stream, item, fixed = _members(cfg, state, tuples)
+    cards, pool = state.arrays["card"], state.arrays["pool"]
+    ts = np.where(cfg[0]["kind"][pool["stream"][tuples]] == ROW, 0, cards["ts"][tuples])[owner]
     seq = cards["seq"][tuples][owner]
     order = np.lexsort((seq, ts, item, stream, fixed))
     owner, stream, item, fixed, ts, seq = (column[order] for column in (owner, stream, item, fixed, ts, seq))
@@ -125,46 +125,46 @@ def fill_lists(how: NDArray[Any], st: Handle, room: int = 0) -> None:
     slots = FIRST_LISTS
     while slots < 4 * (starts.size + room):
         slots *= 2
-    st.hold(list_item=np.zeros(slots, np.int64), list_tag=np.zeros(slots, np.int8))
-    st.hold(**{name: np.zeros(slots + FIXED_LISTS, np.int64) for name in _LISTS})
+    state.hold(list_item=np.zeros(slots, np.int64), list_tag=np.zeros(slots, np.int8))
+    state.hold(**{name: np.zeros(slots + FIXED_LISTS, np.int64) for name in _LISTS})
     which = np.where(fixed[starts] < FIXED_LISTS, fixed[starts], 0)
     named = fixed[starts] == FIXED_LISTS
-    which[named] = FIXED_LISTS + _enter_table(st, stream[starts][named], item[starts][named])
+    which[named] = FIXED_LISTS + _enter_table(state, stream[starts][named], item[starts][named])
     begin = 2 * (np.cumsum(lengths) - lengths)
     entries = 2 * item.size + 8 * time_lists.FIRST_ROOM * (room + FIXED_LISTS)
-    st.hold(**{name: np.zeros(2 * entries, kind) for name, kind in _ENTRIES.items()})
+    state.hold(**{name: np.zeros(2 * entries, kind) for name, kind in _ENTRIES.items()})
     place = np.repeat(begin - starts, lengths) + np.arange(item.size)
-    st.arrays["list_ts"][place], st.arrays["list_seq"][place] = ts, seq
-    st.arrays["list_slot"][place] = tuples[owner]
-    st.arrays["list_start"][which], st.arrays["list_length"][which] = begin, lengths
-    st.arrays["list_room"][which] = 2 * lengths
-    st["list_top"], st["lists_used"] = 2 * item.size, int(named.sum())
-    st.resize(**{name: st.arrays[name].size for name in ("list_item", "list_tag", *_LISTS, *_ENTRIES)})
-    renew_bitmaps(st)
+    state.arrays["list_ts"][place], state.arrays["list_seq"][place] = ts, seq
+    state.arrays["list_slot"][place] = tuples[owner]
+    state.arrays["list_start"][which], state.arrays["list_length"][which] = begin, lengths
+    state.arrays["list_room"][which] = 2 * lengths
+    state["list_top"], state["lists_used"] = 2 * item.size, int(named.sum())
+    state.resize(**{name: state.arrays[name].size for name in ("list_item", "list_tag", *_LISTS, *_ENTRIES)})
+    renew_bitmaps(state)
 
 
-def _members(how: NDArray[Any], st: Handle, tuples: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+def _members(cfg: NDArray[Any], state: Handle, tuples: Integers) -> tuple[Integers, Integers, Integers, Integers]:
     """Which tuple stands in which list: (tuple, stream, item, list). Lists of items have the number FIXED_LISTS here."""
-    stream = st.arrays["pool"]["stream"][tuples].astype(np.int64)
+    stream = state.arrays["pool"]["stream"][tuples].astype(np.int64)
     everyone, nothing = np.arange(tuples.size), np.zeros(tuples.size, np.int64)
     parts = [(everyone, stream, nothing, stream)]
-    if how[0]["lists"]:
-        if how[0]["predicate"] == BAND:
-            buckets = values_of_numbers(how, st, st.arrays["number"][tuples])
+    if cfg[0]["lists"]:
+        if cfg[0]["predicate"] == BAND:
+            buckets = values_of_numbers(cfg, state, state.arrays["number"][tuples])
             parts.append((everyone, stream, buckets, np.full(tuples.size, FIXED_LISTS)))
         else:
-            places, owner = item_places(st, tuples)
-            items = st.arrays["items"][places]
+            places, owner = item_places(state, tuples)
+            items = state.arrays["items"][places]
             parts.append((owner, stream[owner], items, np.full(owner.size, FIXED_LISTS)))
-            empty = np.flatnonzero(st.arrays["item_count"][tuples] == 0)
+            empty = np.flatnonzero(state.arrays["item_count"][tuples] == 0)
             parts.append((empty, stream[empty], np.zeros(empty.size, np.int64), EMPTIES + stream[empty]))
     owner, stream, item, fixed = (np.concatenate(column) for column in zip(*parts, strict=True))
     return owner, stream, item, fixed
 
 
-def _enter_table(st: Handle, stream: Integers, item: Integers) -> Integers:
+def _enter_table(state: Handle, stream: Integers, item: Integers) -> Integers:
     """Places in the hash table, which is empty, for lists; those that find theirs taken go to the next."""
-    table, tags = st.arrays["list_item"], st.arrays["list_tag"]
+    table, tags = state.arrays["list_item"], state.arrays["list_tag"]
     mask = table.size - 1
     with np.errstate(over="ignore"):
         x = item.astype(np.uint64) * np.uint64(2) + stream.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
@@ -186,40 +186,40 @@ def _enter_table(st: Handle, stream: Integers, item: Integers) -> Integers:
     return at
 
 
-def renew_bitmaps(st: Handle) -> None:
+def renew_bitmaps(state: Handle) -> None:
     """No item has a bitmap; there is room for those to come."""
-    words = bitmaps.words_for(st.arrays["pool"].size)
+    words = bitmaps.words_for(state.arrays["pool"].size)
     for name, size in (("bits", bitmaps.MOST * words), ("planes", bitmaps.PLANES * words)):
-        old = st.arrays.get(name)
+        old = state.arrays.get(name)
         if old is None or old.size != size:
-            st.hold(**{name: np.zeros(size, np.uint64)})
-            st.resize(**{name: size})
-    st.arrays["list_bitmap"][:] = 0
-    st["bitmaps_used"] = 1
+            state.hold(**{name: np.zeros(size, np.uint64)})
+            state.resize(**{name: size})
+    state.arrays["list_bitmap"][:] = 0
+    state["bitmaps_used"] = 1
 
 
 # -------------------------------------------------------------------------------------------------------------- values
 
 
-def values_of_numbers(how: NDArray[Any], st: Handle | Mapping[str, float], numbers: NDArray[np.float64]) -> Integers:
+def values_of_numbers(cfg: NDArray[Any], state: Handle | Mapping[str, float], numbers: NDArray[np.float64]) -> Integers:
     """What numbers are counted by, as `items.value_of_number` has it."""
-    if how[0]["predicate"] == BAND:
-        width = float(how[0]["bound"]) or 1.0
+    if cfg[0]["predicate"] == BAND:
+        width = float(cfg[0]["bound"]) or 1.0
         clipped = np.clip(numbers / width, -search.LARGEST_BUCKET, search.LARGEST_BUCKET)
         return np.floor(clipped).astype(np.int64)
-    if int(st["known_numbers"]) < histogram.SEVERAL:
+    if int(state["known_numbers"]) < histogram.SEVERAL:
         return (numbers + 0.0).view(np.int64)
-    return np.floor(numbers / float(st["bucket_width"])).astype(np.int64)
+    return np.floor(numbers / float(state["bucket_width"])).astype(np.int64)
 
 
-def has_numbers(how: NDArray[Any]) -> bool:
-    return has_items(how) and bool(how[0]["predicate"] < FIRST_OF_SETS)
+def has_numbers(cfg: NDArray[Any]) -> bool:
+    return has_items(cfg) and bool(cfg[0]["predicate"] < FIRST_OF_SETS)
 
 
-def counts_values(how: NDArray[Any]) -> bool:
+def counts_values(cfg: NDArray[Any]) -> bool:
     """Whether items or buckets of numbers are counted: by an estimator, or for a queue."""
-    return bool(how[0]["weighed"]) and bool(how[0]["estimator"] != MET or how[0]["drop"] == DROP_SEMANTIC)
+    return bool(cfg[0]["weighed"]) and bool(cfg[0]["estimator"] != MET or cfg[0]["drop"] == DROP_SEMANTIC)
 
 
-def has_histogram(how: NDArray[Any]) -> bool:
-    return has_numbers(how) and counts_values(how) and how[0]["predicate"] != BAND
+def has_histogram(cfg: NDArray[Any]) -> bool:
+    return has_numbers(cfg) and counts_values(cfg) and cfg[0]["predicate"] != BAND

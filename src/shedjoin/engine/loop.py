@@ -100,119 +100,119 @@ CROWDED = 2
 
 
 @kernel
-def _is_crowded(st, size):
+def _is_crowded(state, size):
     """Whether an index that grows should have more buckets before `size` tuples more are stored."""
-    for number in range(st["indexes_room"]):
-        index = mem.indexes(st, number)
+    for number in range(state["indexes_room"]):
+        index = mem.indexes(state, number)
         if index["modular"] == 0 and index["attr"] >= 0:
-            if st["resident"][index["stream"]] + size > CROWDED * index["many"]:
+            if state["resident"][index["stream"]] + size > CROWDED * index["many"]:
                 return True
     return False
 
 
 @inlined
-def _values_of_pair(how, io, st, size):
+def _values_of_pair(cfg, buffers, state, size):
     return size
 
 
 @in_pairs(_values_of_pair)
 @inlined
-def _values_of_rows(how, io, st, size):
+def _values_of_rows(cfg, buffers, state, size):
     """The most values that the rows of an instant can have."""
-    if how["layout"] != ITEMS:
-        return size * how["parts"]
-    if how["predicate"] < FIRST_OF_SETS:
+    if cfg["layout"] != ITEMS:
+        return size * cfg["parts"]
+    if cfg["predicate"] < FIRST_OF_SETS:
         return size
-    if how["waits"]:
-        return items.values_of_row(st, io)
-    return mem.row_offsets(io)[io["end"]] - mem.row_offsets(io)[io["first"]] + size
+    if cfg["waits"]:
+        return items.values_of_row(state, buffers)
+    return mem.row_offsets(buffers)[buffers["end"]] - mem.row_offsets(buffers)[buffers["first"]] + size
 
 
 @inlined
-def _has_places_of_pair(how, st, size):
-    return st["free_count"] >= size
+def _has_places_of_pair(cfg, state, size):
+    return state["free_count"] >= size
 
 
 @in_pairs(_has_places_of_pair)
 @inlined
-def _has_places(how, st, size):
+def _has_places(cfg, state, size):
     """Whether the pool has room for this many tuples, whatever their streams."""
-    if how["layout"] == ITEMS:
-        return min(st["free_places"][0], st["free_places"][1]) >= size
-    return st["free_count"] >= size
+    if cfg["layout"] == ITEMS:
+        return min(state["free_places"][0], state["free_places"][1]) >= size
+    return state["free_count"] >= size
 
 
 @inlined
-def _keys_wanted(how, st, io, size):
-    return NEED_KEYS if st["free_key_count"] < size else DONE
+def _keys_wanted(cfg, state, buffers, size):
+    return NEED_KEYS if state["free_key_count"] < size else DONE
 
 
 @in_pairs(_keys_wanted)
 @kernel
-def _layout_wants(how, st, io, size):
+def _layout_wants(cfg, state, buffers, size):
     """What the layout needs for `size` rows."""
-    if how["evaluate_every"] > 0 and (st["tick"] - st["first_mark"] + 2) * MOST > st["marks_room"]:
+    if cfg["evaluate_every"] > 0 and (state["tick"] - state["first_mark"] + 2) * MOST > state["marks_room"]:
         return NEED_MARKS
-    if how["layout"] == KEYED:
-        return NEED_KEYS if st["free_key_count"] < size else DONE
-    if how["layout"] == ITEMS:
-        io["wanted"] = _values_of_rows(how, io, st, size)
-        if how["waits"] == 0 and st["item_top"] + io["wanted"] > st["items_room"]:
+    if cfg["layout"] == KEYED:
+        return NEED_KEYS if state["free_key_count"] < size else DONE
+    if cfg["layout"] == ITEMS:
+        buffers["wanted"] = _values_of_rows(cfg, buffers, state, size)
+        if cfg["waits"] == 0 and state["item_top"] + buffers["wanted"] > state["items_room"]:
             return NEED_ITEMS  # rows that wait have theirs already
-        return NEED_KEYS if items.has_values(how) and st["free_key_count"] < io["wanted"] else DONE
-    if _is_crowded(st, size):
+        return NEED_KEYS if items.has_values(cfg) and state["free_key_count"] < buffers["wanted"] else DONE
+    if _is_crowded(state, size):
         return NEED_BUCKETS
-    if how["alone"]:
+    if cfg["alone"]:
         return DONE
-    if how["weighed"]:
-        io["wanted"] = size * how["parts"]
-        if st["free_key_count"] < io["wanted"]:
+    if cfg["weighed"]:
+        buffers["wanted"] = size * cfg["parts"]
+        if state["free_key_count"] < buffers["wanted"]:
             return NEED_KEYS
-        io["wanted"] = size
-        if st["free_cell_count"] < size:
+        buffers["wanted"] = size
+        if state["free_cell_count"] < size:
             return NEED_CELLS
     return DONE
 
 
 @inlined
-def _nothing_wanted(how, st, io, size):
+def _nothing_wanted(cfg, state, buffers, size):
     return DONE
 
 
 @in_pairs(_nothing_wanted)
 @kernel
-def _selection_wants(how, st, io, size):
+def _selection_wants(cfg, state, buffers, size):
     """What selective processing needs for `size` rows."""
-    if how["basic"] > 0:
-        for stream in range(how["streams"]):
-            if st["timeline_room"] - st["line_to"][stream] < (size if how["waits"] else io["rows"][stream]):
+    if cfg["basic"] > 0:
+        for stream in range(cfg["streams"]):
+            if state["timeline_room"] - state["line_to"][stream] < (size if cfg["waits"] else buffers["rows"][stream]):
                 return NEED_TIMELINE
     return DONE
 
 
 @inlined
-def _wants(how, st, io, size):
+def _wants(cfg, state, buffers, size):
     """What has to grow before an instant of `size` rows can begin."""
-    io["wanted"] = size
-    if not _has_places(how, st, size):
+    buffers["wanted"] = size
+    if not _has_places(cfg, state, size):
         return NEED_POOL
-    need = _layout_wants(how, st, io, size)
+    need = _layout_wants(cfg, state, buffers, size)
     if need != DONE:
         return need
-    need = _selection_wants(how, st, io, size)
+    need = _selection_wants(cfg, state, buffers, size)
     if need != DONE:
         return need
-    if io["out_shed_room"] - io["shed"] < size:
+    if buffers["out_shed_room"] - buffers["shed"] < size:
         return NEED_SHED
     span = 0
-    for stream in range(how["streams"]):
-        span = max(span, st["ring_to"][stream] - st["ring_from"][stream])
-    if st["expiry_room"] - span < size:
+    for stream in range(cfg["streams"]):
+        span = max(span, state["ring_to"][stream] - state["ring_from"][stream])
+    if state["expiry_room"] - span < size:
         return NEED_EXPIRY
-    if how["estimator"] == IN_WINDOW or how["estimator"] == LEARNED:
-        io["wanted"] = _values_of_rows(how, io, st, size)
-        for stream in range(how["streams"]):
-            if st["seen_room"] - st["seen_size"][stream] < io["wanted"]:
+    if cfg["estimator"] == IN_WINDOW or cfg["estimator"] == LEARNED:
+        buffers["wanted"] = _values_of_rows(cfg, buffers, state, size)
+        for stream in range(cfg["streams"]):
+            if state["seen_room"] - state["seen_size"][stream] < buffers["wanted"]:
                 return NEED_SEEN
     return DONE
 
@@ -221,247 +221,249 @@ def _wants(how, st, io, size):
 
 
 @inlined
-def _is_same_instant(how, io, first, i):
+def _is_same_instant(cfg, buffers, first, i):
     """Whether nothing came between two rows of one time: what did may have gone to another engine."""
-    if how["counted_elsewhere"]:
-        for stream in range(how["streams"]):
-            if mem.row_arrived(io, first * how["streams"] + stream) != mem.row_arrived(io, i * how["streams"] + stream):
+    if cfg["counted_elsewhere"]:
+        for stream in range(cfg["streams"]):
+            if mem.row_arrived(buffers, first * cfg["streams"] + stream) != mem.row_arrived(
+                buffers, i * cfg["streams"] + stream
+            ):
                 return False
     return True
 
 
 @inlined
-def _find_pair_instant(how, io, st):
-    first, n = io["first"], io["row_ts_room"]
-    ts, end, right = mem.row_ts(io, first), first, 0
-    while end < n and mem.row_ts(io, end) == ts:
-        right += mem.row_stream(io, end)
+def _find_pair_instant(cfg, buffers, state):
+    first, n = buffers["first"], buffers["row_ts_room"]
+    ts, end, right = mem.row_ts(buffers, first), first, 0
+    while end < n and mem.row_ts(buffers, end) == ts:
+        right += mem.row_stream(buffers, end)
         end += 1
-    io["end"] = end
-    io["rows"][0] = end - first - right
-    io["rows"][1] = right
+    buffers["end"] = end
+    buffers["rows"][0] = end - first - right
+    buffers["rows"][1] = right
 
 
 @in_pairs(_find_pair_instant)
 @kernel
-def _find_instant(how, io, st):
+def _find_instant(cfg, buffers, state):
     """The rows of one time, counted by stream."""
-    first, n = io["first"], io["row_ts_room"]
-    ts, end = mem.row_ts(io, first), first
-    for stream in range(how["streams"]):
-        io["rows"][stream] = 0
-    while end < n and mem.row_ts(io, end) == ts and _is_same_instant(how, io, first, end):
-        io["rows"][mem.row_stream(io, end)] += 1
+    first, n = buffers["first"], buffers["row_ts_room"]
+    ts, end = mem.row_ts(buffers, first), first
+    for stream in range(cfg["streams"]):
+        buffers["rows"][stream] = 0
+    while end < n and mem.row_ts(buffers, end) == ts and _is_same_instant(cfg, buffers, first, end):
+        buffers["rows"][mem.row_stream(buffers, end)] += 1
         end += 1
-    io["end"] = end
+    buffers["end"] = end
 
 
 @inlined
-def _begin(how, st, io, ts):
+def _begin(cfg, state, buffers, ts):
     """Late rows, clocks, expiry. A turn that tells clocks begins like an instant without rows."""
-    io["over"] = 0
-    io["fresh"] = 0
-    adapt.arrive(how, st, io)
-    clocks.begin(how, st, io, ts)
-    if io["turn"] == TELL:
-        for stream in range(how["streams"]):
-            st["clock"][stream] = max(st["clock"][stream], io["told"][stream])
-    clocks.count_elsewhere(how, st, io)
-    st["rows"] += io["end"] - io["first"]
-    rounds.mark(how, st, io)
-    evict.foresee(how, st, 1)
-    priority.set_lift(how, st)
-    clocks.set_horizons(how, st)
-    clocks.set_bases(how, st)
-    estimate.let_go(how, st)
-    if how["expire_every"] == 0:
-        store.expire(how, st)
+    buffers["over"] = 0
+    buffers["fresh"] = 0
+    adapt.arrive(cfg, state, buffers)
+    clocks.begin(cfg, state, buffers, ts)
+    if buffers["turn"] == TELL:
+        for stream in range(cfg["streams"]):
+            state["clock"][stream] = max(state["clock"][stream], buffers["told"][stream])
+    clocks.count_elsewhere(cfg, state, buffers)
+    state["rows"] += buffers["end"] - buffers["first"]
+    rounds.mark(cfg, state, buffers)
+    evict.foresee(cfg, state, 1)
+    priority.set_lift(cfg, state)
+    clocks.set_horizons(cfg, state)
+    clocks.set_bases(cfg, state)
+    estimate.let_go(cfg, state)
+    if cfg["expire_every"] == 0:
+        store.expire(cfg, state)
     late = False
-    for stream in range(how["streams"]):
-        late = late or (io["rows"][stream] > 0 and clocks.is_late(st, stream, ts))
+    for stream in range(cfg["streams"]):
+        late = late or (buffers["rows"][stream] > 0 and clocks.is_late(state, stream, ts))
     if late:
-        log.late(how, st, io, ts)
-    estimate.fold(how, st)
+        log.late(cfg, state, buffers, ts)
+    estimate.fold(cfg, state)
 
 
 @unless_plain
 @inlined
-def _note_fresh(st, io, x):
+def _note_fresh(state, buffers, x):
     """Policies and estimators see the new tuples when all rows of the instant are stored."""
-    mem.set_out_fresh(io, io["fresh"], x)
-    io["fresh"] += 1
+    mem.set_out_fresh(buffers, buffers["fresh"], x)
+    buffers["fresh"] += 1
 
 
 @inlined
-def _join_pair(how, st, io, i, v, stream, ts, seq):
+def _join_pair(cfg, state, buffers, i, v, stream, ts, seq):
     """Probe, then store."""
-    found = probe.probe(how, st, io, i, stream, ts, seq, v)
-    x = store.add(how, st, io, i, v, stream, ts, seq, 1 if found > 0 else 0)
-    _note_fresh(st, io, x)
+    found = probe.probe(cfg, state, buffers, i, stream, ts, seq, v)
+    x = store.add(cfg, state, buffers, i, v, stream, ts, seq, 1 if found > 0 else 0)
+    _note_fresh(state, buffers, x)
     return DONE
 
 
 @kernel
-def _probed(how, st, io, i):
+def _probed(cfg, state, buffers, i):
     """The probe of a row is at its end."""
-    if io["guest"] != NONE:
-        items.dismiss(st, int(io["guest"]))
-        io["guest"] = NONE
-    elif how["estimator"] == MET:
-        mem.met_on_arrival(st)[io["tuple"]] = st["results"] - io["found"]
-    if how["basic"] > 0 and io["sampling"]:
-        select.learn(how, st, io, i, mem.row_stream(io, i), mem.row_ts(io, i))
-    if how["waits"]:
-        work.spend(how, st, io)
+    if buffers["guest"] != NONE:
+        items.dismiss(state, int(buffers["guest"]))
+        buffers["guest"] = NONE
+    elif cfg["estimator"] == MET:
+        mem.met_on_arrival(state)[buffers["tuple"]] = state["results"] - buffers["found"]
+    if cfg["basic"] > 0 and buffers["sampling"]:
+        select.learn(cfg, state, buffers, i, mem.row_stream(buffers, i), mem.row_ts(buffers, i))
+    if cfg["waits"]:
+        work.spend(cfg, state, buffers)
     return DONE
 
 
 @in_pairs(_join_pair)
 @kernel
-def _join(how, st, io, i, v, stream, ts, seq):
+def _join(cfg, state, buffers, i, v, stream, ts, seq):
     """Store, then probe, now or with the next round."""
-    if how["of_parts"] > 1 and not clocks.is_own(how, seq):
-        x = items.receive(how, st, io, i, stream, ts, seq)
-        io["guest"] = x
+    if cfg["of_parts"] > 1 and not clocks.is_own(cfg, seq):
+        x = items.receive(cfg, state, buffers, i, stream, ts, seq)
+        buffers["guest"] = x
     else:
-        x = store.add(how, st, io, i, v, stream, ts, seq, 0)
-        _note_fresh(st, io, x)
-        if how["estimator"] == MET:
-            mem.met_on_arrival(st)[x] = 0
-    if how["evaluate_every"] > 0:
-        mem.set_pending(st, st["pending_count"], x)
-        st["pending_count"] += 1
+        x = store.add(cfg, state, buffers, i, v, stream, ts, seq, 0)
+        _note_fresh(state, buffers, x)
+        if cfg["estimator"] == MET:
+            mem.met_on_arrival(state)[x] = 0
+    if cfg["evaluate_every"] > 0:
+        mem.set_pending(state, state["pending_count"], x)
+        state["pending_count"] += 1
         return DONE
-    return _probe_others(how, st, io, i, x, v, stream, ts, seq)
+    return _probe_others(cfg, state, buffers, i, x, v, stream, ts, seq)
 
 
 @kernel
-def _probe_others(how, st, io, i, x, v, stream, ts, seq):
+def _probe_others(cfg, state, buffers, i, x, v, stream, ts, seq):
     """The probe of a tuple that was just stored. Says what it needs when it has stopped halfway."""
-    io["tuple"] = x
-    io["found"] = st["results"]
-    work.begin(st, io)
-    if how["basic"] > 0:
-        select.choose(how, st, io, i, stream, ts, seq)
-    if how["layout"] == ITEMS:
-        probe_items.begin(how, st, io, stream, x)
-        return _go_on(how, st, io, i)
-    if how["counts_work"]:
-        work.count(how, st, io, i, v, stream, ts)
-    if how["basic"] > 0 and select.is_all_left_out(how, st, stream):
-        return _probed(how, st, io, i)
-    io["value"] = v * how["streams"]
-    if how["layout"] == KEYED and not probe_many.all_there(how, st, v, stream):
-        return _probed(how, st, io, i)
-    first = mem.steps(st, stream * how["streams"])["fresh"]
-    io["fresh_from"] = seq
-    probe_many.begin(how, st, io, stream, x if first else NONE)
-    return _go_on(how, st, io, i)
+    buffers["tuple"] = x
+    buffers["found"] = state["results"]
+    work.begin(state, buffers)
+    if cfg["basic"] > 0:
+        select.choose(cfg, state, buffers, i, stream, ts, seq)
+    if cfg["layout"] == ITEMS:
+        probe_items.begin(cfg, state, buffers, stream, x)
+        return _go_on(cfg, state, buffers, i)
+    if cfg["counts_work"]:
+        work.count(cfg, state, buffers, i, v, stream, ts)
+    if cfg["basic"] > 0 and select.is_all_left_out(cfg, state, stream):
+        return _probed(cfg, state, buffers, i)
+    buffers["value"] = v * cfg["streams"]
+    if cfg["layout"] == KEYED and not probe_many.all_there(cfg, state, v, stream):
+        return _probed(cfg, state, buffers, i)
+    first = mem.steps(state, stream * cfg["streams"])["fresh"]
+    buffers["fresh_from"] = seq
+    probe_many.begin(cfg, state, buffers, stream, x if first else NONE)
+    return _go_on(cfg, state, buffers, i)
 
 
 @inlined
-def _lacks_room_for_pairs(how, st, io, v, stream):
+def _lacks_room_for_pairs(cfg, state, buffers, v, stream):
     """Whether the results of a row may not all fit."""
-    if how["emit"]:
-        partners = mem.buckets(st, 2 * v + 1 - stream)["count"]
-        if io["out_worth_room"] - io["results"] < partners:
-            io["wanted"] = partners
+    if cfg["emit"]:
+        partners = mem.buckets(state, 2 * v + 1 - stream)["count"]
+        if buffers["out_worth_room"] - buffers["results"] < partners:
+            buffers["wanted"] = partners
             return True
     return False
 
 
 @in_pairs(_lacks_room_for_pairs)
 @inlined
-def _lacks_room(how, st, io, v, stream):
+def _lacks_room(cfg, state, buffers, v, stream):
     """Probes of n streams can stop and go on."""
     return False
 
 
 @inlined
-def _never(how, st, io):
+def _never(cfg, state, buffers):
     return False
 
 
 @in_pairs(_never)
 @inlined
-def _is_probing(how, st, io):
+def _is_probing(cfg, state, buffers):
     """Whether the probe of a row that is stored waits for room."""
-    return io["probing"] == 1
+    return buffers["probing"] == 1
 
 
 @inlined
-def _done(how, st, io, i):
+def _done(cfg, state, buffers, i):
     return DONE
 
 
 @in_pairs(_done)
 @inlined
-def _go_on(how, st, io, i):
+def _go_on(cfg, state, buffers, i):
     """Probe on."""
-    over = probe_items.go_on(how, st, io) if how["layout"] == ITEMS else probe_many.go_on(how, st, io)
-    return _probed(how, st, io, i) if over else NEED_RESULTS
+    over = probe_items.go_on(cfg, state, buffers) if cfg["layout"] == ITEMS else probe_many.go_on(cfg, state, buffers)
+    return _probed(cfg, state, buffers, i) if over else NEED_RESULTS
 
 
 @inlined
-def _always(how, st, io):
+def _always(cfg, state, buffers):
     return True
 
 
 @in_pairs(_always)
 @inlined
-def _are_counted(how, st, io):
+def _are_counted(cfg, state, buffers):
     """Whether the estimator can count all new tuples."""
-    return how["layout"] != ITEMS or items.fits_histogram(how, st, io)
+    return cfg["layout"] != ITEMS or items.fits_histogram(cfg, state, buffers)
 
 
 @in_pairs(_never)
 @inlined
-def _lacks_room_for_stretches(how, st, io):
+def _lacks_room_for_stretches(cfg, state, buffers):
     """Whether what a row leaves out might not fit."""
-    return how["basic"] > 0 and select.lacks_room(how, io)
+    return cfg["basic"] > 0 and select.lacks_room(cfg, buffers)
 
 
 @in_pairs(_never)
 @inlined
-def _is_part_done(how, st, io):
+def _is_part_done(cfg, state, buffers):
     """Whether a part of the push ends with this row."""
-    if io["until"] == 0:
+    if buffers["until"] == 0:
         return False
-    io["since"] += 1
-    if io["since"] < io["until"]:
+    buffers["since"] += 1
+    if buffers["since"] < buffers["until"]:
         return False
-    io["since"] = 0
+    buffers["since"] = 0
     return True
 
 
 @inlined
-def _meet(how, st, io, i):
+def _meet(cfg, state, buffers, i):
     """One row. Says what it needs when there might not be room: nothing is done yet, or its probe has stopped halfway."""
-    if _is_probing(how, st, io):
-        return _go_on(how, st, io, i)
-    if _lacks_room_for_stretches(how, st, io):
+    if _is_probing(cfg, state, buffers):
+        return _go_on(cfg, state, buffers, i)
+    if _lacks_room_for_stretches(cfg, state, buffers):
         return NEED_LEFT_OUT
-    stream, ts = mem.row_stream(io, i), mem.row_ts(io, i)
-    if clocks.is_late(st, stream, ts):
-        st["arrival"] += 1
+    stream, ts = mem.row_stream(buffers, i), mem.row_ts(buffers, i)
+    if clocks.is_late(state, stream, ts):
+        state["arrival"] += 1
         return DONE
-    if mem.row_null(io, i):
-        st["null"] += clocks.is_own(how, io["seq"][stream])
-        st["arrival"] += 1
-        io["seq"][stream] += 1
+    if mem.row_null(buffers, i):
+        state["null"] += clocks.is_own(cfg, buffers["seq"][stream])
+        state["arrival"] += 1
+        buffers["seq"][stream] += 1
         return DONE
-    v = layout.home(how, st, io, i)
-    if _lacks_room(how, st, io, v, stream):
+    v = layout.home(cfg, state, buffers, i)
+    if _lacks_room(cfg, state, buffers, v, stream):
         return NEED_RESULTS
-    io["wanted"] = layout.make_place(how, st, io, i, v, stream)
-    if io["wanted"] > 0:
+    buffers["wanted"] = layout.make_place(cfg, state, buffers, i, v, stream)
+    if buffers["wanted"] > 0:
         return NEED_ENTRIES
-    seq = clocks.number(how, st, io, i, stream)
-    io["seq"][stream] += 1
-    if store.is_over(st, stream, stamp_of(how, stream, ts, seq)):
-        io["over"] += 1
-    need = _join(how, st, io, i, v, stream, ts, seq)
-    st["arrival"] += 1
+    seq = clocks.number(cfg, state, buffers, i, stream)
+    buffers["seq"][stream] += 1
+    if store.is_over(state, stream, stamp_of(cfg, stream, ts, seq)):
+        buffers["over"] += 1
+    need = _join(cfg, state, buffers, i, v, stream, ts, seq)
+    state["arrival"] += 1
     return need
 
 
@@ -469,164 +471,164 @@ def _meet(how, st, io, i):
 
 
 @inlined
-def _shed(how, st, io, x, why):
-    t, card = mem.pool(st, x), storage.card(how, st, x)
+def _shed(cfg, state, buffers, x, why):
+    t, card = mem.pool(state, x), storage.card(cfg, state, x)
     stream = int(t["stream"])
-    log.record(how, st, io, stream, card["seq"], card["ts"], _key_of(how, st, x), why)
-    store.discard(how, st, x, stream)
+    log.record(cfg, state, buffers, stream, card["seq"], card["ts"], _key_of(cfg, state, x), why)
+    store.discard(cfg, state, x, stream)
 
 
 @inlined
-def _key_of_pair(how, st, x):
-    return mem.keys(st, int(mem.pool(st, x)["group"]) >> 1)["key"]
+def _key_of_pair(cfg, state, x):
+    return mem.keys(state, int(mem.pool(state, x)["group"]) >> 1)["key"]
 
 
 @in_pairs(_key_of_pair)
 @inlined
-def _key_of(how, st, x):
+def _key_of(cfg, state, x):
     """What the shed log calls the key: the first attribute that the join looks at."""
-    if how["layout"] == KEYED:
-        return mem.keys(st, storage.value_of(how, st, x, 0))["key"]
-    if how["layout"] == ITEMS:
+    if cfg["layout"] == KEYED:
+        return mem.keys(state, storage.value_of(cfg, state, x, 0))["key"]
+    if cfg["layout"] == ITEMS:
         return 0
-    return mem.attr(st, x * how["width"])
+    return mem.attr(state, x * cfg["width"])
 
 
 @kernel
-def _leave_by_schedule(how, st, io):
+def _leave_by_schedule(cfg, state, buffers):
     """Replay: tuples whose time has come leave. Returns NEED_SHED when the log is full."""
-    now = float(newest(how, st))
+    now = float(newest(cfg, state))
     while True:
-        x = evict.lowest_of_all(how, st)
-        if x == NONE or priority.schedule_of(how, st, x) > now:
+        x = evict.lowest_of_all(cfg, state)
+        if x == NONE or priority.schedule_of(cfg, state, x) > now:
             return DONE
-        if log.is_full(io):
+        if log.is_full(buffers):
             return NEED_SHED
-        _shed(how, st, io, x, SCHEDULED)
-        st["scheduled"] += 1
+        _shed(cfg, state, buffers, x, SCHEDULED)
+        state["scheduled"] += 1
 
 
 @inlined
-def _evict(how, st, io, memory):
-    _shed(how, st, io, evict.lowest(how, st, memory), EVICTED)
-    st["evicted"] += 1
-    evict.foresee_draws(how, st, memory)
+def _evict(cfg, state, buffers, memory):
+    _shed(cfg, state, buffers, evict.lowest(cfg, state, memory), EVICTED)
+    state["evicted"] += 1
+    evict.foresee_draws(cfg, state, memory)
 
 
 @in_pairs(_evict)
 @inlined
-def _give_up(how, st, io, memory):
+def _give_up(cfg, state, buffers, memory):
     """The lowest of a memory goes: a stored tuple, or a row of a queue that shares it."""
-    if how["integrated"] == 0:
-        _evict(how, st, io, memory)
+    if cfg["integrated"] == 0:
+        _evict(cfg, state, buffers, memory)
         return
-    what, item = integrated.lowest(how, st, memory)
+    what, item = integrated.lowest(cfg, state, memory)
     if what == integrated.STORED:
-        _shed(how, st, io, item, EVICTED)
-        st["evicted"] += 1
+        _shed(cfg, state, buffers, item, EVICTED)
+        state["evicted"] += 1
     else:
-        admit.drop(how, st, io, item)
+        admit.drop(cfg, state, buffers, item)
 
 
 @inlined
-def _fit(how, st, io):
-    for memory in range(how["memories"]):
-        while evict.used(how, st, memory) > st["caps"][memory]:
-            if log.is_full(io):
+def _fit(cfg, state, buffers):
+    for memory in range(cfg["memories"]):
+        while evict.used(cfg, state, memory) > state["caps"][memory]:
+            if log.is_full(buffers):
                 return NEED_SHED
-            _give_up(how, st, io, memory)
+            _give_up(cfg, state, buffers, memory)
     return DONE
 
 
 @inlined
-def _none_competes(how, st, io):
+def _none_competes(cfg, state, buffers):
     return DONE
 
 
 @in_plain(_none_competes)
 @kernel
-def _compete(how, st, io):
+def _compete(cfg, state, buffers):
     """Evict until every memory is within its cap. Returns NEED_SHED when the log is full."""
-    if how["organisation"] == SCHEDULE:
-        if _leave_by_schedule(how, st, io) == NEED_SHED:
+    if cfg["organisation"] == SCHEDULE:
+        if _leave_by_schedule(cfg, state, buffers) == NEED_SHED:
             return NEED_SHED
-    return _fit(how, st, io)
+    return _fit(cfg, state, buffers)
 
 
 @kernel
-def _share(how, st, io):
+def _share(cfg, state, buffers):
     """A row has come to a queue that shares the memory: the lowest of both go. Returns NEED_SHED when the log is full."""
-    return _fit(how, st, io)
+    return _fit(cfg, state, buffers)
 
 
 @inlined
-def _finish(how, st, io, ts):
+def _finish(cfg, state, buffers, ts):
     """The instant is over: note the peak, the trace, and count on."""
     resident, stored = 0, 0
-    for stream in range(how["streams"]):
-        resident += st["resident"][stream]
-        stored += st["stored_bytes"][stream]
-    st["peak_tuples"] = max(st["peak_tuples"], resident)
-    st["peak_bytes"] = max(st["peak_bytes"], stored)
-    if how["trace_every"] > 0 and st["tick"] % how["trace_every"] == 0:
-        at = io["traces"] * (how["streams"] + 1)
-        mem.set_out_trace(io, at, ts)
-        for stream in range(how["streams"]):
-            mem.set_out_trace(io, at + 1 + stream, st["resident"][stream])
-        io["traces"] += 1
-    st["tick"] += 1
+    for stream in range(cfg["streams"]):
+        resident += state["resident"][stream]
+        stored += state["stored_bytes"][stream]
+    state["peak_tuples"] = max(state["peak_tuples"], resident)
+    state["peak_bytes"] = max(state["peak_bytes"], stored)
+    if cfg["trace_every"] > 0 and state["tick"] % cfg["trace_every"] == 0:
+        at = buffers["traces"] * (cfg["streams"] + 1)
+        mem.set_out_trace(buffers, at, ts)
+        for stream in range(cfg["streams"]):
+            mem.set_out_trace(buffers, at + 1 + stream, state["resident"][stream])
+        buffers["traces"] += 1
+    state["tick"] += 1
 
 
 # --------------------------------------------------------------------------------------------------------- the loop
 
 
 @inlined
-def _run(how, st, io):
+def _run(cfg, state, buffers):
     """Instants until the rows are used up (DONE) or something has to be emptied or to grow."""
-    n = io["row_ts_room"]
-    while io["first"] < n or io["turn"] != ROWS:
-        ts = mem.row_ts(io, io["first"]) if io["turn"] == ROWS else NEVER
-        if io["phase"] == BEGIN:
-            if io["turn"] == ROWS:
-                _find_instant(how, io, st)
-                if not rounds.due(how, st, io, max(newest(how, st), ts)):
+    n = buffers["row_ts_room"]
+    while buffers["first"] < n or buffers["turn"] != ROWS:
+        ts = mem.row_ts(buffers, buffers["first"]) if buffers["turn"] == ROWS else NEVER
+        if buffers["phase"] == BEGIN:
+            if buffers["turn"] == ROWS:
+                _find_instant(cfg, buffers, state)
+                if not rounds.due(cfg, state, buffers, max(newest(cfg, state), ts)):
                     return NEED_RESULTS
-                need = _wants(how, st, io, io["end"] - io["first"])
+                need = _wants(cfg, state, buffers, buffers["end"] - buffers["first"])
                 if need != DONE:
                     return need
-            _begin(how, st, io, ts)
-            io["at"] = io["first"]
-            io["phase"] = MEET
-        if io["phase"] == MEET:
-            while io["at"] < io["end"]:
-                need = _meet(how, st, io, io["at"])
+            _begin(cfg, state, buffers, ts)
+            buffers["at"] = buffers["first"]
+            buffers["phase"] = MEET
+        if buffers["phase"] == MEET:
+            while buffers["at"] < buffers["end"]:
+                need = _meet(cfg, state, buffers, buffers["at"])
                 if need != DONE:
                     return need
-                io["at"] += 1
-                if _is_part_done(how, st, io):
+                buffers["at"] += 1
+                if _is_part_done(cfg, state, buffers):
                     return PAUSE
-            if not _are_counted(how, st, io):
+            if not _are_counted(cfg, state, buffers):
                 return NEED_HISTOGRAM
-            evict.foresee(how, st, 2)
-            estimate.observe(how, st, io)
-            priority.settle(how, st, io, ts)
-            if io["over"] > 0 and how["expire_every"] == 0:
-                store.expire(how, st)
-            io["phase"] = COMPETE
-        if io["turn"] == TELL:
+            evict.foresee(cfg, state, 2)
+            estimate.observe(cfg, state, buffers)
+            priority.settle(cfg, state, buffers, ts)
+            if buffers["over"] > 0 and cfg["expire_every"] == 0:
+                store.expire(cfg, state)
+            buffers["phase"] = COMPETE
+        if buffers["turn"] == TELL:
             return DONE
-        if not rounds.ready(how, st, io):
+        if not rounds.ready(cfg, state, buffers):
             return NEED_RESULTS
-        if _compete(how, st, io) == NEED_SHED:
-            io["wanted"] = 1
+        if _compete(cfg, state, buffers) == NEED_SHED:
+            buffers["wanted"] = 1
             return NEED_SHED
-        if io["turn"] == SHRINK:
+        if buffers["turn"] == SHRINK:
             return DONE
-        evict.foresee(how, st, 0)
-        _finish(how, st, io, ts)
-        io["ready"] = 0
-        io["first"] = io["end"]
-        io["phase"] = BEGIN
+        evict.foresee(cfg, state, 0)
+        _finish(cfg, state, buffers, ts)
+        buffers["ready"] = 0
+        buffers["first"] = buffers["end"]
+        buffers["phase"] = BEGIN
     return DONE
 
 
@@ -634,223 +636,225 @@ def _run(how, st, io):
 
 
 @kernel
-def _wants_row(how, st, io):
+def _wants_row(cfg, state, buffers):
     """What has to grow before the row at hand has its turn."""
-    need = _wants(how, st, io, 1)
-    if need == DONE and how["rear"] and io["out_left_out_room"] - io["left_out"] < how["streams"]:
-        io["wanted"] = how["streams"]
+    need = _wants(cfg, state, buffers, 1)
+    if need == DONE and cfg["rear"] and buffers["out_left_out_room"] - buffers["left_out"] < cfg["streams"]:
+        buffers["wanted"] = cfg["streams"]
         return NEED_LEFT_OUT
-    if need == DONE and how["basic"] > 0 and select.lacks_room(how, io):
+    if need == DONE and cfg["basic"] > 0 and select.lacks_room(cfg, buffers):
         return NEED_LEFT_OUT
-    if need == DONE and st["fresh_count"] == st["fresh_room"]:
+    if need == DONE and state["fresh_count"] == state["fresh_room"]:
         return NEED_FRESH
     return need
 
 
 @kernel
-def _wants_arrival(how, st, io):
+def _wants_arrival(cfg, state, buffers):
     """What has to grow before a row can come."""
-    io["wanted"] = 1
-    if st["free_waiting_count"] == 0:
+    buffers["wanted"] = 1
+    if state["free_waiting_count"] == 0:
         return NEED_WAITING
-    if io["out_shed_room"] - io["shed"] < 2:  # by lot, or from a full queue
+    if buffers["out_shed_room"] - buffers["shed"] < 2:  # by lot, or from a full queue
         return NEED_SHED
-    if how["layout"] == ITEMS:  # what it has is kept in the pool
-        if not _has_places(how, st, 1):
+    if cfg["layout"] == ITEMS:  # what it has is kept in the pool
+        if not _has_places(cfg, state, 1):
             return NEED_POOL
-        io["wanted"] = items.row_size(how, io, io["at"]) + 1
-        return NEED_ITEMS if st["item_top"] + io["wanted"] > st["items_room"] else DONE
-    if how["integrated"]:
-        if st["free_count"] == 0:
+        buffers["wanted"] = items.row_size(cfg, buffers, buffers["at"]) + 1
+        return NEED_ITEMS if state["item_top"] + buffers["wanted"] > state["items_room"] else DONE
+    if cfg["integrated"]:
+        if state["free_count"] == 0:
             return NEED_POOL
-        return _layout_wants(how, st, io, 1)
+        return _layout_wants(cfg, state, buffers, 1)
     return DONE
 
 
 @kernel
-def _wants_work(how, st, io):
+def _wants_work(cfg, state, buffers):
     """What has to grow before the first in line can be served."""
-    if how["dual"] == 0:
+    if cfg["dual"] == 0:
         return DONE
-    io["wanted"] = how["parts"]
-    if st["free_key_count"] < io["wanted"]:
+    buffers["wanted"] = cfg["parts"]
+    if state["free_key_count"] < buffers["wanted"]:
         return NEED_KEYS
-    if aux_window.lacks_room(st, int(mem.waiting(st, st["line_first"])["stream"])):
+    if aux_window.lacks_room(state, int(mem.waiting(state, state["line_first"])["stream"])):
         return NEED_LET_IN
-    return NEED_LEVELS if admit.lacks_levels(how, st) else DONE
+    return NEED_LEVELS if admit.lacks_levels(cfg, state) else DONE
 
 
 @kernel
-def _close(how, st, io):
+def _close(cfg, state, buffers):
     """All rows of the open instant have had their turn: estimators see them, and tuples compete."""
-    if io["settled"] == 0:
-        io["wanted"] = st["fresh_count"]
-        if io["out_fresh_room"] < io["wanted"]:
+    if buffers["settled"] == 0:
+        buffers["wanted"] = state["fresh_count"]
+        if buffers["out_fresh_room"] < buffers["wanted"]:
             return NEED_FRESH
-        if how["estimator"] == IN_WINDOW or how["estimator"] == LEARNED:
-            io["wanted"] = admit.fresh_values(how, st)
-            for stream in range(how["streams"]):
-                if st["seen_room"] - st["seen_size"][stream] < io["wanted"]:
+        if cfg["estimator"] == IN_WINDOW or cfg["estimator"] == LEARNED:
+            buffers["wanted"] = admit.fresh_values(cfg, state)
+            for stream in range(cfg["streams"]):
+                if state["seen_room"] - state["seen_size"][stream] < buffers["wanted"]:
                     return NEED_SEEN
-        admit.list_fresh(st, io)
-        if not _are_counted(how, st, io):
+        admit.list_fresh(state, buffers)
+        if not _are_counted(cfg, state, buffers):
             return NEED_HISTOGRAM
-        estimate.observe(how, st, io)
-        admit.begin_close(how, st, io)
-        priority.settle(how, st, io, st["open_ts"])
-        store.expire(how, st)
-        io["settled"] = 1
-    if _compete(how, st, io) == NEED_SHED:
-        io["wanted"] = 1
+        estimate.observe(cfg, state, buffers)
+        admit.begin_close(cfg, state, buffers)
+        priority.settle(cfg, state, buffers, state["open_ts"])
+        store.expire(cfg, state)
+        buffers["settled"] = 1
+    if _compete(cfg, state, buffers) == NEED_SHED:
+        buffers["wanted"] = 1
         return NEED_SHED
-    io["settled"] = 0
-    _finish(how, st, io, st["open_ts"])
-    admit.end_close(how, st)
+    buffers["settled"] = 0
+    _finish(cfg, state, buffers, state["open_ts"])
+    admit.end_close(cfg, state)
     return DONE
 
 
 @kernel
-def _meet_row(how, st, io):
+def _meet_row(cfg, state, buffers):
     """The row at hand is stored, and probes. Says what it needs when there is no room, or its probe has stopped halfway."""
-    i = io["row_ts_room"]  # behind the rows of the push there is room for one
-    stream, v = mem.row_stream(io, i), 0
-    if how["layout"] == KEYED:
-        v = key_table.find_or_add(how, st, mem.row_key(io, i), 0)
-    if io["probing"]:
-        return _go_on(how, st, io, i)
-    io["wanted"] = layout.make_place(how, st, io, i, v, stream)
-    if io["wanted"] > 0:
+    i = buffers["row_ts_room"]  # behind the rows of the push there is room for one
+    stream, v = mem.row_stream(buffers, i), 0
+    if cfg["layout"] == KEYED:
+        v = key_table.find_or_add(cfg, state, mem.row_key(buffers, i), 0)
+    if buffers["probing"]:
+        return _go_on(cfg, state, buffers, i)
+    buffers["wanted"] = layout.make_place(cfg, state, buffers, i, v, stream)
+    if buffers["wanted"] > 0:
         return NEED_ENTRIES
-    if io["silent"]:
-        admit.note_unprobed(how, st, io, i)
-    seq = mem.waiting(st, io["row"])["seq"]
-    x = store.add(how, st, io, i, v, stream, mem.row_ts(io, i), seq, 0)
-    admit.note_fresh(how, st, io, x)
-    if how["estimator"] == MET:
-        mem.met_on_arrival(st)[x] = 0
-    return DONE if io["silent"] else _probe_others(how, st, io, i, x, v, stream, mem.row_ts(io, i), seq)
+    if buffers["silent"]:
+        admit.note_unprobed(cfg, state, buffers, i)
+    seq = mem.waiting(state, buffers["row"])["seq"]
+    x = store.add(cfg, state, buffers, i, v, stream, mem.row_ts(buffers, i), seq, 0)
+    admit.note_fresh(cfg, state, buffers, x)
+    if cfg["estimator"] == MET:
+        mem.met_on_arrival(state)[x] = 0
+    return (
+        DONE if buffers["silent"] else _probe_others(cfg, state, buffers, i, x, v, stream, mem.row_ts(buffers, i), seq)
+    )
 
 
 @kernel
-def _serve(how, st, io):
+def _serve(cfg, state, buffers):
     """The row at hand has its turn. Returns DONE, or what it needs."""
-    if io["phase"] == TURN:
-        if admit.must_close(st, io):
-            need = _close(how, st, io)
+    if buffers["phase"] == TURN:
+        if admit.must_close(state, buffers):
+            need = _close(cfg, state, buffers)
             if need != DONE:
                 return need
-        need = _wants_row(how, st, io)
+        need = _wants_row(cfg, state, buffers)
         if need != DONE:
             return need
-        if not admit.begin_turn(how, st, io):
-            admit.let_go(how, st, int(io["row"]))
-            io["phase"] = io["back_to"]
+        if not admit.begin_turn(cfg, state, buffers):
+            admit.let_go(cfg, state, int(buffers["row"]))
+            buffers["phase"] = buffers["back_to"]
             return DONE
-        admit.hand_over(how, st, io, io["row_ts_room"])
-        io["phase"] = PROBE
-    need = _meet_row(how, st, io)
+        admit.hand_over(cfg, state, buffers, buffers["row_ts_room"])
+        buffers["phase"] = PROBE
+    need = _meet_row(cfg, state, buffers)
     if need == DONE:
-        waiting.give_back(st, int(io["row"]))
-        io["phase"] = io["back_to"]
+        waiting.give_back(state, int(buffers["row"]))
+        buffers["phase"] = buffers["back_to"]
     return need
 
 
 @kernel
-def _begin_next(how, st, io):
+def _begin_next(cfg, state, buffers):
     """The next thing that happens is begun. Returns DONE, or what it needs."""
-    if io["turn"] == ROWS and io["first"] < io["row_ts_room"] and io["at"] == io["end"]:
-        if admit.lacks_instants(st):
+    if buffers["turn"] == ROWS and buffers["first"] < buffers["row_ts_room"] and buffers["at"] == buffers["end"]:
+        if admit.lacks_instants(state):
             return NEED_INSTANTS
-        admit.begin_instant(how, st, io)
-    what = admit.following(how, st, io, io["turn"] == FLUSH)
+        admit.begin_instant(cfg, state, buffers)
+    what = admit.following(cfg, state, buffers, buffers["turn"] == FLUSH)
     if what == admit.WORKS:
-        need = _wants_work(how, st, io)
+        need = _wants_work(cfg, state, buffers)
         if need != DONE:
             return need
-        admit.begin_work(how, st, io)
-        io["back_to"] = DRAIN if how["dual"] else SPENT
-        io["phase"] = DRAIN if how["dual"] else TURN
+        admit.begin_work(cfg, state, buffers)
+        buffers["back_to"] = DRAIN if cfg["dual"] else SPENT
+        buffers["phase"] = DRAIN if cfg["dual"] else TURN
     elif what == admit.ARRIVES:
-        if admit.is_due(how, st, io):
+        if admit.is_due(cfg, state, buffers):
             return NEED_SPEEDS
-        need = _wants_arrival(how, st, io)
+        need = _wants_arrival(cfg, state, buffers)
         if need != DONE:
             return need
-        w = admit.come(how, st, io)
-        if w != NONE and how["integrated"]:
-            io["phase"] = SHARE
-        elif w != NONE and admit.is_full(how, st, int(mem.waiting(st, w)["stream"])):
-            admit.drop(how, st, io, admit.victim(how, st, int(mem.waiting(st, w)["stream"])))
+        w = admit.come(cfg, state, buffers)
+        if w != NONE and cfg["integrated"]:
+            buffers["phase"] = SHARE
+        elif w != NONE and admit.is_full(cfg, state, int(mem.waiting(state, w)["stream"])):
+            admit.drop(cfg, state, buffers, admit.victim(cfg, state, int(mem.waiting(state, w)["stream"])))
     elif what == admit.LEAVES:
-        admit.leave_aux_window(how, st, io)
-        io["back_to"] = BEGIN
-        io["phase"] = TURN
+        admit.leave_aux_window(cfg, state, buffers)
+        buffers["back_to"] = BEGIN
+        buffers["phase"] = TURN
     else:
-        io["phase"] = MEET  # nothing is left to do
+        buffers["phase"] = MEET  # nothing is left to do
     return DONE
 
 
 @kernel
-def _run_waiting(how, st, io):
+def _run_waiting(cfg, state, buffers):
     """Rows arrive, and have their turn one by one, until the push, or a flush, is at its end (DONE) or something is needed."""
-    while io["phase"] != MEET:
+    while buffers["phase"] != MEET:
         need = DONE
-        if io["phase"] == BEGIN:
-            need = _begin_next(how, st, io)
-        elif io["phase"] == SHARE:
-            need = _share(how, st, io)
+        if buffers["phase"] == BEGIN:
+            need = _begin_next(cfg, state, buffers)
+        elif buffers["phase"] == SHARE:
+            need = _share(cfg, state, buffers)
             if need == DONE:
-                io["phase"] = BEGIN
-            io["wanted"] = 1
-        elif io["phase"] == DRAIN:
-            if aux_window.is_over(how, st, io["newest"]):
-                admit.leave_aux_window(how, st, io)
-                io["phase"] = TURN
+                buffers["phase"] = BEGIN
+            buffers["wanted"] = 1
+        elif buffers["phase"] == DRAIN:
+            if aux_window.is_over(cfg, state, buffers["newest"]):
+                admit.leave_aux_window(cfg, state, buffers)
+                buffers["phase"] = TURN
             else:
-                io["phase"] = SPENT
-        elif io["phase"] == SPENT:
-            admit.end_work(how, st, io)
-            admit.tell(how, st)
-            io["phase"] = BEGIN
+                buffers["phase"] = SPENT
+        elif buffers["phase"] == SPENT:
+            admit.end_work(cfg, state, buffers)
+            admit.tell(cfg, state)
+            buffers["phase"] = BEGIN
         else:
-            need = _serve(how, st, io)
+            need = _serve(cfg, state, buffers)
         if need != DONE:
             return need
-    if io["turn"] == FLUSH and io["settled"] == 0:
-        admit.tell(how, st)
-    return _close(how, st, io) if io["turn"] == FLUSH and st["open"] else DONE
+    if buffers["turn"] == FLUSH and buffers["settled"] == 0:
+        admit.tell(cfg, state)
+    return _close(cfg, state, buffers) if buffers["turn"] == FLUSH and state["open"] else DONE
 
 
 @kernel
-def _rejoin(how, st, io):
+def _rejoin(cfg, state, buffers):
     """Rows that wait compete with what is stored, after that was put in order anew."""
-    w = NONE if how["organisation"] == RANDOM else int(st["line_first"])  # lots fall on a list that is there
+    w = NONE if cfg["organisation"] == RANDOM else int(state["line_first"])  # lots fall on a list that is there
     while w != NONE:
-        if io["turn"] == REJOIN:
-            integrated.enter_as_it_was(how, st, w)
+        if buffers["turn"] == REJOIN:
+            integrated.enter_as_it_was(cfg, state, w)
         else:
-            integrated.enter(how, st, w)
-        w = int(mem.waiting(st, w)["next"])
+            integrated.enter(cfg, state, w)
+        w = int(mem.waiting(state, w)["next"])
     return DONE
 
 
 @indirect("take turn", "whole", cold_entry)
-def _take_turn(how, st, io):
+def _take_turn(cfg, state, buffers):
     """What is run where rows wait."""
-    if io["turn"] == TELL:
-        admit.tell(how, st)
+    if buffers["turn"] == TELL:
+        admit.tell(cfg, state)
         return DONE
-    if io["turn"] == CLOSE:
-        return _close(how, st, io) if st["open"] else DONE
-    if io["turn"] == REJOIN or io["turn"] == COMPETE_ANEW:
-        return _rejoin(how, st, io)
-    return _run_waiting(how, st, io)
+    if buffers["turn"] == CLOSE:
+        return _close(cfg, state, buffers) if state["open"] else DONE
+    if buffers["turn"] == REJOIN or buffers["turn"] == COMPETE_ANEW:
+        return _rejoin(cfg, state, buffers)
+    return _run_waiting(cfg, state, buffers)
 
 
 @kernel
-def _put_in_order(how, st, io):
-    layout.renew_all(how, st)
-    priority.settle(how, st, io, NEVER)
+def _put_in_order(cfg, state, buffers):
+    layout.renew_all(cfg, state)
+    priority.settle(cfg, state, buffers, NEVER)
     return DONE
 
 
@@ -869,25 +873,25 @@ def advance_pair(settings, state, rows):
 
 
 @entry
-def advance_many(settings, state, rows):
+def advance_many(settings, states, rows):
     """The form MANY: takes SETTINGS_RECORD and MANY_STATE."""
-    how, st, io = settings[0], state[0], rows[0]
-    if io["turn"] == ORDER:
-        return _put_in_order(how, st, io)
-    if io["turn"] == FRACTION:
-        adapt.set_fractions(how, st)
+    cfg, state, buffers = settings[0], states[0], rows[0]
+    if buffers["turn"] == ORDER:
+        return _put_in_order(cfg, state, buffers)
+    if buffers["turn"] == FRACTION:
+        adapt.set_fractions(cfg, state)
         return DONE
-    if how["waits"] and io["turn"] != SHRINK:
-        return _take_turn(how, st, io)
-    if io["turn"] == FLUSH:
-        return DONE if how["evaluate_every"] == 0 or rounds.evaluate(how, st, io) else NEED_RESULTS
-    if io["turn"] == TELL and io["phase"] == BEGIN:
-        time = newest(how, st)
-        for stream in range(how["streams"]):
-            time = max(time, io["told"][stream])
-        if not rounds.due(how, st, io, time):
+    if cfg["waits"] and buffers["turn"] != SHRINK:
+        return _take_turn(cfg, state, buffers)
+    if buffers["turn"] == FLUSH:
+        return DONE if cfg["evaluate_every"] == 0 or rounds.evaluate(cfg, state, buffers) else NEED_RESULTS
+    if buffers["turn"] == TELL and buffers["phase"] == BEGIN:
+        time = newest(cfg, state)
+        for stream in range(cfg["streams"]):
+            time = max(time, buffers["told"][stream])
+        if not rounds.due(cfg, state, buffers, time):
             return NEED_RESULTS
-    return _run(how, st, io)
+    return _run(cfg, state, buffers)
 
 
 @entry
@@ -921,21 +925,21 @@ def replay(state: Handle) -> None:
     (_replay_pair if state.record.dtype == PAIR_STATE else _replay_many)(state.for_kernel())
 
 
-def advance(how: NDArray[Any], state: Handle, io: Handle) -> int:
+def advance(cfg: NDArray[Any], state: Handle, buffers: Handle) -> int:
     """Run instants until the rows are used up (DONE) or something has to be emptied or to grow, in the form that fits."""
-    buffers = io.for_kernel()
+    rows = buffers.for_kernel()
     if state.record.dtype == MANY_STATE:
-        return int(advance_many(how, state.for_kernel(), buffers))
-    if not is_plain(how):
-        return int(advance_pair(how.view(PAIR_SETTINGS), state.for_kernel(), buffers))
-    if io["turn"] in (SHRINK, ORDER):  # an exact join keeps all
+        return int(advance_many(cfg, state.for_kernel(), rows))
+    if not is_plain(cfg):
+        return int(advance_pair(cfg.view(PAIR_SETTINGS), state.for_kernel(), rows))
+    if buffers["turn"] in (SHRINK, ORDER):  # an exact join keeps all
         return DONE
-    return int(advance_plain(how.view(PLAIN_SETTINGS), state.seen_as(PLAIN_STATE).for_kernel(), buffers))
+    return int(advance_plain(cfg.view(PLAIN_SETTINGS), state.seen_as(PLAIN_STATE).for_kernel(), rows))
 
 
-def forget(how: NDArray[Any], state: Handle) -> None:
+def forget(cfg: NDArray[Any], state: Handle) -> None:
     """Let go of values of which nothing is stored or remembered."""
     if state.record.dtype == PAIR_STATE:
-        forget_pair(how.view(PAIR_SETTINGS), state.for_kernel())
+        forget_pair(cfg.view(PAIR_SETTINGS), state.for_kernel())
     else:
-        forget_many(how, state.for_kernel())
+        forget_many(cfg, state.for_kernel())

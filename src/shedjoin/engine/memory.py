@@ -76,79 +76,79 @@ class Sizes(NamedTuple):
     values: int
 
 
-def allocate(plan: Plan, how: NDArray[Any], seed: int) -> Handle:
+def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
     """The empty memory of a new join."""
     known = sum(table[0].size for table in plan.tables if table is not None) * max(len(plan.parts), 1)
     capped = plan.budget.tuples or 0 if plan.budget is not None else 0
     sizes = Sizes(power_of_two(LEAST + min(capped, AT_ONCE)), power_of_two(LEAST + known))
-    st = Handle(PAIR_STATE if is_pair(how) else MANY_STATE)
-    st.hold(**pool_arrays(how, sizes, plan.lateness > 0), **value_arrays(how, sizes), **order_arrays(how, sizes))
+    state = Handle(PAIR_STATE if is_pair(cfg) else MANY_STATE)
+    state.hold(**pool_arrays(cfg, sizes, plan.lateness > 0), **value_arrays(cfg, sizes), **order_arrays(cfg, sizes))
     streams = plan.streams
     until = plan.schedule or tuple(np.zeros(0, np.int64) for _ in range(streams))
     part_of = np.full((max(len(plan.parts), 1), MOST), NONE, np.int32)
     for number, part in enumerate(plan.parts):
         for stream, attr in part.items():
             part_of[number, stream] = attr
-    st.hold(
-        **_arena(how, FIRST_ENTRIES),
+    state.hold(
+        **_arena(cfg, FIRST_ENTRIES),
         expiry=np.zeros((streams, LEAST), EXPIRY_RECORD),
-        seen=np.zeros((streams, LEAST if how[0]["estimator"] in (IN_WINDOW, LEARNED) else 1), SEEN_RECORD),
+        seen=np.zeros((streams, LEAST if cfg[0]["estimator"] in (IN_WINDOW, LEARNED) else 1), SEEN_RECORD),
         sketch=np.zeros(max(len(plan.parts), 1) * streams * plan.weigher.depth * plan.weigher.width, np.int64),
-        model=_first_model((streams, learn.NUMBERS if how[0]["estimator"] == LEARNED else 1)),
+        model=_first_model((streams, learn.NUMBERS if cfg[0]["estimator"] == LEARNED else 1)),
         until=np.concatenate([*until, np.zeros(1, np.int64)]),
         until_from=np.cumsum([0, *(part.size for part in until)]).astype(np.int64),
-        marks=np.zeros(64 * MOST if how[0]["evaluate_every"] else 1, np.int64),
+        marks=np.zeros(64 * MOST if cfg[0]["evaluate_every"] else 1, np.int64),
         levels=np.zeros(MOST, LEVEL_RECORD),
         part_of=part_of.ravel(),
         **index_arrays(plan, FEW),
     )
-    if not is_pair(how):
-        st.hold(**selection.arrays(how))
-        st.hold(work=plan.work())
+    if not is_pair(cfg):
+        state.hold(**selection.arrays(cfg))
+        state.hold(work=plan.work())
         if plan.selective is not None:
-            selection.start(how, st, plan.selective.fraction)
-    set_steps(st, plan, plan.orders)
-    if has_items(how):
-        st.hold(**item_memory.arena(item_memory.FIRST_ITEMS))
-    measure(st)
-    st["clock"] = st["base"] = st["horizon"] = st["limit"] = st["oldest"] = NEVER
-    st["bound"] = -np.inf
-    st["free_entries"] = NONE
-    st["free_count"], st["free_key_count"] = sizes
-    st["free_cell_count"] = st.arrays["free_cells"].size
-    st["last_evaluation"] = st["last_expiry"] = NEVER
-    st["random"] = first_random_state(seed)
-    waiting_rows.allocate(plan.admission, how, st)
+            selection.start(cfg, state, plan.selective.fraction)
+    set_steps(state, plan, plan.orders)
+    if has_items(cfg):
+        state.hold(**item_memory.arena(item_memory.FIRST_ITEMS))
+    measure(state)
+    state["clock"] = state["base"] = state["horizon"] = state["limit"] = state["oldest"] = NEVER
+    state["bound"] = -np.inf
+    state["free_entries"] = NONE
+    state["free_count"], state["free_key_count"] = sizes
+    state["free_cell_count"] = state.arrays["free_cells"].size
+    state["last_evaluation"] = state["last_expiry"] = NEVER
+    state["random"] = first_random_state(seed)
+    waiting_rows.allocate(plan.admission, cfg, state)
     for stream in range(streams):
         mine = [number for number, index in enumerate(plan.indexes) if index.stream == stream]
         if mine:
-            st["first_index"][stream], st["end_index"][stream] = mine[0], mine[-1] + 1
-    _link(plan, how, st)
-    if has_items(how):
-        item_memory.set_free(st, np.empty(0, np.int64))
-        item_memory.fill_lists(how, st)
-    _preload(plan, how, st)
-    return st
+            state["first_index"][stream], state["end_index"][stream] = mine[0], mine[-1] + 1
+    _link(plan, cfg, state)
+    if has_items(cfg):
+        item_memory.set_free(state, np.empty(0, np.int64))
+        item_memory.fill_lists(cfg, state)
+    _preload(plan, cfg, state)
+    return state
 
 
-def _link(plan: Plan, how: NDArray[Any], st: Handle) -> None:
+def _link(plan: Plan, cfg: NDArray[Any], state: Handle) -> None:
     """The kernels that only this kind of join needs."""
-    if has_items(how):
-        indirect.link(st, ITEM_CODES)
+    if has_items(cfg):
+        indirect.link(state, ITEM_CODES)
     elif plan.alone:
-        indirect.link(st, ("expect partners",))
+        indirect.link(state, ("expect partners",))
     if plan.selective is not None:
-        indirect.link(st, SELECT_CODES)
-    if how[0]["estimator"] == LEARNED and not is_pair(how):
-        indirect.link(st, LEARN_CODES)
+        indirect.link(state, SELECT_CODES)
+    if cfg[0]["estimator"] == LEARNED and not is_pair(cfg):
+        indirect.link(state, LEARN_CODES)
     if plan.admission is not None:
-        indirect.link(st, WAIT_CODES)
+        indirect.link(state, WAIT_CODES)
 
 
-def measure(st: Handle) -> None:
+def measure(state: Handle) -> None:
     """Tell the kernels how long the arrays are."""
-    for name, array in st.arrays.items():
-        st.resize(**{name: array.shape[-1]})
+    for name, array in state.arrays.items():
+        state.resize(**{name: array.shape[-1]})
 
 
 def power_of_two(least: int) -> int:
@@ -191,36 +191,36 @@ def _heap_room(entries: int) -> int:
     return entries + heap.TOP + 1  # a multiple of four for every power of two from four on
 
 
-def is_keyed(how: NDArray[Any]) -> bool:
-    return bool(how[0]["layout"] == KEYED)
+def is_keyed(cfg: NDArray[Any]) -> bool:
+    return bool(cfg[0]["layout"] == KEYED)
 
 
-def _has_cells(how: NDArray[Any]) -> bool:
-    return not is_keyed(how) and bool(how[0]["weighed"]) and not how[0]["alone"]
+def _has_cells(cfg: NDArray[Any]) -> bool:
+    return not is_keyed(cfg) and bool(cfg[0]["weighed"]) and not cfg[0]["alone"]
 
 
-def _groups(how: NDArray[Any], sizes: Sizes) -> int:
-    if is_keyed(how):
-        return sizes.values * int(how[0]["streams"])
-    return sizes.tuples if how[0]["weighed"] else 1
+def _groups(cfg: NDArray[Any], sizes: Sizes) -> int:
+    if is_keyed(cfg):
+        return sizes.values * int(cfg[0]["streams"])
+    return sizes.tuples if cfg[0]["weighed"] else 1
 
 
-def pool_arrays(how: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
+def pool_arrays(cfg: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
     """What there is one of for each tuple. (Cells are as many: each has a tuple.)"""
-    size, streams = sizes.tuples, int(how[0]["streams"])
+    size, streams = sizes.tuples, int(cfg[0]["streams"])
     stray = size if strays else 1
-    cards = 1 if is_keyed(how) else size
-    lazy = size if how[0]["evaluate_every"] else 1
-    cells, parts = size if _has_cells(how) else 1, max(int(how[0]["parts"]), 1)
+    cards = 1 if is_keyed(cfg) else size
+    lazy = size if cfg[0]["evaluate_every"] else 1
+    cells, parts = size if _has_cells(cfg) else 1, max(int(cfg[0]["parts"]), 1)
     arrays = {
         "pool": _cache_lines(size, TUPLE_RECORD),
         "free": _free_stack(0, size),
         "stray": _cache_lines((streams, _heap_room(stray)), HEAP_RECORD),
         "stray_place": np.full(stray, NONE, np.int32),
         "card": np.zeros(cards, ENTRY_RECORD),
-        "attr": np.zeros(cards * int(how[0]["width"]), np.int64),
-        "spot": np.full(cards * int(how[0]["spots"]), NONE, np.int32),
-        "link": np.full(2 * cells if how[0]["fifo"] else 1, NONE, np.int32),
+        "attr": np.zeros(cards * int(cfg[0]["width"]), np.int64),
+        "spot": np.full(cards * int(cfg[0]["spots"]), NONE, np.int32),
+        "link": np.full(2 * cells if cfg[0]["fifo"] else 1, NONE, np.int32),
         "pending": np.zeros(lazy, np.int32),
         "came": np.zeros(lazy, np.int64),
         "cell_values": np.full(cells * parts, NONE, np.int32),
@@ -228,60 +228,60 @@ def pool_arrays(how: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
         "cell_heads": np.full(2 * cells, NONE, np.int32),
         "free_cells": _free_stack(0, cells),
     }
-    if not is_keyed(how):
-        arrays["buckets"] = _cache_lines(_groups(how, sizes), BUCKET_RECORD)
-    if how[0]["estimator"] == MET:
+    if not is_keyed(cfg):
+        arrays["buckets"] = _cache_lines(_groups(cfg, sizes), BUCKET_RECORD)
+    if cfg[0]["estimator"] == MET:
         arrays["met_on_arrival"] = np.zeros(size, np.int64)
-    if has_items(how):
+    if has_items(cfg):
         arrays |= item_memory.pool_arrays(size)
-    return {**arrays, **waiting_rows.pool_arrays(how, size)}
+    return {**arrays, **waiting_rows.pool_arrays(cfg, size)}
 
 
-def value_arrays(how: NDArray[Any], sizes: Sizes) -> Arrays:
+def value_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     """What there is one of for each value, and in the keyed layout for each group."""
-    size, streams = sizes.values, int(how[0]["streams"])
-    cells = size if _has_cells(how) or (has_items(how) and how[0]["weighed"]) else 1
+    size, streams = sizes.values, int(cfg[0]["streams"])
+    cells = size if _has_cells(cfg) or (has_items(cfg) and cfg[0]["weighed"]) else 1
     arrays = {
         "keys": np.zeros(size, KEY_RECORD),
         "heads": np.full(2 * size, NONE, np.int32),
         "free_keys": _free_stack(0, size),
-        "mass": np.zeros(size * streams if how[0]["estimator"] == DECAYED else 1),
-        "trail": _cache_lines(size * streams if how[0]["estimator"] == LEARNED else 1, TRAIL_RECORD),
-        "part": np.zeros(1 if is_pair(how) else size, np.int32),
+        "mass": np.zeros(size * streams if cfg[0]["estimator"] == DECAYED else 1),
+        "trail": _cache_lines(size * streams if cfg[0]["estimator"] == LEARNED else 1, TRAIL_RECORD),
+        "part": np.zeros(1 if is_pair(cfg) else size, np.int32),
         "weight": np.zeros(cells * streams),
         "cell_count": np.zeros(cells, np.int32),
         "first_cell": np.full(cells * streams, NONE, np.int32),
     }
-    if is_keyed(how):
-        arrays["buckets"] = _cache_lines(_groups(how, sizes), BUCKET_RECORD)
-    return {**arrays, **waiting_rows.value_arrays(how, size)}
+    if is_keyed(cfg):
+        arrays["buckets"] = _cache_lines(_groups(cfg, sizes), BUCKET_RECORD)
+    return {**arrays, **waiting_rows.value_arrays(cfg, size)}
 
 
-def order_arrays(how: NDArray[Any], sizes: Sizes) -> Arrays:
+def order_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     """What a policy needs to find the lowest tuple."""
-    organisation, streams = int(how[0]["organisation"]), int(how[0]["streams"])
-    tuples, groups = sizes.tuples, _groups(how, sizes)
+    organisation, streams = int(cfg[0]["organisation"]), int(cfg[0]["streams"])
+    tuples, groups = sizes.tuples, _groups(cfg, sizes)
     entries = {KEY: groups, TUPLE: tuples, CUMULATIVE: tuples, SCHEDULE: tuples}.get(organisation, 1)
     leaves = tuples if organisation == LIFE else 1
     cumulative = tuples if organisation == CUMULATIVE else 1
     return {
         "heap": _cache_lines((streams, _heap_room(entries)), HEAP_RECORD),
         "place": np.full({RANDOM: tuples, LIFE: groups}.get(organisation, entries), NONE, np.int32),
-        "more": np.zeros(tuples if organisation in (KEY, LIFE) and not how[0]["fifo"] else 1, MORE_RECORD),
+        "more": np.zeros(tuples if organisation in (KEY, LIFE) and not cfg[0]["fifo"] else 1, MORE_RECORD),
         "dense": np.tile(np.arange(tuples if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (streams, 1)),
         "prio": np.zeros(cumulative),
         "touched": np.zeros(cumulative, np.int64),
-        "probed": np.full(groups if cumulative > 1 and is_pair(how) else 1, NONE, np.int64),
+        "probed": np.full(groups if cumulative > 1 and is_pair(cfg) else 1, NONE, np.int64),
         "match": empty_matches((streams, 2 * leaves)),
         "leaf": np.zeros((streams, leaves), LEAF_RECORD),
     }
 
 
-def _arena(how: NDArray[Any], size: int) -> Arrays:
+def _arena(cfg: NDArray[Any], size: int) -> Arrays:
     """Room for the entries of all buckets."""
     return {
         "entries": _cache_lines(size, ENTRY_RECORD),
-        "entry_key": np.zeros(1 if is_keyed(how) else size, np.int64),
+        "entry_key": np.zeros(1 if is_keyed(cfg) else size, np.int64),
     }
 
 
@@ -310,16 +310,16 @@ def index_arrays(plan: Plan, growing: int, wanted: dict[int, int] | None = None)
     return {"indexes": indexes, "index_buckets": buckets}
 
 
-def set_steps(st: Handle, plan: Plan, orders: tuple[tuple[int, ...], ...]) -> None:
+def set_steps(state: Handle, plan: Plan, orders: tuple[tuple[int, ...], ...]) -> None:
     """Put the loops of these join orders in place."""
     steps, checks = plan.steps(orders)
-    st.hold(steps=steps, checks=checks)
-    st.resize(steps=steps.size, checks=checks.size)
+    state.hold(steps=steps, checks=checks)
+    state.resize(steps=steps.size, checks=checks.size)
 
 
-def _preload(plan: Plan, how: NDArray[Any], st: Handle) -> None:
+def _preload(plan: Plan, cfg: NDArray[Any], state: Handle) -> None:
     """The values of a table are known from the start and never forgotten."""
-    if not any(table is not None for table in plan.tables) or not how[0]["weighed"] or not plan.parts:
+    if not any(table is not None for table in plan.tables) or not cfg[0]["weighed"] or not plan.parts:
         return
     streams = plan.streams
     wanted = [
@@ -328,8 +328,8 @@ def _preload(plan: Plan, how: NDArray[Any], st: Handle) -> None:
         for stream in part
         if plan.tables[stream] is not None
     ]
-    if has_items(how):
-        wanted = _known_values(how, st, [one for one in wanted if one[0] != EVERY_ROW])
+    if has_items(cfg):
+        wanted = _known_values(cfg, state, [one for one in wanted if one[0] != EVERY_ROW])
     keys = np.concatenate([keys for _, _, keys, _ in wanted])
     parts = np.concatenate([np.full(keys.size, number) for number, _, keys, _ in wanted])
     both, which = np.unique(np.stack([parts, keys]), axis=1, return_inverse=True)
@@ -338,33 +338,33 @@ def _preload(plan: Plan, how: NDArray[Any], st: Handle) -> None:
     for _, stream, mine, numbers in wanted:
         np.add.at(weights[:, stream], which.reshape(-1)[start : start + mine.size], numbers)
         start += mine.size
-    add_values(how, st, both[1], both[0], held=np.ones(both.shape[1], np.int32), weights=weights)
+    add_values(cfg, state, both[1], both[0], held=np.ones(both.shape[1], np.int32), weights=weights)
 
 
-def _known_values(how: NDArray[Any], st: Handle, wanted: list[Any]) -> list[Any]:
+def _known_values(cfg: NDArray[Any], state: Handle, wanted: list[Any]) -> list[Any]:
     """A table of a predicate: of single items, or of numbers, which are counted by buckets."""
-    if not item_memory.has_numbers(how):
-        every = [(EVERY_ROW, stream, np.zeros(1, np.int64), np.ones(1)) for stream in range(int(how[0]["streams"]))]
+    if not item_memory.has_numbers(cfg):
+        every = [(EVERY_ROW, stream, np.zeros(1, np.int64), np.ones(1)) for stream in range(int(cfg[0]["streams"]))]
         return wanted + every
-    if item_memory.has_histogram(how):
-        histogram.widen(st, np.concatenate([keys for _, _, keys, _ in wanted]).astype(np.float64).tolist())
+    if item_memory.has_histogram(cfg):
+        histogram.widen(state, np.concatenate([keys for _, _, keys, _ in wanted]).astype(np.float64).tolist())
     return [
-        (part, stream, item_memory.values_of_numbers(how, st, keys.astype(np.float64)), numbers)
+        (part, stream, item_memory.values_of_numbers(cfg, state, keys.astype(np.float64)), numbers)
         for part, stream, keys, numbers in wanted
     ]
 
 
 def add_values(
-    how: NDArray[Any], st: Handle, keys: Integers, parts: Integers, held: Integers, weights: NDArray[np.float64]
+    cfg: NDArray[Any], state: Handle, keys: Integers, parts: Integers, held: Integers, weights: NDArray[np.float64]
 ) -> None:
     """Put values into an empty table, numbered from 0 on."""
-    size, streams = keys.size, int(how[0]["streams"])
-    arrays = st.arrays
+    size, streams = keys.size, int(cfg[0]["streams"])
+    arrays = state.arrays
     arrays["keys"]["key"][:size] = keys
     arrays["keys"]["held"][:size] = held
     if arrays["part"].size > 1:
         arrays["part"][:size] = parts
-    if is_keyed(how):
+    if is_keyed(cfg):
         buckets = arrays["buckets"][: size * streams]
         buckets["base"], buckets["low"] = NONE, NONE
         buckets["weight"] = weights.reshape(-1)
@@ -372,14 +372,14 @@ def add_values(
         arrays["weight"][: size * streams] = weights.reshape(-1)
     if arrays["trail"].size > 1:
         arrays["trail"]["last"][: size * streams] = NEVER
-    st["free_key_count"] = arrays["keys"].size - size  # the stack has the lowest on top
-    _rehash(how, st, np.arange(size))
+    state["free_key_count"] = arrays["keys"].size - size  # the stack has the lowest on top
+    _rehash(cfg, state, np.arange(size))
 
 
-def _rehash(how: NDArray[Any], st: Handle, values: Integers) -> None:
+def _rehash(cfg: NDArray[Any], state: Handle, values: Integers) -> None:
     """Put values into their chains, which are empty."""
-    keys, heads = st.arrays["keys"], st.arrays["heads"]
-    parts = st.arrays["part"][values] if st.arrays["part"].size > 1 else np.zeros(values.size, np.int64)
+    keys, heads = state.arrays["keys"], state.arrays["heads"]
+    parts = state.arrays["part"][values] if state.arrays["part"].size > 1 else np.zeros(values.size, np.int64)
     with np.errstate(over="ignore"):
         places = _hash_of(keys["key"][values] + parts.astype(np.int64) * 0x9E3779B9, heads.size)
     chain(values, places, heads, keys["next"])
@@ -398,95 +398,95 @@ def chain(items: Integers, places: Integers, heads: NDArray[np.int32], following
     heads[places[first]] = items[first]
 
 
-def in_use(st: Handle, stack: str, count: str) -> NDArray[np.int64]:
+def in_use(state: Handle, stack: str, count: str) -> NDArray[np.int64]:
     """The places that are not on a stack of free ones."""
-    free = st.arrays[stack]
+    free = state.arrays[stack]
     used = np.ones(free.size, np.bool_)
-    used[free[: int(st[count])]] = False
+    used[free[: int(state[count])]] = False
     return np.flatnonzero(used)
 
 
 # ------------------------------------------------------------------------------------------------------------- growing
 
 
-def _exchange(st: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
+def _exchange(state: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
     """Put larger arrays behind the handle, the old contents at their beginning; returns the old arrays."""
-    old = {name: st.arrays[name] for name in new}
+    old = {name: state.arrays[name] for name in new}
     for name, array in new.items():
         if name not in but:
             array[tuple(slice(0, length) for length in old[name].shape)] = old[name]
-    st.hold(**new)
-    measure(st)
+    state.hold(**new)
+    measure(state)
     return old
 
 
-def _stack_more(st: Handle, stack: str, count: str, old: NDArray[np.int32]) -> None:
+def _stack_more(state: Handle, stack: str, count: str, old: NDArray[np.int32]) -> None:
     """New places go below the old ones: low places are used first."""
-    free = st.arrays[stack]
-    held, added = int(st[count]), free.size - old.size
+    free = state.arrays[stack]
+    held, added = int(state[count]), free.size - old.size
     free[:added] = _free_stack(old.size, free.size)
     free[added : added + held] = old[:held]
-    st[count] = held + added
+    state[count] = held + added
 
 
-def _sizes(st: Handle) -> Sizes:
-    return Sizes(st.arrays["pool"].size, st.arrays["keys"].size)
+def _sizes(state: Handle) -> Sizes:
+    return Sizes(state.arrays["pool"].size, state.arrays["keys"].size)
 
 
-def _grow_order(how: NDArray[Any], st: Handle, sizes: Sizes) -> None:
-    before = st.arrays["match"].shape[1] // 2
-    old = _exchange(st, order_arrays(how, sizes), but=("match",))
-    if how[0]["organisation"] == LIFE:
-        leaves = st.arrays["match"].shape[1] // 2
-        st.arrays["match"][:, leaves : leaves + before] = old["match"][:, before:]
-        replay_tournaments(st)
+def _grow_order(cfg: NDArray[Any], state: Handle, sizes: Sizes) -> None:
+    before = state.arrays["match"].shape[1] // 2
+    old = _exchange(state, order_arrays(cfg, sizes), but=("match",))
+    if cfg[0]["organisation"] == LIFE:
+        leaves = state.arrays["match"].shape[1] // 2
+        state.arrays["match"][:, leaves : leaves + before] = old["match"][:, before:]
+        replay_tournaments(state)
 
 
-def grow_pool(how: NDArray[Any], st: Handle, room: int) -> None:
+def grow_pool(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """Room for at least `room` more tuples."""
-    before = st.arrays["pool"].size
-    size = power_of_two(max(2 * before, before - int(st["free_count"]) + room))
-    strays = st.arrays["stray_place"].size > 1
-    if has_items(how):
+    before = state.arrays["pool"].size
+    size = power_of_two(max(2 * before, before - int(state["free_count"]) + room))
+    strays = state.arrays["stray_place"].size > 1
+    if has_items(cfg):
         size = power_of_two(max(2 * before, 2 * (before + room)))
-        used = item_memory.places_in_use(st)
-    sizes = Sizes(size, st.arrays["keys"].size)
-    old = _exchange(st, pool_arrays(how, sizes, strays), but=("free", "free_cells", "cell_heads"))
-    if has_items(how):
-        item_memory.set_free(st, used)
-        item_memory.renew_bitmaps(st)
+        used = item_memory.places_in_use(state)
+    sizes = Sizes(size, state.arrays["keys"].size)
+    old = _exchange(state, pool_arrays(cfg, sizes, strays), but=("free", "free_cells", "cell_heads"))
+    if has_items(cfg):
+        item_memory.set_free(state, used)
+        item_memory.renew_bitmaps(state)
     else:
-        _stack_more(st, "free", "free_count", old["free"])
-    if _has_cells(how):
-        _stack_more(st, "free_cells", "free_cell_count", old["free_cells"])
-        rehash_cells(how, st)
-    _grow_order(how, st, sizes)
+        _stack_more(state, "free", "free_count", old["free"])
+    if _has_cells(cfg):
+        _stack_more(state, "free_cells", "free_cell_count", old["free_cells"])
+        rehash_cells(cfg, state)
+    _grow_order(cfg, state, sizes)
 
 
-def make_room_for_values(how: NDArray[Any], st: Handle, room: int) -> None:
+def make_room_for_values(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """Forget what can be forgotten; grow when that is not plenty."""
-    loop.forget(how, st)
-    before = st.arrays["keys"].size
-    if int(st["free_key_count"]) >= max(room, before // 2):
+    loop.forget(cfg, state)
+    before = state.arrays["keys"].size
+    if int(state["free_key_count"]) >= max(room, before // 2):
         return
-    values = in_use(st, "free_keys", "free_key_count")
-    size = power_of_two(max(2 * before, before - int(st["free_key_count"]) + room))
-    sizes = Sizes(st.arrays["pool"].size, size)
-    old = _exchange(st, value_arrays(how, sizes), but=("free_keys", "heads"))
-    _stack_more(st, "free_keys", "free_key_count", old["free_keys"])
-    _rehash(how, st, values)
-    if is_keyed(how):
-        _grow_order(how, st, sizes)
+    values = in_use(state, "free_keys", "free_key_count")
+    size = power_of_two(max(2 * before, before - int(state["free_key_count"]) + room))
+    sizes = Sizes(state.arrays["pool"].size, size)
+    old = _exchange(state, value_arrays(cfg, sizes), but=("free_keys", "heads"))
+    _stack_more(state, "free_keys", "free_key_count", old["free_keys"])
+    _rehash(cfg, state, values)
+    if is_keyed(cfg):
+        _grow_order(cfg, state, sizes)
 
 
-def widen_histogram(how: NDArray[Any], st: Handle, numbers: list[float]) -> None:
+def widen_histogram(cfg: NDArray[Any], state: Handle, numbers: list[float]) -> None:
     """Wider buckets of numbers, so that these have one. What was counted by old buckets is counted by new ones."""
-    before = int(st["known_numbers"]), float(st["bucket_width"])
-    histogram.widen(st, numbers)
-    values, streams = in_use(st, "free_keys", "free_key_count"), int(how[0]["streams"])
-    arrays, old = st.arrays, st.arrays["keys"][values]
+    before = int(state["known_numbers"]), float(state["bucket_width"])
+    histogram.widen(state, numbers)
+    values, streams = in_use(state, "free_keys", "free_key_count"), int(cfg[0]["streams"])
+    arrays, old = state.arrays, state.arrays["keys"][values]
     order = np.argsort(old["key"], kind="stable")
-    keys, which = np.unique(histogram.renamed(old["key"][order], before, st), return_inverse=True)
+    keys, which = np.unique(histogram.renamed(old["key"][order], before, state), return_inverse=True)
     number = np.zeros(arrays["keys"].size, np.int64)
     number[values[order]] = which
     groups = values[order][:, None] * streams + np.arange(streams)
@@ -495,22 +495,22 @@ def widen_histogram(how: NDArray[Any], st: Handle, numbers: list[float]) -> None
     }
     counted = {name: arrays[name] for name in ("kept", "stock") if name in arrays}
     held = _merged(old["held"][order], which, keys.size)
-    if how[0]["estimator"] != IN_WINDOW:
+    if cfg[0]["estimator"] != IN_WINDOW:
         held = np.minimum(held, 1)  # known, not counted
     stored = _merged(arrays["cell_count"][values[order]], which, keys.size)
-    places, _ = item_memory.item_places(st, item_memory.places_in_use(st), more=1)
+    places, _ = item_memory.item_places(state, item_memory.places_in_use(state), more=1)
     arrays["item_values"][places] = number[arrays["item_values"][places]]
     arrays["seen"]["value"] = number[arrays["seen"]["value"]]
-    st.hold(**value_arrays(how, _sizes(st)))
-    add_values(how, st, keys, np.zeros(keys.size, np.int64), held, merged["weight"])
-    st.arrays["cell_count"][: keys.size] = stored
+    state.hold(**value_arrays(cfg, _sizes(state)))
+    add_values(cfg, state, keys, np.zeros(keys.size, np.int64), held, merged["weight"])
+    state.arrays["cell_count"][: keys.size] = stored
     if "kept" in counted:
-        st.arrays["kept"][: keys.size] = _merged(counted["kept"][values[order]], which, keys.size)
+        state.arrays["kept"][: keys.size] = _merged(counted["kept"][values[order]], which, keys.size)
     if "stock" in counted and counted["stock"].size > 1:
-        st.arrays["stock"][: keys.size * streams] = _merged(counted["stock"][groups], which, keys.size).reshape(-1)
+        state.arrays["stock"][: keys.size * streams] = _merged(counted["stock"][groups], which, keys.size).reshape(-1)
     if "mass" in merged:
-        st.arrays["mass"][: keys.size * streams] = merged["mass"].reshape(-1)
-    measure(st)
+        state.arrays["mass"][: keys.size * streams] = merged["mass"].reshape(-1)
+    measure(state)
 
 
 def _merged(counts: NDArray[Any], which: Integers, size: int) -> NDArray[Any]:
@@ -520,58 +520,58 @@ def _merged(counts: NDArray[Any], which: Integers, size: int) -> NDArray[Any]:
     return sums
 
 
-def rehash_cells(how: NDArray[Any], st: Handle) -> None:
+def rehash_cells(cfg: NDArray[Any], state: Handle) -> None:
     """Put all cells into their chains, which are empty."""
-    cells = in_use(st, "free_cells", "free_cell_count")
-    records, parts = st.arrays["buckets"].view(CELL_RECORD), int(how[0]["parts"])
+    cells = in_use(state, "free_cells", "free_cell_count")
+    records, parts = state.arrays["buckets"].view(CELL_RECORD), int(cfg[0]["parts"])
     mixed = records["stream"][cells].astype(np.int64)
-    values = st.arrays["cell_values"].reshape(-1, max(parts, 1))[cells].astype(np.int64)
+    values = state.arrays["cell_values"].reshape(-1, max(parts, 1))[cells].astype(np.int64)
     with np.errstate(over="ignore"):
         for part in range(parts):
             mixed = mixed * 0x100000001B3 + values[:, part]
-        places = _hash_of(mixed, st.arrays["cell_heads"].size)
-    chain(cells, places, st.arrays["cell_heads"], records["next"])
+        places = _hash_of(mixed, state.arrays["cell_heads"].size)
+    chain(cells, places, state.arrays["cell_heads"], records["next"])
 
 
-def grow_seen(st: Handle, room: int) -> None:
+def grow_seen(state: Handle, room: int) -> None:
     """Room for at least `room` more arrivals in InWindow's memory."""
-    old = st.arrays["seen"]
-    size = power_of_two(max(2 * old.shape[1], int(st["seen_size"].max()) + room))
+    old = state.arrays["seen"]
+    size = power_of_two(max(2 * old.shape[1], int(state["seen_size"].max()) + room))
     seen = np.zeros((len(old), size), SEEN_RECORD)
     for stream in range(len(old)):
-        held = int(st["seen_size"][stream])
-        seen[stream, :held] = np.roll(old[stream], -int(st["seen_head"][stream]))[:held]
-    st["seen_head"] = 0
-    st.hold(seen=seen)
-    measure(st)
+        held = int(state["seen_size"][stream])
+        seen[stream, :held] = np.roll(old[stream], -int(state["seen_head"][stream]))[:held]
+    state["seen_head"] = 0
+    state.hold(seen=seen)
+    measure(state)
 
 
-def grow_expiry(st: Handle, room: int) -> None:
+def grow_expiry(state: Handle, room: int) -> None:
     """Room for at least `room` more tuples in the order of expiry."""
-    old = st.arrays["expiry"]
+    old = state.arrays["expiry"]
     streams, before = old.shape
-    span = (st["ring_to"] - st["ring_from"])[:streams]
+    span = (state["ring_to"] - state["ring_from"])[:streams]
     size = power_of_two(max(2 * before, int(span.max()) + room))
     expiry = np.zeros((streams, size), EXPIRY_RECORD)
     for stream in range(streams):
-        counters = np.arange(int(st["ring_from"][stream]), int(st["ring_to"][stream]))
+        counters = np.arange(int(state["ring_from"][stream]), int(state["ring_to"][stream]))
         places = counters & (size - 1)
         expiry[stream, places] = old[stream, counters & (before - 1)]
         items = expiry[stream, places]["item"]
         there = items != NONE
-        st.arrays["pool"]["queued"][items[there]] = places[there]
-    st.hold(expiry=expiry)
-    measure(st)
+        state.arrays["pool"]["queued"][items[there]] = places[there]
+    state.hold(expiry=expiry)
+    measure(state)
 
 
-def grow_marks(st: Handle) -> None:
+def grow_marks(state: Handle) -> None:
     """Room for more instants that wait for their evaluation."""
-    _exchange(st, {"marks": np.zeros(2 * st.arrays["marks"].size, np.int64)})
+    _exchange(state, {"marks": np.zeros(2 * state.arrays["marks"].size, np.int64)})
 
 
-def replay_tournaments(st: Handle) -> None:
+def replay_tournaments(state: Handle) -> None:
     """Play LIFE's tournaments again, from the leaves up."""
-    loop.replay(st)
+    loop.replay(state)
 
 
 # ------------------------------------------------------------------------------------------------------------- entries
@@ -587,62 +587,62 @@ class Rings(NamedTuple):
     which: Integers  # the index among those of its stream
 
 
-def all_rings(how: NDArray[Any], st: Handle) -> Rings:
+def all_rings(cfg: NDArray[Any], state: Handle) -> Rings:
     """All entries of all buckets."""
-    keyed = is_keyed(how)
-    buckets = st.arrays["buckets" if keyed else "index_buckets"]
+    keyed = is_keyed(cfg)
+    buckets = state.arrays["buckets" if keyed else "index_buckets"]
     used = np.flatnonzero(buckets["count"] > 0)
     base, room, first, span = (buckets[name][used].astype(np.int64) for name in ("base", "room", "first", "span"))
     owner = np.repeat(np.arange(used.size), span)
     step = np.arange(owner.size) - np.repeat(np.cumsum(span) - span, span)
     place = base[owner] + ((first[owner] + step) & (room[owner] - 1))
-    entry = st.arrays["entries"][place]
+    entry = state.arrays["entries"][place]
     there = entry["item"] != NONE
     bucket, entry, place = used[owner][there], entry[there], place[there]
-    streams = int(how[0]["streams"])
+    streams = int(cfg[0]["streams"])
     if keyed:
         nothing = np.zeros(bucket.size, np.int64)
         return Rings(bucket, entry, nothing, bucket % streams, nothing)
-    indexes = st.arrays["indexes"]
+    indexes = state.arrays["indexes"]
     number = np.searchsorted(indexes["first"], bucket, side="right") - 1
     stream = indexes["stream"][number]
-    return Rings(bucket, entry, st.arrays["entry_key"][place], stream, number - st["first_index"][stream])
+    return Rings(bucket, entry, state.arrays["entry_key"][place], stream, number - state["first_index"][stream])
 
 
-def fill_rings(how: NDArray[Any], st: Handle, rings: Rings, room: int = 0) -> None:
+def fill_rings(cfg: NDArray[Any], state: Handle, rings: Rings, room: int = 0) -> None:
     """A new arena with these entries, which are in the order of their buckets, each in a ring that fits, and `room` more."""
-    buckets = st.arrays["buckets" if is_keyed(how) else "index_buckets"]
+    buckets = state.arrays["buckets" if is_keyed(cfg) else "index_buckets"]
     used, counts = np.unique(rings.bucket, return_counts=True)
     rooms = np.maximum(SMALLEST, 1 << np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64))
     base = np.cumsum(rooms) - rooms
-    st.hold(**_arena(how, max(FIRST_ENTRIES, power_of_two(2 * (int(rooms.sum()) + room)))))
+    state.hold(**_arena(cfg, max(FIRST_ENTRIES, power_of_two(2 * (int(rooms.sum()) + room)))))
     place = np.repeat(base - (np.cumsum(counts) - counts), counts) + np.arange(rings.bucket.size)
-    st.arrays["entries"][place] = rings.entry
+    state.arrays["entries"][place] = rings.entry
     buckets["base"][used], buckets["room"][used], buckets["first"][used] = base, rooms, 0
     buckets["span"][used], buckets["count"][used] = counts, counts
     items = rings.entry["item"]
-    if is_keyed(how):
-        st.arrays["pool"]["place"][items] = place
+    if is_keyed(cfg):
+        state.arrays["pool"]["place"][items] = place
         empty = np.ones(buckets.size, np.bool_)
         empty[used] = False
         for name, value in (("base", NONE), ("room", 0), ("first", 0), ("span", 0), ("count", 0)):
             buckets[name][empty] = value
     else:
-        st.arrays["entry_key"][place] = rings.key
-        st.arrays["spot"][items.astype(np.int64) * int(how[0]["spots"]) + rings.which] = place
-    st["entry_top"], st["free_entries"] = int(rooms.sum()), NONE
-    measure(st)
+        state.arrays["entry_key"][place] = rings.key
+        state.arrays["spot"][items.astype(np.int64) * int(cfg[0]["spots"]) + rings.which] = place
+    state["entry_top"], state["free_entries"] = int(rooms.sum()), NONE
+    measure(state)
 
 
-def grow_entries(how: NDArray[Any], st: Handle, room: int) -> None:
+def grow_entries(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """A new arena, with room for at least one more ring of `room` places, or for a row of that many items."""
-    if has_items(how):
-        item_memory.fill_lists(how, st, room)
+    if has_items(cfg):
+        item_memory.fill_lists(cfg, state, room)
         return
-    rings = all_rings(how, st)
-    if not is_keyed(how):
-        _empty(st.arrays["index_buckets"])
-    fill_rings(how, st, rings, room)
+    rings = all_rings(cfg, state)
+    if not is_keyed(cfg):
+        _empty(state.arrays["index_buckets"])
+    fill_rings(cfg, state, rings, room)
 
 
 def _empty(buckets: NDArray[Any]) -> None:
@@ -650,25 +650,25 @@ def _empty(buckets: NDArray[Any]) -> None:
     buckets["base"] = NONE
 
 
-def grow_index_buckets(plan: Plan, how: NDArray[Any], st: Handle, room: int) -> None:
+def grow_index_buckets(plan: Plan, cfg: NDArray[Any], state: Handle, room: int) -> None:
     """More buckets for the indexes that grow: one for each tuple that is there or comes."""
-    rings = all_rings(how, st)
+    rings = all_rings(cfg, state)
     wanted = {
-        number: max(int(index["many"]), power_of_two(int(st["resident"][index["stream"]]) + room))
-        for number, index in enumerate(st.arrays["indexes"])
+        number: max(int(index["many"]), power_of_two(int(state["resident"][index["stream"]]) + room))
+        for number, index in enumerate(state.arrays["indexes"])
     }
-    st.hold(**index_arrays(plan, FEW, wanted))
-    fill_indexes(how, st, rings, room)
+    state.hold(**index_arrays(plan, FEW, wanted))
+    fill_indexes(cfg, state, rings, room)
 
 
-def fill_indexes(how: NDArray[Any], st: Handle, rings: Rings, room: int = 0) -> None:
+def fill_indexes(cfg: NDArray[Any], state: Handle, rings: Rings, room: int = 0) -> None:
     """The entries of all indexes into their buckets, which are empty; `rings.bucket` is worked out anew."""
-    indexes = st.arrays["indexes"]
-    index = indexes[st["first_index"][rings.stream] + rings.which]
+    indexes = state.arrays["indexes"]
+    index = indexes[state["first_index"][rings.stream] + rings.which]
     with np.errstate(over="ignore"):
         hashed = _hash_of(rings.key, index["many"])
     bucket = np.where(index["modular"] == 1, rings.key % index["many"], hashed)
     bucket = index["first"] + np.where(index["many"] == 1, 0, bucket)
-    order = np.lexsort((st.arrays["pool"]["arrival"][rings.entry["item"]], bucket))
-    _empty(st.arrays["index_buckets"])
-    fill_rings(how, st, Rings(bucket[order], *(column[order] for column in rings[1:])), room)
+    order = np.lexsort((state.arrays["pool"]["arrival"][rings.entry["item"]], bucket))
+    _empty(state.arrays["index_buckets"])
+    fill_rings(cfg, state, Rings(bucket[order], *(column[order] for column in rings[1:])), room)

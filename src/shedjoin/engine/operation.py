@@ -24,11 +24,11 @@ Kernel = Callable[..., Any]
 def operation(kernel: Kernel, forms: Mapping[np.dtype[Any], Kernel | None]) -> Kernel:
     """An operation that calls `kernel`, but in the forms named here, by the dtype of their state, another one.
 
-    All take the same parameters, passed by place, among them the state `st`. Where the other one is None, the
+    All take the same parameters, passed by place, among them the state. Where the other one is None, the
     operation does nothing.
     """
     parameters = inspect.signature(kernel).parameters
-    at = list(parameters).index("st")
+    at = list(parameters).index("state")
     if numba.config.DISABLE_JIT:
 
         def look_up(*args: Any) -> Any:

@@ -37,11 +37,11 @@ class Statistics:
         if self._time is None:
             self._time = time
 
-    def look(self, how: NDArray[Any], st: Handle) -> Model | None:
+    def look(self, cfg: NDArray[Any], state: Handle) -> Model | None:
         """The cost model of the streams as they are; None while no time has passed."""
         streams = self._plan.streams
-        clocks = [int(clock) for clock in st["clock"][:streams] if clock != NEVER]
-        arrived = [int(count) for count in st["arrived"][:streams]]
+        clocks = [int(clock) for clock in state["clock"][:streams] if clock != NEVER]
+        arrived = [int(count) for count in state["arrived"][:streams]]
         if not clocks:
             return None
         now = max(clocks)
@@ -51,21 +51,23 @@ class Statistics:
             ]
         if self._time is None or now > self._time:
             self._time, self._arrived = now, arrived
-        return self.model(how, st)
+        return self.model(cfg, state)
 
-    def model(self, how: NDArray[Any], st: Handle) -> Model | None:
+    def model(self, cfg: NDArray[Any], state: Handle) -> Model | None:
         """The cost model with the rates of the last look; None while there are none."""
         if self.rates is None:
             return None
         plan, graph = self._plan, self._plan.graph
-        items = live_tuples(st)
-        live = [items[st.arrays["pool"]["stream"][items] == stream] for stream in range(plan.streams)]
-        keys = [keys_of(how, st, mine) for mine in live]
+        items = live_tuples(state)
+        live = [items[state.arrays["pool"]["stream"][items] == stream] for stream in range(plan.streams)]
+        keys = [keys_of(cfg, state, mine) for mine in live]
         streams = []
         for stream, rate in enumerate(self.rates):
             rate = max(rate, SLOWEST)
             buckets = [
-                int(index["many"]) for index in st.arrays["indexes"] if index["stream"] == stream and index["attr"] >= 0
+                int(index["many"])
+                for index in state.arrays["indexes"]
+                if index["stream"] == stream and index["attr"] >= 0
             ]
             if plan.keyed:  # a bucket for each key
                 buckets = [int(_distinct(keys[stream][:, 0]))]
@@ -77,9 +79,9 @@ class Statistics:
         thetas = [Theta(one.left, one.right) for one in graph.thetas]
         return Model.of(streams, equalities, thetas, tau=float(plan.evaluate_every), names=plan.names)
 
-    def better(self, how: NDArray[Any], st: Handle, orders: Orders) -> JoinOrder | None:
+    def better(self, cfg: NDArray[Any], state: Handle, orders: Orders) -> JoinOrder | None:
         """Another plan, if the one in use has drifted too far from the best."""
-        model = self.look(how, st)
+        model = self.look(cfg, state)
         if model is None or self.reordering is None:
             return None
         if self._plan.streams <= EXACT:

@@ -16,11 +16,11 @@ from shedjoin.engine.waiting_rows import NUMBERS, ROW_COLUMNS, by_lot, parts_of
 Columns = dict[str, NDArray[Any]]
 
 
-def shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> dict[str, tuple[str, tuple[int, ...] | None]]:
+def shapes(plan: Plan, cfg: NDArray[Any], columns: Columns) -> dict[str, tuple[str, tuple[int, ...] | None]]:
     """The columns that there are, with their kinds and lengths; None: any length."""
     if plan.admission is None:
         return {}
-    streams, parts = plan.streams, parts_of(how)
+    streams, parts = plan.streams, parts_of(cfg)
     tuples = columns.get("tuple arrival", np.empty(0)).size
     rows, fresh = columns.get("waiting arrival", np.empty(0)).size, columns.get("fresh item", np.empty(0)).size
     first = columns.get("instants", np.empty((0, streams)))
@@ -40,11 +40,11 @@ def shapes(plan: Plan, how: NDArray[Any], columns: Columns) -> dict[str, tuple[s
         "waiting by stream": ("<i8", (len(WAITING_BY_STREAM), streams)),
         "tuple in output": ("|i1", (tuples,)),
     }
-    if how[0]["integrated"] and how[0]["alone"] and how[0]["weighed"]:
+    if cfg[0]["integrated"] and cfg[0]["alone"] and cfg[0]["weighed"]:
         expected["waiting chance"] = ("<f8", (rows,))
-    if by_lot(how):
+    if by_lot(cfg):
         expected["waiting place"] = ("<i4", (rows,))
-    if how[0]["let_in"]:
+    if cfg[0]["let_in"]:
         expected["tuple window number"] = ("<i8", (tuples,))
     for stream in range(streams):
         there = columns.get(f"let in ts {stream}", np.empty(0)).size
@@ -59,7 +59,7 @@ def held(columns: Columns) -> int:
     return int(waits.sum()) + int((columns.get("fresh item", np.empty(0)) == NONE).sum())
 
 
-def audit(plan: Plan, how: NDArray[Any], columns: Columns, rows: int) -> NDArray[np.int64]:
+def audit(plan: Plan, cfg: NDArray[Any], columns: Columns, rows: int) -> NDArray[np.int64]:
     """Make sure that what waits can be built from these columns; returns how many rows of each stream have arrived."""
     numbers = dict(zip(NUMBERS, (int(number) for number in columns["waiting numbers"]), strict=True))
     by_stream = dict(zip(WAITING_BY_STREAM, columns["waiting by stream"], strict=True))
@@ -67,7 +67,7 @@ def audit(plan: Plan, how: NDArray[Any], columns: Columns, rows: int) -> NDArray
     _check_rows(plan, numbers, by_stream, columns, rows)
     _check_instants(numbers, by_stream, columns, rows)
     _check_fresh(plan, numbers, columns)
-    _check_histograms(plan, how, columns)
+    _check_histograms(plan, cfg, columns)
     numbered: NDArray[np.int64] = by_stream["numbered"]
     return numbered
 
@@ -161,10 +161,10 @@ def _check_fresh(plan: Plan, numbers: dict[str, int], columns: Columns) -> None:
         require(within(columns["tuple window number"], 0, LATEST), "a tuple has a number out of range")
 
 
-def _check_histograms(plan: Plan, how: NDArray[Any], columns: Columns) -> None:
+def _check_histograms(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
     values = columns["value key"].size
     for stream in range(plan.streams):
         value, times = columns[f"let in value {stream}"], columns[f"let in ts {stream}"]
         require(within(value, NONE, values), "a histogram counts a value that is not known")
         require(np.abs(times) <= LATEST, "a histogram counts a row with a time out of range")
-        require(how[0]["dual"] or times.size == 0, "there are histograms without dual windows")
+        require(cfg[0]["dual"] or times.size == 0, "there are histograms without dual windows")

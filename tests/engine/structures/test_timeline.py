@@ -50,7 +50,7 @@ class Line:
     def __init__(self, random: Random, stream: int) -> None:
         windows = {"a": sj.TimeWindow(50), "b": sj.RowWindow(50), "c": sj.TimeWindow(9)}
         engine = Engine(sj.JoinSpec(windows, selective=sj.Selective(basic=5)).plan(), 0)
-        self.how, self.handle = engine._how, engine._state
+        self.how, self.handle = engine._cfg, engine._state
         self.random, self.stream, self.by_rows = random, stream, stream == 1
         self.stored: list[tuple[int, int]] = []
         self.rows = self.time = 0

@@ -35,21 +35,21 @@ def _key_in(index, key):
 
 
 @kernel
-def make_place(how, st, io, i, stream):
+def make_place(cfg, state, buffers, i, stream):
     """Make room for a row in all indexes of its stream; returns what the arena lacks for that, most often 0."""
-    for number in range(st["first_index"][stream], st["end_index"][stream]):
-        index = mem.indexes(st, number)
-        key = _key_in(index, mem.row_key(io, i * how["width"] + max(index["attr"], 0)))
-        b = mem.index_buckets(st, bucket_of(index, key))
-        lacks = buckets.make_place(how, st, b, number - st["first_index"][stream])
+    for number in range(state["first_index"][stream], state["end_index"][stream]):
+        index = mem.indexes(state, number)
+        key = _key_in(index, mem.row_key(buffers, i * cfg["width"] + max(index["attr"], 0)))
+        b = mem.index_buckets(state, bucket_of(index, key))
+        lacks = buckets.make_place(cfg, state, b, number - state["first_index"][stream])
         if lacks > 0:
             return lacks
     return 0
 
 
 @inlined
-def _note(st, ts, seq, importance, x):
-    card = mem.card(st, x)
+def _note(state, ts, seq, importance, x):
+    card = mem.card(state, x)
     card["ts"] = ts
     card["seq"] = seq
     card["importance"] = importance
@@ -57,190 +57,190 @@ def _note(st, ts, seq, importance, x):
 
 
 @kernel
-def put(how, st, io, i, stream, ts, seq, importance, x):
+def put(cfg, state, buffers, i, stream, ts, seq, importance, x):
     """Put a tuple into all indexes of its stream and into its cell; returns the cell."""
-    _note(st, ts, seq, importance, x)
-    if st["came_room"] > 1:
-        mem.set_came(st, x, st["tick"])
-    for a in range(how["width"]):
-        mem.set_attr(st, x * how["width"] + a, mem.row_key(io, i * how["width"] + a))
-    for number in range(st["first_index"][stream], st["end_index"][stream]):
-        index = mem.indexes(st, number)
-        key = _key_in(index, mem.attr(st, x * how["width"] + max(index["attr"], 0)))
-        b = mem.index_buckets(st, bucket_of(index, key))
-        place = buckets.append(how, st, b, ts, seq, importance, x, number - st["first_index"][stream])
-        mem.set_entry_key(st, place, key)
-    if how["weighed"] == 0 or how["alone"]:
+    _note(state, ts, seq, importance, x)
+    if state["came_room"] > 1:
+        mem.set_came(state, x, state["tick"])
+    for a in range(cfg["width"]):
+        mem.set_attr(state, x * cfg["width"] + a, mem.row_key(buffers, i * cfg["width"] + a))
+    for number in range(state["first_index"][stream], state["end_index"][stream]):
+        index = mem.indexes(state, number)
+        key = _key_in(index, mem.attr(state, x * cfg["width"] + max(index["attr"], 0)))
+        b = mem.index_buckets(state, bucket_of(index, key))
+        place = buckets.append(cfg, state, b, ts, seq, importance, x, number - state["first_index"][stream])
+        mem.set_entry_key(state, place, key)
+    if cfg["weighed"] == 0 or cfg["alone"]:
         return 0
-    return _enter_cell(how, st, stream, x)
+    return _enter_cell(cfg, state, stream, x)
 
 
 @kernel
-def take_out(how, st, stream, cell, x):
+def take_out(cfg, state, stream, cell, x):
     """Take a tuple out of all indexes and out of its cell."""
-    for number in range(st["first_index"][stream], st["end_index"][stream]):
-        index, which = mem.indexes(st, number), number - st["first_index"][stream]
-        key = _key_in(index, mem.attr(st, x * how["width"] + max(index["attr"], 0)))
-        place = int(mem.spot(st, x * how["spots"] + which))
-        buckets.remove(how, st, mem.index_buckets(st, bucket_of(index, key)), place, which)
-    if how["weighed"] and how["alone"] == 0:
-        _leave_cell(how, st, cell, x)
+    for number in range(state["first_index"][stream], state["end_index"][stream]):
+        index, which = mem.indexes(state, number), number - state["first_index"][stream]
+        key = _key_in(index, mem.attr(state, x * cfg["width"] + max(index["attr"], 0)))
+        place = int(mem.spot(state, x * cfg["spots"] + which))
+        buckets.remove(cfg, state, mem.index_buckets(state, bucket_of(index, key)), place, which)
+    if cfg["weighed"] and cfg["alone"] == 0:
+        _leave_cell(cfg, state, cell, x)
 
 
 @kernel
-def join_group(how, st, stream, ts, seq, importance, x):
+def join_group(cfg, state, stream, ts, seq, importance, x):
     """A row that waits, whose attributes are there, joins its cell, but no index; returns the cell."""
-    _note(st, ts, seq, importance, x)
-    return _enter_cell(how, st, stream, x)
+    _note(state, ts, seq, importance, x)
+    return _enter_cell(cfg, state, stream, x)
 
 
 @kernel
-def leave_group(how, st, cell, x):
+def leave_group(cfg, state, cell, x):
     """And leaves it."""
-    _leave_cell(how, st, cell, x)
+    _leave_cell(cfg, state, cell, x)
 
 
 # -------------------------------------------------------------------------------------------------------------- cells
 
 
 @inlined
-def _attr_of(st, part, stream):
-    return int(mem.part_of(st, part * MOST + stream))
+def _attr_of(state, part, stream):
+    return int(mem.part_of(state, part * MOST + stream))
 
 
 @kernel
-def _cell_head(how, st, cell, stream):
+def _cell_head(cfg, state, cell, stream):
     mixed = np.int64(stream)
-    for part in range(how["parts"]):
-        mixed = mixed * 0x100000001B3 + mem.cell_values(st)[cell * how["parts"] + part]
-    return key_table.hash_of(mixed, st["cell_heads_room"])
+    for part in range(cfg["parts"]):
+        mixed = mixed * 0x100000001B3 + mem.cell_values(state)[cell * cfg["parts"] + part]
+    return key_table.hash_of(mixed, state["cell_heads_room"])
 
 
 @kernel
-def _same(how, st, a, b):
-    if mem.cells(st, a)["stream"] != mem.cells(st, b)["stream"]:
+def _same(cfg, state, a, b):
+    if mem.cells(state, a)["stream"] != mem.cells(state, b)["stream"]:
         return False
-    for part in range(how["parts"]):
-        if mem.cell_values(st)[a * how["parts"] + part] != mem.cell_values(st)[b * how["parts"] + part]:
+    for part in range(cfg["parts"]):
+        if mem.cell_values(state)[a * cfg["parts"] + part] != mem.cell_values(state)[b * cfg["parts"] + part]:
             return False
     return True
 
 
 @kernel
-def _cell_of(how, st, stream, x):
+def _cell_of(cfg, state, stream, x):
     """The cell of a tuple, a new one if need be; the caller has made sure that one is free."""
-    parts = how["parts"]
+    parts = cfg["parts"]
     # A new cell is filled in to be compared with; it is taken only when there is no other like it.
-    new = int(mem.free_cells(st)[st["free_cell_count"] - 1])
-    mem.cells(st, new)["stream"] = stream
+    new = int(mem.free_cells(state)[state["free_cell_count"] - 1])
+    mem.cells(state, new)["stream"] = stream
     for part in range(parts):
-        attr = _attr_of(st, part, stream)
+        attr = _attr_of(state, part, stream)
         v = NONE
         if attr >= 0:
-            v = key_table.find_or_add(how, st, mem.attr(st, x * how["width"] + attr), part)
-        mem.cell_values(st)[new * parts + part] = v
-    head = _cell_head(how, st, new, stream)
-    cell = int(mem.cell_heads(st)[head])
+            v = key_table.find_or_add(cfg, state, mem.attr(state, x * cfg["width"] + attr), part)
+        mem.cell_values(state)[new * parts + part] = v
+    head = _cell_head(cfg, state, new, stream)
+    cell = int(mem.cell_heads(state)[head])
     while cell != NONE:
-        if _same(how, st, cell, new):
+        if _same(cfg, state, cell, new):
             return cell
-        cell = int(mem.cells(st, cell)["next"])
-    st["free_cell_count"] -= 1
-    entry = mem.cells(st, new)
+        cell = int(mem.cells(state, cell)["next"])
+    state["free_cell_count"] -= 1
+    entry = mem.cells(state, new)
     entry["count"] = 0
     entry["low"] = NONE
     entry["tail"] = NONE
-    entry["next"] = mem.cell_heads(st)[head]
-    mem.cell_heads(st)[head] = new
+    entry["next"] = mem.cell_heads(state)[head]
+    mem.cell_heads(state)[head] = new
     for part in range(parts):
-        v = int(mem.cell_values(st)[new * parts + part])
+        v = int(mem.cell_values(state)[new * parts + part])
         if v != NONE:
-            mem.cell_count(st)[v] += 1
-            first = int(mem.first_cell(st)[v * how["streams"] + stream])
-            links = mem.cell_links(st)
+            mem.cell_count(state)[v] += 1
+            first = int(mem.first_cell(state)[v * cfg["streams"] + stream])
+            links = mem.cell_links(state)
             links[(new * parts + part) * 2] = NONE
             links[(new * parts + part) * 2 + 1] = first
             if first != NONE:
                 links[(first * parts + part) * 2] = new
-            mem.first_cell(st)[v * how["streams"] + stream] = new
-    entry["weight"] = _matches(how, st, new)
+            mem.first_cell(state)[v * cfg["streams"] + stream] = new
+    entry["weight"] = _matches(cfg, state, new)
     return new
 
 
 @kernel
-def drop_empty(how, st, cell):
+def drop_empty(cfg, state, cell):
     """A cell without tuples goes."""
-    entry, parts = mem.cells(st, cell), how["parts"]
-    if how["weighed"] == 0 or entry["count"] > 0:
+    entry, parts = mem.cells(state, cell), cfg["parts"]
+    if cfg["weighed"] == 0 or entry["count"] > 0:
         return
     stream = int(entry["stream"])
-    head = _cell_head(how, st, cell, stream)
-    heads, links = mem.cell_heads(st), mem.cell_links(st)
+    head = _cell_head(cfg, state, cell, stream)
+    heads, links = mem.cell_heads(state), mem.cell_links(state)
     if heads[head] == cell:
         heads[head] = entry["next"]
     else:
         before = int(heads[head])
-        while mem.cells(st, before)["next"] != cell:
-            before = int(mem.cells(st, before)["next"])
-        mem.cells(st, before)["next"] = entry["next"]
+        while mem.cells(state, before)["next"] != cell:
+            before = int(mem.cells(state, before)["next"])
+        mem.cells(state, before)["next"] = entry["next"]
     for part in range(parts):
-        v = int(mem.cell_values(st)[cell * parts + part])
+        v = int(mem.cell_values(state)[cell * parts + part])
         if v != NONE:
-            mem.cell_count(st)[v] -= 1
+            mem.cell_count(state)[v] -= 1
             older, newer = int(links[(cell * parts + part) * 2]), int(links[(cell * parts + part) * 2 + 1])
             if older == NONE:
-                mem.first_cell(st)[v * how["streams"] + stream] = newer
+                mem.first_cell(state)[v * cfg["streams"] + stream] = newer
             else:
                 links[(older * parts + part) * 2 + 1] = newer
             if newer != NONE:
                 links[(newer * parts + part) * 2] = older
-    mem.free_cells(st)[st["free_cell_count"]] = cell
-    st["free_cell_count"] += 1
+    mem.free_cells(state)[state["free_cell_count"]] = cell
+    state["free_cell_count"] += 1
 
 
 @kernel
-def _matches(how, st, cell):
+def _matches(cfg, state, cell):
     """The product of the weights of all streams that the cell's attributes are equated with."""
-    stream = int(mem.cells(st, cell)["stream"])
+    stream = int(mem.cells(state, cell)["stream"])
     product = 1.0
-    for part in range(how["parts"]):
-        v = int(mem.cell_values(st)[cell * how["parts"] + part])
+    for part in range(cfg["parts"]):
+        v = int(mem.cell_values(state)[cell * cfg["parts"] + part])
         if v != NONE:
-            for other in range(how["streams"]):
-                if other != stream and _attr_of(st, part, other) >= 0:
-                    product *= mem.weight(st)[v * how["streams"] + other]
+            for other in range(cfg["streams"]):
+                if other != stream and _attr_of(state, part, other) >= 0:
+                    product *= mem.weight(state)[v * cfg["streams"] + other]
     return product
 
 
 @kernel
-def renew(how, st, cell):
+def renew(cfg, state, cell):
     """The chance of a cell anew, after weights were changed."""
-    mem.cells(st, cell)["weight"] = _matches(how, st, cell)
+    mem.cells(state, cell)["weight"] = _matches(cfg, state, cell)
 
 
 @kernel
-def reweigh_others(how, st, v, stream):
+def reweigh_others(cfg, state, v, stream):
     """A stream's weight of a value has changed: so have the chances of the other streams' cells that hold it."""
-    part = int(mem.part(st, v))
-    for other in range(how["streams"]):
+    part = int(mem.part(state, v))
+    for other in range(cfg["streams"]):
         if other != stream:
-            cell = int(mem.first_cell(st)[v * how["streams"] + other])
+            cell = int(mem.first_cell(state)[v * cfg["streams"] + other])
             while cell != NONE:
-                now = _matches(how, st, cell)
-                if now != mem.cells(st, cell)["weight"]:
-                    mem.cells(st, cell)["weight"] = now
-                    priority.reweigh(how, st, other, cell)
-                cell = int(mem.cell_links(st)[(cell * how["parts"] + part) * 2 + 1])
+                now = _matches(cfg, state, cell)
+                if now != mem.cells(state, cell)["weight"]:
+                    mem.cells(state, cell)["weight"] = now
+                    priority.reweigh(cfg, state, other, cell)
+                cell = int(mem.cell_links(state)[(cell * cfg["parts"] + part) * 2 + 1])
 
 
 @kernel
-def _enter_cell(how, st, stream, x):
+def _enter_cell(cfg, state, stream, x):
     """A tuple joins its cell, as the newest."""
-    cell = _cell_of(how, st, stream, x)
-    entry = mem.cells(st, cell)
+    cell = _cell_of(cfg, state, stream, x)
+    entry = mem.cells(state, cell)
     entry["count"] += 1
-    if how["fifo"]:
-        link = mem.link(st)
+    if cfg["fifo"]:
+        link = mem.link(state)
         tail = int(entry["tail"])
         link[2 * x] = tail
         link[2 * x + 1] = NONE
@@ -253,12 +253,12 @@ def _enter_cell(how, st, stream, x):
 
 
 @kernel
-def _leave_cell(how, st, cell, x):
+def _leave_cell(cfg, state, cell, x):
     """A tuple leaves its cell."""
-    entry = mem.cells(st, cell)
+    entry = mem.cells(state, cell)
     entry["count"] -= 1
-    if how["fifo"]:
-        link = mem.link(st)
+    if cfg["fifo"]:
+        link = mem.link(state)
         older, newer = int(link[2 * x]), int(link[2 * x + 1])
         if older == NONE:
             entry["low"] = newer

@@ -24,199 +24,199 @@ ITEM, EVERY_ROW = 0, 1
 
 
 @inlined
-def row_size(how, io, i):
+def row_size(cfg, buffers, i):
     """How many items a row has."""
-    if how["predicate"] < FIRST_OF_SETS:
+    if cfg["predicate"] < FIRST_OF_SETS:
         return 0
-    offsets = mem.row_offsets(io)
+    offsets = mem.row_offsets(buffers)
     return offsets[i + 1] - offsets[i]
 
 
 @inlined
-def values_of_row(st, io):
+def values_of_row(state, buffers):
     """How many values the row at hand has, which waited."""
-    x = int(mem.waiting(st, io["row"])["item"])
-    return 1 if x == NONE else mem.item_count(st)[x] + 1
+    x = int(mem.waiting(state, buffers["row"])["item"])
+    return 1 if x == NONE else mem.item_count(state)[x] + 1
 
 
 @indirect("make room for item", "whole")
-def lists_wanted(how, st, io, i, stream):
+def lists_wanted(cfg, state, buffers, i, stream):
     """How much room the lists lack for a row: 0 most often."""
-    if how["waits"]:
-        x = int(mem.waiting(st, io["row"])["item"])
+    if cfg["waits"]:
+        x = int(mem.waiting(state, buffers["row"])["item"])
         return _lists_wanted(
-            how, st, stream, mem.items(st), mem.item_at(st)[x], mem.item_count(st)[x], mem.number(st)[x]
+            cfg, state, stream, mem.items(state), mem.item_at(state)[x], mem.item_count(state)[x], mem.number(state)[x]
         )
-    size = row_size(how, io, i)
-    first = mem.row_offsets(io)[i] if size > 0 else 0
-    number = mem.row_number(io)[i] if how["predicate"] < FIRST_OF_SETS else 0.0
-    return _lists_wanted(how, st, stream, mem.row_items(io), first, size, number)
+    size = row_size(cfg, buffers, i)
+    first = mem.row_offsets(buffers)[i] if size > 0 else 0
+    number = mem.row_number(buffers)[i] if cfg["predicate"] < FIRST_OF_SETS else 0.0
+    return _lists_wanted(cfg, state, stream, mem.row_items(buffers), first, size, number)
 
 
 @kernel
-def _lists_wanted(how, st, stream, of, first, size, number):
+def _lists_wanted(cfg, state, stream, of, first, size, number):
     """The same for a row that has a number, or items at a place of an array."""
-    claims = time_lists.room_wanted(st, stream)
-    if how["lists"]:
-        if 2 * (st["lists_used"] + max(size, 1)) > mem.list_item(st).size:
+    claims = time_lists.room_wanted(state, stream)
+    if cfg["lists"]:
+        if 2 * (state["lists_used"] + max(size, 1)) > mem.list_item(state).size:
             return size + 1
-        if how["predicate"] == BAND:
-            which = time_lists.find(st, stream, bucket(number, how["bound"]))
-            claims += time_lists.room_wanted(st, which)
+        if cfg["predicate"] == BAND:
+            which = time_lists.find(state, stream, bucket(number, cfg["bound"]))
+            claims += time_lists.room_wanted(state, which)
         elif size == 0:
-            claims += time_lists.room_wanted(st, EMPTIES + stream)
+            claims += time_lists.room_wanted(state, EMPTIES + stream)
         for k in range(first, first + size):
-            claims += time_lists.room_wanted(st, time_lists.find(st, stream, of[k]))
-    return size + 1 if st["list_top"] + claims > mem.list_ts(st).size else 0
+            claims += time_lists.room_wanted(state, time_lists.find(state, stream, of[k]))
+    return size + 1 if state["list_top"] + claims > mem.list_ts(state).size else 0
 
 
 @inlined
-def take_place(st, stream):
+def take_place(state, stream):
     """A free place of the pool."""
-    st["free_places"][stream] -= 1
-    return int(mem.free(st, stream * (st["free_room"] // 2) + st["free_places"][stream]))
+    state["free_places"][stream] -= 1
+    return int(mem.free(state, stream * (state["free_room"] // 2) + state["free_places"][stream]))
 
 
 @inlined
-def give_place(st, stream, x):
-    mem.set_free(st, stream * (st["free_room"] // 2) + st["free_places"][stream], x)
-    st["free_places"][stream] += 1
+def give_place(state, stream, x):
+    mem.set_free(state, stream * (state["free_room"] // 2) + state["free_places"][stream], x)
+    state["free_places"][stream] += 1
 
 
 @kernel
-def _fill(how, st, io, i, ts, seq, x):
+def _fill(cfg, state, buffers, i, ts, seq, x):
     """What is kept of a row."""
-    card = mem.card(st, x)
+    card = mem.card(state, x)
     card["ts"] = ts
     card["seq"] = seq
-    card["importance"] = mem.row_importance(io, i)
+    card["importance"] = mem.row_importance(buffers, i)
     card["item"] = x
-    size, at = row_size(how, io, i), st["item_top"]
-    items = mem.items(st)
-    mem.item_at(st)[x] = at
-    mem.item_count(st)[x] = size
-    if how["predicate"] < FIRST_OF_SETS:
-        mem.number(st)[x] = mem.row_number(io)[i]
-    first = mem.row_offsets(io)[i] if size > 0 else 0
+    size, at = row_size(cfg, buffers, i), state["item_top"]
+    items = mem.items(state)
+    mem.item_at(state)[x] = at
+    mem.item_count(state)[x] = size
+    if cfg["predicate"] < FIRST_OF_SETS:
+        mem.number(state)[x] = mem.row_number(buffers)[i]
+    first = mem.row_offsets(buffers)[i] if size > 0 else 0
     for k in range(size):
-        items[at + k] = mem.row_items(io)[first + k]
-        mem.item_weights(st)[at + k] = mem.row_weights(io)[first + k]
-    mem.signature(st)[x] = signature_of(items, at, size)
-    st["item_top"] = at + size + 1
+        items[at + k] = mem.row_items(buffers)[first + k]
+        mem.item_weights(state)[at + k] = mem.row_weights(buffers)[first + k]
+    mem.signature(state)[x] = signature_of(items, at, size)
+    state["item_top"] = at + size + 1
 
 
 @indirect("receive item", "whole")
-def receive(how, st, io, i, stream, ts, seq):
+def receive(cfg, state, buffers, i, stream, ts, seq):
     """A row that only probes here takes a place, and enters no list."""
-    x = take_place(st, stream)
-    mem.pool(st, x)["stream"] = stream
-    _fill(how, st, io, i, ts, seq, x)
+    x = take_place(state, stream)
+    mem.pool(state, x)["stream"] = stream
+    _fill(cfg, state, buffers, i, ts, seq, x)
     return x
 
 
 @kernel
-def dismiss(st, x):
+def dismiss(state, x):
     """The last that was received goes."""
-    st["item_top"] = mem.item_at(st)[x]
-    give_place(st, int(mem.pool(st, x)["stream"]), x)
+    state["item_top"] = mem.item_at(state)[x]
+    give_place(state, int(mem.pool(state, x)["stream"]), x)
 
 
 @indirect("store item")
-def put(how, st, io, i, stream, ts, seq, x):
+def put(cfg, state, buffers, i, stream, ts, seq, x):
     """Store a row, for which there is room, in all of its lists. One that waited has its items there already."""
-    if how["waits"] == 0:
-        _fill(how, st, io, i, ts, seq, x)
-    st["stored_to"][stream] = seq + 1
-    if st["came_room"] > 1:
-        mem.set_came(st, x, st["tick"])
-    if has_values(how):
-        _note_values(how, st, x)
-    _enter_lists(how, st, stream, x, 0 if mem.window_kind(how, stream) == ROW else ts, seq)
+    if cfg["waits"] == 0:
+        _fill(cfg, state, buffers, i, ts, seq, x)
+    state["stored_to"][stream] = seq + 1
+    if state["came_room"] > 1:
+        mem.set_came(state, x, state["tick"])
+    if has_values(cfg):
+        _note_values(cfg, state, x)
+    _enter_lists(cfg, state, stream, x, 0 if mem.window_kind(cfg, stream) == ROW else ts, seq)
 
 
 @kernel
-def _enter_lists(how, st, stream, x, ts, seq):
-    time_lists.add(st, stream, ts, seq, x)
-    if how["lists"] == 0:
+def _enter_lists(cfg, state, stream, x, ts, seq):
+    time_lists.add(state, stream, ts, seq, x)
+    if cfg["lists"] == 0:
         return
-    at, size = mem.item_at(st)[x], mem.item_count(st)[x]
-    if how["predicate"] == BAND:
-        _enter_list(how, st, stream, x, ts, seq, bucket(mem.number(st)[x], how["bound"]))
+    at, size = mem.item_at(state)[x], mem.item_count(state)[x]
+    if cfg["predicate"] == BAND:
+        _enter_list(cfg, state, stream, x, ts, seq, bucket(mem.number(state)[x], cfg["bound"]))
     elif size == 0:
-        time_lists.trim(how, st, EMPTIES + stream, stream)
-        time_lists.add(st, EMPTIES + stream, ts, seq, x)
+        time_lists.trim(cfg, state, EMPTIES + stream, stream)
+        time_lists.add(state, EMPTIES + stream, ts, seq, x)
     for k in range(at, at + size):
-        _enter_list(how, st, stream, x, ts, seq, mem.items(st)[k])
+        _enter_list(cfg, state, stream, x, ts, seq, mem.items(state)[k])
 
 
 @kernel
-def _enter_list(how, st, stream, x, ts, seq, item):
-    which = time_lists.find_or_make(st, stream, item)
-    time_lists.trim(how, st, which, stream)
-    time_lists.add(st, which, ts, seq, x)
-    bitmaps.mark(st, which, x)
+def _enter_list(cfg, state, stream, x, ts, seq, item):
+    which = time_lists.find_or_make(state, stream, item)
+    time_lists.trim(cfg, state, which, stream)
+    time_lists.add(state, which, ts, seq, x)
+    bitmaps.mark(state, which, x)
 
 
 @indirect("remove item")
-def take_out(how, st, stream, x):
+def take_out(cfg, state, stream, x):
     """Take a tuple away. In its lists an entry whose time is over is let go when the list is next touched."""
-    bitmaps.clear(st, stream, x)
-    card, at, size = mem.card(st, x), mem.item_at(st)[x], mem.item_count(st)[x]
-    if has_values(how):
+    bitmaps.clear(state, stream, x)
+    card, at, size = mem.card(state, x), mem.item_at(state)[x], mem.item_count(state)[x]
+    if has_values(cfg):
         for k in range(at, at + size + 1):
-            mem.cell_count(st)[mem.item_values(st)[k]] -= 1
-    if time_lists.is_gone(how, st, stream, card["ts"], card["seq"]):
+            mem.cell_count(state)[mem.item_values(state)[k]] -= 1
+    if time_lists.is_gone(cfg, state, stream, card["ts"], card["seq"]):
         return
-    ts, seq = 0 if mem.window_kind(how, stream) == ROW else card["ts"], card["seq"]
-    time_lists.strike(st, stream, ts, seq)
-    if how["lists"] == 0:
+    ts, seq = 0 if mem.window_kind(cfg, stream) == ROW else card["ts"], card["seq"]
+    time_lists.strike(state, stream, ts, seq)
+    if cfg["lists"] == 0:
         return
-    if how["predicate"] == BAND:
-        time_lists.strike(st, time_lists.find(st, stream, bucket(mem.number(st)[x], how["bound"])), ts, seq)
+    if cfg["predicate"] == BAND:
+        time_lists.strike(state, time_lists.find(state, stream, bucket(mem.number(state)[x], cfg["bound"])), ts, seq)
     elif size == 0:
-        time_lists.strike(st, EMPTIES + stream, ts, seq)
+        time_lists.strike(state, EMPTIES + stream, ts, seq)
     for k in range(at, at + size):
-        time_lists.strike(st, time_lists.find(st, stream, mem.items(st)[k]), ts, seq)
+        time_lists.strike(state, time_lists.find(state, stream, mem.items(state)[k]), ts, seq)
 
 
 # ------------------------------------------------------------------------------------------------------------- values
 
 
 @kernel
-def _note_values(how, st, x):
+def _note_values(cfg, state, x):
     """The numbers of a tuple's values; the caller has made sure that there are enough."""
-    at, size = mem.item_at(st)[x], mem.item_count(st)[x]
-    values = mem.item_values(st)
+    at, size = mem.item_at(state)[x], mem.item_count(state)[x]
+    values = mem.item_values(state)
     for k in range(at, at + size):
-        values[k] = key_table.find_or_add(how, st, mem.items(st)[k], ITEM)
-    if how["predicate"] >= FIRST_OF_SETS:
-        values[at + size] = key_table.find_or_add(how, st, np.int64(0), EVERY_ROW)
+        values[k] = key_table.find_or_add(cfg, state, mem.items(state)[k], ITEM)
+    if cfg["predicate"] >= FIRST_OF_SETS:
+        values[at + size] = key_table.find_or_add(cfg, state, np.int64(0), EVERY_ROW)
     else:
-        values[at] = key_table.find_or_add(how, st, value_of_number(how, st, mem.number(st)[x]), ITEM)
+        values[at] = key_table.find_or_add(cfg, state, value_of_number(cfg, state, mem.number(state)[x]), ITEM)
     for k in range(at, at + size + 1):
-        mem.cell_count(st)[values[k]] += 1
+        mem.cell_count(state)[values[k]] += 1
 
 
 @inlined
-def has_values(how):
+def has_values(cfg):
     """Whether values are counted: by an estimator, or for a queue."""
-    return how["weighed"] == 1 and (how["estimator"] != MET or how["drop"] == DROP_SEMANTIC)
+    return cfg["weighed"] == 1 and (cfg["estimator"] != MET or cfg["drop"] == DROP_SEMANTIC)
 
 
 @inlined
-def value_of_number(how, st, number):
+def value_of_number(cfg, state, number):
     """What a number is counted by."""
-    if how["predicate"] == BAND:
-        return bucket(number, how["bound"])
-    return histogram.bucket(st, number)
+    if cfg["predicate"] == BAND:
+        return bucket(number, cfg["bound"])
+    return histogram.bucket(state, number)
 
 
 @indirect("count items", "truth")
-def fits_histogram(how, st, io):
+def fits_histogram(cfg, state, buffers):
     """Whether the histogram of numbers has a bucket for all new tuples; without one they cannot be counted."""
-    if not has_values(how) or how["predicate"] == BAND or how["predicate"] >= FIRST_OF_SETS:
+    if not has_values(cfg) or cfg["predicate"] == BAND or cfg["predicate"] >= FIRST_OF_SETS:
         return True
-    for i in range(io["fresh"]):  # noqa: SIM110 - kernels have no generators
-        if not histogram.has(st, mem.number(st)[np.int64(mem.out_fresh(io, i))]):
+    for i in range(buffers["fresh"]):  # noqa: SIM110 - kernels have no generators
+        if not histogram.has(state, mem.number(state)[np.int64(mem.out_fresh(buffers, i))]):
             return False
     return True

@@ -12,162 +12,162 @@ from shedjoin.engine.stages import priority
 
 
 @inlined
-def _take_place(how, st, io, stream):
-    st["free_count"] -= 1
-    return int(mem.free(st, st["free_count"]))
+def _take_place(cfg, state, buffers, stream):
+    state["free_count"] -= 1
+    return int(mem.free(state, state["free_count"]))
 
 
 @in_pairs(_take_place)
 @inlined
-def take_place(how, st, io, stream):
+def take_place(cfg, state, buffers, stream):
     """A free place of the pool. A row with items that waited has one."""
-    if how["layout"] != ITEMS:
-        return _take_place(how, st, io, stream)
-    return int(mem.waiting(st, io["row"])["item"]) if how["waits"] else items.take_place(st, stream)
+    if cfg["layout"] != ITEMS:
+        return _take_place(cfg, state, buffers, stream)
+    return int(mem.waiting(state, buffers["row"])["item"]) if cfg["waits"] else items.take_place(state, stream)
 
 
 @inlined
-def _give_place(how, st, stream, x):
-    mem.set_free(st, st["free_count"], x)
-    st["free_count"] += 1
+def _give_place(cfg, state, stream, x):
+    mem.set_free(state, state["free_count"], x)
+    state["free_count"] += 1
 
 
 @in_pairs(_give_place)
 @inlined
-def give_place(how, st, stream, x):
-    if how["layout"] == ITEMS:
-        items.give_place(st, stream, x)
+def give_place(cfg, state, stream, x):
+    if cfg["layout"] == ITEMS:
+        items.give_place(state, stream, x)
     else:
-        _give_place(how, st, stream, x)
+        _give_place(cfg, state, stream, x)
 
 
 @in_pairs(keyed.home)
 @inlined
-def home(how, st, io, i):
+def home(cfg, state, buffers, i):
     """The number of a row's value, if all streams share it."""
-    return keyed.home(how, st, io, i) if how["layout"] == KEYED else 0
+    return keyed.home(cfg, state, buffers, i) if cfg["layout"] == KEYED else 0
 
 
 @inlined
-def _make_place(how, st, io, i, v, stream):
-    return keyed.make_place(how, st, v, stream)
+def _make_place(cfg, state, buffers, i, v, stream):
+    return keyed.make_place(cfg, state, v, stream)
 
 
 @in_pairs(_make_place)
 @inlined
-def make_place(how, st, io, i, v, stream):
+def make_place(cfg, state, buffers, i, v, stream):
     """Make room for one row; returns what the arena lacks for that, most often 0."""
-    if how["layout"] == KEYED:
-        return keyed.make_place(how, st, v, stream)
-    if how["layout"] == ITEMS:
-        return items.lists_wanted(how, st, io, i, stream)
-    return indexed.make_place(how, st, io, i, stream)
+    if cfg["layout"] == KEYED:
+        return keyed.make_place(cfg, state, v, stream)
+    if cfg["layout"] == ITEMS:
+        return items.lists_wanted(cfg, state, buffers, i, stream)
+    return indexed.make_place(cfg, state, buffers, i, stream)
 
 
 @inlined
-def _put(how, st, io, i, v, stream, ts, seq, importance, x):
-    return keyed.put(how, st, v, stream, ts, seq, importance, x)
+def _put(cfg, state, buffers, i, v, stream, ts, seq, importance, x):
+    return keyed.put(cfg, state, v, stream, ts, seq, importance, x)
 
 
 @in_pairs(_put)
 @inlined
-def put(how, st, io, i, v, stream, ts, seq, importance, x):
+def put(cfg, state, buffers, i, v, stream, ts, seq, importance, x):
     """Store a tuple where probes find it; returns its group."""
-    if how["layout"] == KEYED:
-        return keyed.put(how, st, v, stream, ts, seq, importance, x)
-    if how["layout"] == ITEMS:
-        items.put(how, st, io, i, stream, ts, seq, x)
+    if cfg["layout"] == KEYED:
+        return keyed.put(cfg, state, v, stream, ts, seq, importance, x)
+    if cfg["layout"] == ITEMS:
+        items.put(cfg, state, buffers, i, stream, ts, seq, x)
     else:
-        cell = indexed.put(how, st, io, i, stream, ts, seq, importance, x)
-        if how["alone"] == 0:
+        cell = indexed.put(cfg, state, buffers, i, stream, ts, seq, importance, x)
+        if cfg["alone"] == 0:
             return cell
-    return _be_a_group(how, st, x)
+    return _be_a_group(cfg, state, x)
 
 
 @inlined
-def _be_a_group(how, st, x):
+def _be_a_group(cfg, state, x):
     """A tuple is a group; its chance is not known yet."""
-    if how["weighed"] == 0:
+    if cfg["weighed"] == 0:
         return 0
-    b = mem.buckets(st, x)
+    b = mem.buckets(state, x)
     b["count"] = 1
-    b["low"] = x if how["fifo"] else NONE
-    if how["integrated"] == 0:  # there it was weighed when it came
+    b["low"] = x if cfg["fifo"] else NONE
+    if cfg["integrated"] == 0:  # there it was weighed when it came
         b["weight"] = 0.0
     return x
 
 
 @inlined
-def _take_out(how, st, stream, g, x):
-    keyed.take_out(how, st, g, x)
+def _take_out(cfg, state, stream, g, x):
+    keyed.take_out(cfg, state, g, x)
 
 
 @in_pairs(_take_out)
 @inlined
-def take_out(how, st, stream, g, x):
+def take_out(cfg, state, stream, g, x):
     """Take a tuple away from where probes find it."""
-    if how["layout"] == KEYED:
-        keyed.take_out(how, st, g, x)
+    if cfg["layout"] == KEYED:
+        keyed.take_out(cfg, state, g, x)
         return
-    if how["layout"] == ITEMS:
-        items.take_out(how, st, stream, x)
+    if cfg["layout"] == ITEMS:
+        items.take_out(cfg, state, stream, x)
     else:
-        indexed.take_out(how, st, stream, g, x)
-    if how["alone"] and how["weighed"]:
-        mem.buckets(st, x)["count"] = 0
+        indexed.take_out(cfg, state, stream, g, x)
+    if cfg["alone"] and cfg["weighed"]:
+        mem.buckets(state, x)["count"] = 0
 
 
 @only_many
 @inlined
-def drop_empty(how, st, g):
+def drop_empty(cfg, state, g):
     """A group without tuples may go."""
-    if how["layout"] != KEYED and how["alone"] == 0:
-        indexed.drop_empty(how, st, g)
+    if cfg["layout"] != KEYED and cfg["alone"] == 0:
+        indexed.drop_empty(cfg, state, g)
 
 
 @inlined
-def _reweigh_others(how, st, v, stream):
-    keyed.reweigh_others(how, st, v, stream)
+def _reweigh_others(cfg, state, v, stream):
+    keyed.reweigh_others(cfg, state, v, stream)
 
 
 @in_pairs(_reweigh_others)
 @inlined
-def reweigh_others(how, st, v, stream):
+def reweigh_others(cfg, state, v, stream):
     """A stream's weight of a value has changed: so have the chances of the other streams' groups."""
-    if how["layout"] == KEYED:
-        keyed.reweigh_others(how, st, v, stream)
-    elif how["alone"] == 0:  # tuples that are groups are weighed again before they go
-        indexed.reweigh_others(how, st, v, stream)
+    if cfg["layout"] == KEYED:
+        keyed.reweigh_others(cfg, state, v, stream)
+    elif cfg["alone"] == 0:  # tuples that are groups are weighed again before they go
+        indexed.reweigh_others(cfg, state, v, stream)
 
 
 @only_many
 @inlined
-def _renew_chance(how, st, g):
-    if how["layout"] != KEYED and how["alone"] == 0:
-        indexed.renew(how, st, g)
+def _renew_chance(cfg, state, g):
+    if cfg["layout"] != KEYED and cfg["alone"] == 0:
+        indexed.renew(cfg, state, g)
 
 
 @kernel
-def renew_all(how, st):
+def renew_all(cfg, state):
     """Put every group where it belongs, after all weights were changed at once."""
-    for g in range(st["buckets_room"]):
-        if mem.buckets(st, g)["count"] > 0:
-            _renew_chance(how, st, g)
-            priority.reweigh(how, st, storage.stream_of(how, st, g), g)
-    for stream in range(how["streams"]):
-        priority.replay(how, st, stream)
+    for g in range(state["buckets_room"]):
+        if mem.buckets(state, g)["count"] > 0:
+            _renew_chance(cfg, state, g)
+            priority.reweigh(cfg, state, storage.stream_of(cfg, state, g), g)
+    for stream in range(cfg["streams"]):
+        priority.replay(cfg, state, stream)
 
 
 @inlined
-def _renew_all(how, st, factor):
-    renew_all(how, st)
+def _renew_all(cfg, state, factor):
+    renew_all(cfg, state)
 
 
 @in_pairs(_renew_all)
 @kernel
-def fold_all(how, st, factor):
+def fold_all(cfg, state, factor):
     """All weights were multiplied. Tuples that are groups keep the chance that they were weighed by."""
-    if how["alone"] and not (how["organisation"] == KEY and how["combine"] != PRODUCT):
-        for x in range(st["buckets_room"]):
-            mem.buckets(st, x)["weight"] *= factor
-    renew_all(how, st)
+    if cfg["alone"] and not (cfg["organisation"] == KEY and cfg["combine"] != PRODUCT):
+        for x in range(state["buckets_room"]):
+            mem.buckets(state, x)["weight"] *= factor
+    renew_all(cfg, state)

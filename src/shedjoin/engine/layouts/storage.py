@@ -15,49 +15,49 @@ from shedjoin.engine.records import NEVER, NONE
 
 
 @inlined
-def _entry_of(how, st, x):
-    return mem.entries(st, mem.pool(st, x)["place"])
+def _entry_of(cfg, state, x):
+    return mem.entries(state, mem.pool(state, x)["place"])
 
 
 @in_pairs(_entry_of)
 @inlined
-def card(how, st, x):
+def card(cfg, state, x):
     """The time, row number and importance of a stored tuple."""
-    if how["layout"] == KEYED:
-        return mem.entries(st, mem.pool(st, x)["place"])
-    return mem.card(st, x)
+    if cfg["layout"] == KEYED:
+        return mem.entries(state, mem.pool(state, x)["place"])
+    return mem.card(state, x)
 
 
 @inlined
-def _note_entry(how, st, x, which, place):
-    mem.pool(st, x)["place"] = place
+def _note_entry(cfg, state, x, which, place):
+    mem.pool(state, x)["place"] = place
 
 
 @in_pairs(_note_entry)
 @inlined
-def note_place(how, st, x, which, place):
+def note_place(cfg, state, x, which, place):
     """A tuple stands there now."""
-    if how["layout"] == KEYED:
-        mem.pool(st, x)["place"] = place
+    if cfg["layout"] == KEYED:
+        mem.pool(state, x)["place"] = place
     else:
-        mem.set_spot(st, x * how["spots"] + which, place)
+        mem.set_spot(state, x * cfg["spots"] + which, place)
 
 
 @only_many
 @inlined
-def move_key(how, st, from_place, to_place):
+def move_key(cfg, state, from_place, to_place):
     """Indexes have the value of an entry beside it."""
-    if how["layout"] != KEYED:
-        mem.set_entry_key(st, to_place, mem.entry_key(st, from_place))
+    if cfg["layout"] != KEYED:
+        mem.set_entry_key(state, to_place, mem.entry_key(state, from_place))
 
 
 # ------------------------------------------------------------------------------------------------------------- values
 
 
 @inlined
-def _new_trail(st, g):
-    if st["trail_room"] > 1:
-        trail = mem.trail(st, g)
+def _new_trail(state, g):
+    if state["trail_room"] > 1:
+        trail = mem.trail(state, g)
         trail["mass"][:] = 0.0
         trail["last"] = NEVER
         trail["recent"] = 0
@@ -66,8 +66,8 @@ def _new_trail(st, g):
 
 
 @inlined
-def _new_bucket(st, g):
-    b = mem.buckets(st, g)
+def _new_bucket(state, g):
+    b = mem.buckets(state, g)
     b["base"] = NONE
     b["room"] = 0
     b["first"] = 0
@@ -75,165 +75,165 @@ def _new_bucket(st, g):
     b["count"] = 0
     b["low"] = NONE
     b["weight"] = 0.0
-    if st["mass_room"] > 1:
-        mem.set_mass(st, g, 0.0)
-    _new_trail(st, g)
+    if state["mass_room"] > 1:
+        mem.set_mass(state, g, 0.0)
+    _new_trail(state, g)
 
 
 @inlined
-def _new_key(how, st, v, part):
-    for stream in range(how["streams"]):
-        _new_bucket(st, v * how["streams"] + stream)
+def _new_key(cfg, state, v, part):
+    for stream in range(cfg["streams"]):
+        _new_bucket(state, v * cfg["streams"] + stream)
 
 
 @in_pairs(_new_key)
 @kernel
-def new_value(how, st, v, part):
+def new_value(cfg, state, v, part):
     """A value gets a number: nothing is known of it yet."""
-    mem.set_part(st, v, part)
-    if how["layout"] == KEYED:
-        _new_key(how, st, v, part)
+    mem.set_part(state, v, part)
+    if cfg["layout"] == KEYED:
+        _new_key(cfg, state, v, part)
         return
-    mem.cell_count(st)[v] = 0
-    for stream in range(how["streams"]):
-        at = v * how["streams"] + stream
-        mem.weight(st)[at] = 0.0
-        mem.first_cell(st)[at] = NONE
-        if st["mass_room"] > 1:
-            mem.set_mass(st, at, 0.0)
-        _new_trail(st, at)
+    mem.cell_count(state)[v] = 0
+    for stream in range(cfg["streams"]):
+        at = v * cfg["streams"] + stream
+        mem.weight(state)[at] = 0.0
+        mem.first_cell(state)[at] = NONE
+        if state["mass_room"] > 1:
+            mem.set_mass(state, at, 0.0)
+        _new_trail(state, at)
 
 
 @inlined
-def _is_idle_key(how, st, v):
-    return mem.buckets(st, 2 * v)["count"] + mem.buckets(st, 2 * v + 1)["count"] == 0
+def _is_idle_key(cfg, state, v):
+    return mem.buckets(state, 2 * v)["count"] + mem.buckets(state, 2 * v + 1)["count"] == 0
 
 
 @in_pairs(_is_idle_key)
 @kernel
-def is_idle(how, st, v):
+def is_idle(cfg, state, v):
     """Whether nothing is stored of a value, and no row that waits or came just now has it."""
-    if how["waits"] and mem.kept(st)[v] > 0:
+    if cfg["waits"] and mem.kept(state)[v] > 0:
         return False
-    if how["layout"] != KEYED:
-        return mem.cell_count(st)[v] == 0
+    if cfg["layout"] != KEYED:
+        return mem.cell_count(state)[v] == 0
     stored = 0
-    for stream in range(how["streams"]):
-        stored += mem.buckets(st, v * how["streams"] + stream)["count"]
+    for stream in range(cfg["streams"]):
+        stored += mem.buckets(state, v * cfg["streams"] + stream)["count"]
     return stored == 0
 
 
 @inlined
-def _key_weight(how, st, v, stream):
-    return mem.buckets(st, v * how["streams"] + stream)["weight"]
+def _key_weight(cfg, state, v, stream):
+    return mem.buckets(state, v * cfg["streams"] + stream)["weight"]
 
 
 @in_pairs(_key_weight)
 @inlined
-def weight(how, st, v, stream):
+def weight(cfg, state, v, stream):
     """How much a stream is expected to bring of a value."""
-    if how["layout"] == KEYED:
-        return mem.buckets(st, v * how["streams"] + stream)["weight"]
-    return mem.weight(st)[v * how["streams"] + stream]
+    if cfg["layout"] == KEYED:
+        return mem.buckets(state, v * cfg["streams"] + stream)["weight"]
+    return mem.weight(state)[v * cfg["streams"] + stream]
 
 
 @inlined
-def _set_key_weight(how, st, v, stream, value):
-    mem.buckets(st, v * how["streams"] + stream)["weight"] = value
+def _set_key_weight(cfg, state, v, stream, value):
+    mem.buckets(state, v * cfg["streams"] + stream)["weight"] = value
 
 
 @in_pairs(_set_key_weight)
 @inlined
-def set_weight(how, st, v, stream, value):
-    if how["layout"] == KEYED:
-        mem.buckets(st, v * how["streams"] + stream)["weight"] = value
+def set_weight(cfg, state, v, stream, value):
+    if cfg["layout"] == KEYED:
+        mem.buckets(state, v * cfg["streams"] + stream)["weight"] = value
     else:
-        mem.weight(st)[v * how["streams"] + stream] = value
+        mem.weight(state)[v * cfg["streams"] + stream] = value
 
 
 @inlined
-def _every_stream(how, st, v, stream):
+def _every_stream(cfg, state, v, stream):
     return True
 
 
 @in_pairs(_every_stream)
 @inlined
-def has_part(how, st, v, stream):
+def has_part(cfg, state, v, stream):
     """Whether a stream can bring a value."""
-    return how["layout"] == KEYED or mem.part_of(st, mem.part(st, v) * MOST + stream) >= 0
+    return cfg["layout"] == KEYED or mem.part_of(state, mem.part(state, v) * MOST + stream) >= 0
 
 
 @inlined
-def _key_of_group(how, st, x, number):
-    return int(mem.pool(st, x)["group"]) >> 1
+def _key_of_group(cfg, state, x, number):
+    return int(mem.pool(state, x)["group"]) >> 1
 
 
 @in_pairs(_key_of_group)
 @inlined
-def value_of(how, st, x, number):
+def value_of(cfg, state, x, number):
     """A value of a tuple: of `parts` numbers, -1 where its stream has no part."""
-    g = int(mem.pool(st, x)["group"])
-    if how["layout"] == KEYED:
-        return g // how["streams"]
-    if how["layout"] == ITEMS:
-        return int(mem.item_values(st)[mem.item_at(st)[x] + number])
-    return int(mem.cell_values(st)[g * how["parts"] + number])
+    g = int(mem.pool(state, x)["group"])
+    if cfg["layout"] == KEYED:
+        return g // cfg["streams"]
+    if cfg["layout"] == ITEMS:
+        return int(mem.item_values(state)[mem.item_at(state)[x] + number])
+    return int(mem.cell_values(state)[g * cfg["parts"] + number])
 
 
 @inlined
-def _one(how, st, x):
+def _one(cfg, state, x):
     return 1
 
 
 @in_pairs(_one)
 @inlined
-def values_of(how, st, x):
+def values_of(cfg, state, x):
     """How many values a tuple has."""
-    return mem.item_count(st)[x] + 1 if how["layout"] == ITEMS else how["parts"]
+    return mem.item_count(state)[x] + 1 if cfg["layout"] == ITEMS else cfg["parts"]
 
 
 # ------------------------------------------------------------------------------------------------------------- groups
 
 
 @inlined
-def _key_of(how, st, g):
+def _key_of(cfg, state, g):
     return g >> 1
 
 
 @in_pairs(_key_of)
 @inlined
-def value_of_group(how, st, g):
+def value_of_group(cfg, state, g):
     """The value that all tuples of a group have; of several, the first."""
-    return g // how["streams"] if how["layout"] == KEYED else int(mem.cell_values(st)[g * how["parts"]])
+    return g // cfg["streams"] if cfg["layout"] == KEYED else int(mem.cell_values(state)[g * cfg["parts"]])
 
 
 @inlined
-def _chance_of_pair(how, st, stream, g):
-    return mem.buckets(st, g ^ 1)["weight"]
+def _chance_of_pair(cfg, state, stream, g):
+    return mem.buckets(state, g ^ 1)["weight"]
 
 
 @in_pairs(_chance_of_pair)
 @inlined
-def chance(how, st, stream, g):
+def chance(cfg, state, stream, g):
     """Partners expected of a tuple of a group: the product of the weights of all other streams."""
-    if how["layout"] != KEYED:
-        return mem.buckets(st, g)["weight"]
+    if cfg["layout"] != KEYED:
+        return mem.buckets(state, g)["weight"]
     product = 1.0
-    for other in range(how["streams"]):
+    for other in range(cfg["streams"]):
         if other != stream:
-            product *= mem.buckets(st, g - stream + other)["weight"]
+            product *= mem.buckets(state, g - stream + other)["weight"]
     return product
 
 
 @inlined
-def _stream_of_pair(how, st, g):
+def _stream_of_pair(cfg, state, g):
     return g & 1
 
 
 @in_pairs(_stream_of_pair)
 @inlined
-def stream_of(how, st, g):
+def stream_of(cfg, state, g):
     """The stream of a group that has tuples."""
-    if how["layout"] == KEYED:
-        return g % how["streams"]
-    return int(mem.pool(st, g)["stream"]) if how["alone"] else int(mem.cells(st, g)["stream"])
+    if cfg["layout"] == KEYED:
+        return g % cfg["streams"]
+    return int(mem.pool(state, g)["stream"]) if cfg["alone"] else int(mem.cells(state, g)["stream"])

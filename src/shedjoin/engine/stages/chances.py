@@ -44,31 +44,31 @@ FORGOTTEN = 2.0**-20
 
 
 @inlined
-def _weight(how, st, key, part, stream, by):
+def _weight(cfg, state, key, part, stream, by):
     """How much a stream is expected to bring of a value, which need not be known; or how many tuples have it."""
     if by == BY_STOCK:
-        v = key_table.find(st, key, part)
-        return 0.0 if v == NONE else float(mem.stock(st)[v * how["streams"] + stream])
-    if how["estimator"] == COUNT_MIN and part == ITEM:
-        return float(count_of(how, st, part, stream, key))
-    v = key_table.find(st, key, part)
+        v = key_table.find(state, key, part)
+        return 0.0 if v == NONE else float(mem.stock(state)[v * cfg["streams"] + stream])
+    if cfg["estimator"] == COUNT_MIN and part == ITEM:
+        return float(count_of(cfg, state, part, stream, key))
+    v = key_table.find(state, key, part)
     if v == NONE:
         return 0.0
-    at = v * how["streams"] + stream
-    if how["estimator"] != DECAYED:
-        return mem.weight(st)[at]
-    if st["clock"][stream] == NEVER:
+    at = v * cfg["streams"] + stream
+    if cfg["estimator"] != DECAYED:
+        return mem.weight(state)[at]
+    if state["clock"][stream] == NEVER:
         return 0.0
-    mass = mem.mass(st, at)
-    return mass if mass >= FORGOTTEN * math.exp2(half_lives(how, st, st["clock"][stream])) else 0.0
+    mass = mem.mass(state, at)
+    return mass if mass >= FORGOTTEN * math.exp2(half_lives(cfg, state, state["clock"][stream])) else 0.0
 
 
 @kernel
-def _in_band(how, st, number, other, by):
+def _in_band(cfg, state, number, other, by):
     """A band covers its bucket and half of each neighbour, on average."""
-    own = bucket(number, how["bound"])
-    near = _weight(how, st, own - 1, ITEM, other, by) + _weight(how, st, own + 1, ITEM, other, by)
-    return _weight(how, st, own, ITEM, other, by) + near / 2
+    own = bucket(number, cfg["bound"])
+    near = _weight(cfg, state, own - 1, ITEM, other, by) + _weight(cfg, state, own + 1, ITEM, other, by)
+    return _weight(cfg, state, own, ITEM, other, by) + near / 2
 
 
 @inlined
@@ -83,23 +83,23 @@ def _is_right(code, row_is_left, place, own):
 
 
 @kernel
-def _compared(how, st, number, stream, by):
+def _compared(cfg, state, number, stream, by):
     """Partners lie in the buckets on the right side, and in half of the own one."""
-    other, code = 1 - stream, how["predicate"]
-    moved = number - how["bound"] if stream == 0 else number + how["bound"]
-    own = histogram.bucket(st, moved)
+    other, code = 1 - stream, cfg["predicate"]
+    moved = number - cfg["bound"] if stream == 0 else number + cfg["bound"]
+    own = histogram.bucket(state, moved)
     total = 0.0
-    if st["known_numbers"] == histogram.ONE:
+    if state["known_numbers"] == histogram.ONE:
         # One number is known, and it is its own bucket.
-        number = st["lowest_number"]
+        number = state["lowest_number"]
         if _is_right(code, stream == 0, number, moved):
-            total += _weight(how, st, histogram.bucket(st, number), ITEM, other, by)
-    elif st["known_numbers"] == histogram.SEVERAL:
-        first = histogram.first_bucket(st)
+            total += _weight(cfg, state, histogram.bucket(state, number), ITEM, other, by)
+    elif state["known_numbers"] == histogram.SEVERAL:
+        first = histogram.first_bucket(state)
         for place in range(first, first + histogram.MOST_BUCKETS):
             if _is_right(code, stream == 0, place, own):
-                total += _weight(how, st, np.int64(place), ITEM, other, by)
-    return total + _weight(how, st, own, ITEM, other, by) / 2
+                total += _weight(cfg, state, np.int64(place), ITEM, other, by)
+    return total + _weight(cfg, state, own, ITEM, other, by) / 2
 
 
 @kernel
@@ -117,50 +117,50 @@ def _at_least(k, mean):
 
 
 @kernel
-def _of_set(how, st, x, stream, by):
+def _of_set(cfg, state, x, stream, by):
     """By how likely a row of the other stream is to have each of its items."""
-    other, code = 1 - stream, how["predicate"]
-    rows = _weight(how, st, np.int64(0), EVERY_ROW, other, by)
+    other, code = 1 - stream, cfg["predicate"]
+    rows = _weight(cfg, state, np.int64(0), EVERY_ROW, other, by)
     if rows <= 0.0:
         return 0.0
-    at, inside = mem.item_at(st)[x], (stream == 0) == (code == SUBSET)
+    at, inside = mem.item_at(state)[x], (stream == 0) == (code == SUBSET)
     total, product = 0.0, 1.0
-    for k in range(at, at + mem.item_count(st)[x]):
-        share = _weight(how, st, mem.items(st)[k], ITEM, other, by) / rows
+    for k in range(at, at + mem.item_count(state)[x]):
+        share = _weight(cfg, state, mem.items(state)[k], ITEM, other, by) / rows
         product *= share
-        total += share * mem.item_weights(st)[k] if code == INNER else share
+        total += share * mem.item_weights(state)[k] if code == INNER else share
     if code == OVERLAP:
-        return rows * _at_least(int(how["bound"]), total)
+        return rows * _at_least(int(cfg["bound"]), total)
     if code == INNER:
         return rows * max(0.0, total)
     return rows * (product if inside else total)
 
 
 @indirect("expect partners", "number")
-def expected(how, st, x, by):
+def expected(cfg, state, x, by):
     """Partners expected of a tuple that is a group, by the weights or the stock of now."""
-    if how["estimator"] == MET and by == BY_WEIGHT:
-        return float(mem.met_on_arrival(st)[x])
-    stream = int(mem.pool(st, x)["stream"])
-    if how["layout"] != ITEMS:
+    if cfg["estimator"] == MET and by == BY_WEIGHT:
+        return float(mem.met_on_arrival(state)[x])
+    stream = int(mem.pool(state, x)["stream"])
+    if cfg["layout"] != ITEMS:
         return 0.0
-    if how["predicate"] >= FIRST_OF_SETS:
-        return _of_set(how, st, x, stream, by)
-    number = mem.number(st)[x]
+    if cfg["predicate"] >= FIRST_OF_SETS:
+        return _of_set(cfg, state, x, stream, by)
+    number = mem.number(state)[x]
     return (
-        _in_band(how, st, number, 1 - stream, by)
-        if how["predicate"] == BAND
-        else _compared(how, st, number, stream, by)
+        _in_band(cfg, state, number, 1 - stream, by)
+        if cfg["predicate"] == BAND
+        else _compared(cfg, state, number, stream, by)
     )
 
 
 @inlined
-def _of_group(how, st, stream, g):
-    return storage.chance(how, st, stream, g)
+def _of_group(cfg, state, stream, g):
+    return storage.chance(cfg, state, stream, g)
 
 
 @in_pairs(_of_group)
 @inlined
-def current(how, st, stream, g):
+def current(cfg, state, stream, g):
     """Partners expected of a tuple of a group, by the weights of now."""
-    return expected(how, st, g, BY_WEIGHT) if how["alone"] else storage.chance(how, st, stream, g)
+    return expected(cfg, state, g, BY_WEIGHT) if cfg["alone"] else storage.chance(cfg, state, stream, g)

@@ -12,145 +12,145 @@ from shedjoin.engine.stages.times import newest
 
 
 @inlined
-def _effective(how, st, stream, time):
+def _effective(cfg, state, stream, time):
     """The stream's clock, or, when it lags too far to be waited for, what is left of the newest."""
-    if how["max_skew"] < 0 or time == NEVER:
-        return st["clock"][stream]
-    return max(st["clock"][stream], time - how["max_skew"])
+    if cfg["max_skew"] < 0 or time == NEVER:
+        return state["clock"][stream]
+    return max(state["clock"][stream], time - cfg["max_skew"])
 
 
 @inlined
-def is_own(how, seq):
+def is_own(cfg, seq):
     """Whether a row is stored and counted here. In a join that is split, each row is so in one part, and probes all."""
-    return seq % how["of_parts"] == how["part"]
+    return seq % cfg["of_parts"] == cfg["part"]
 
 
 @inlined
-def is_late(st, stream, ts):
+def is_late(state, stream, ts):
     """Whether rows of this instant, which has begun, are late."""
-    return ts < st["oldest"][stream]
+    return ts < state["oldest"][stream]
 
 
 @inlined
-def begin(how, st, io, ts):
+def begin(cfg, state, buffers, ts):
     """Number the rows of an instant, and let the clocks go on up to it."""
-    time = newest(how, st)
-    for stream in range(how["streams"]):
-        st["oldest"][stream] = _effective(how, st, stream, time) - how["lateness"]
-    for stream in range(how["streams"]):
-        rows = io["rows"][stream]
-        io["old_seq"][stream] = io["seq"][stream] = st["arrived"][stream]
-        st["arrived"][stream] += rows
-        if rows > 0 and not is_late(st, stream, ts):
-            st["clock"][stream] = max(st["clock"][stream], ts)
+    time = newest(cfg, state)
+    for stream in range(cfg["streams"]):
+        state["oldest"][stream] = _effective(cfg, state, stream, time) - cfg["lateness"]
+    for stream in range(cfg["streams"]):
+        rows = buffers["rows"][stream]
+        buffers["old_seq"][stream] = buffers["seq"][stream] = state["arrived"][stream]
+        state["arrived"][stream] += rows
+        if rows > 0 and not is_late(state, stream, ts):
+            state["clock"][stream] = max(state["clock"][stream], ts)
 
 
 @only_many
 @inlined
-def count_elsewhere(how, st, io):
+def count_elsewhere(cfg, state, buffers):
     """Let rows count that went to other engines: up to this instant, or as many as are told."""
-    if how["counted_elsewhere"]:
-        for stream in range(how["streams"]):
-            if io["end"] > io["first"]:
-                st["arrived"][stream] = mem.row_arrived(io, io["first"] * how["streams"] + stream)
+    if cfg["counted_elsewhere"]:
+        for stream in range(cfg["streams"]):
+            if buffers["end"] > buffers["first"]:
+                state["arrived"][stream] = mem.row_arrived(buffers, buffers["first"] * cfg["streams"] + stream)
             else:
-                st["arrived"][stream] = max(st["arrived"][stream], io["told_arrived"][stream])
+                state["arrived"][stream] = max(state["arrived"][stream], buffers["told_arrived"][stream])
 
 
 @inlined
-def _next_number(how, st, io, i, stream):
-    return io["seq"][stream]
+def _next_number(cfg, state, buffers, i, stream):
+    return buffers["seq"][stream]
 
 
 @in_pairs(_next_number)
 @inlined
-def number(how, st, io, i, stream):
+def number(cfg, state, buffers, i, stream):
     """The number of row i, the next of its stream to be met."""
-    return mem.row_seq(io, i) if how["counted_elsewhere"] else io["seq"][stream]
+    return mem.row_seq(buffers, i) if cfg["counted_elsewhere"] else buffers["seq"][stream]
 
 
 @inlined
-def _set_horizons_of_pair(how, st):
-    time = newest(how, st)
+def _set_horizons_of_pair(cfg, state):
+    time = newest(cfg, state)
     for stream in range(2):
-        other = _effective(how, st, 1 - stream, time)
-        st["horizon"][stream] = NEVER if other == NEVER else other - how["lateness"]
+        other = _effective(cfg, state, 1 - stream, time)
+        state["horizon"][stream] = NEVER if other == NEVER else other - cfg["lateness"]
 
 
 @in_pairs(_set_horizons_of_pair)
 @kernel
-def set_horizons(how, st):
+def set_horizons(cfg, state):
     """How far each stream's others have come: the least of their clocks, less the lateness."""
-    time = newest(how, st)
+    time = newest(cfg, state)
     least, second, slowest = 2**62, 2**62, -1
-    for stream in range(how["streams"]):
-        clock = _effective(how, st, stream, time)
+    for stream in range(cfg["streams"]):
+        clock = _effective(cfg, state, stream, time)
         if clock < least:
             least, second, slowest = clock, least, stream
         elif clock < second:
             second = clock
-    for stream in range(how["streams"]):
+    for stream in range(cfg["streams"]):
         line = second if stream == slowest else least
-        st["horizon"][stream] = NEVER if line == NEVER else line - how["lateness"]
+        state["horizon"][stream] = NEVER if line == NEVER else line - cfg["lateness"]
 
 
 @kernel
-def take_turn(how, st, stream, ts):
+def take_turn(cfg, state, stream, ts):
     """A single row has its turn: whether it is late is said by the clocks before it, and it moves its own."""
-    time = newest(how, st)
-    for one in range(how["streams"]):
-        st["oldest"][one] = _effective(how, st, one, time) - how["lateness"]
-    if not is_late(st, stream, ts):
-        st["clock"][stream] = max(st["clock"][stream], ts)
+    time = newest(cfg, state)
+    for one in range(cfg["streams"]):
+        state["oldest"][one] = _effective(cfg, state, one, time) - cfg["lateness"]
+    if not is_late(state, stream, ts):
+        state["clock"][stream] = max(state["clock"][stream], ts)
 
 
 @inlined
-def _own_clock(how, st, stream):
-    return st["clock"][stream]
+def _own_clock(cfg, state, stream):
+    return state["clock"][stream]
 
 
 @in_pairs(_own_clock)
 @kernel
-def _known_clock(how, st, stream):
+def _known_clock(cfg, state, stream):
     """The clock of a stream. Rows that wait may be of one that has none yet: then the first that there is."""
-    if how["waits"] == 0 or st["clock"][stream] != NEVER:
-        return st["clock"][stream]
-    for other in range(how["streams"]):
-        if st["clock"][other] != NEVER:
-            return st["clock"][other]
+    if cfg["waits"] == 0 or state["clock"][stream] != NEVER:
+        return state["clock"][stream]
+    for other in range(cfg["streams"]):
+        if state["clock"][other] != NEVER:
+            return state["clock"][other]
     return 0
 
 
 @unless_plain
 @inlined
-def set_bases(how, st):
+def set_bases(cfg, state):
     """Where remaining life is counted from, for each stream."""
-    for stream in range(how["streams"]):
-        old = st["base"][stream]
-        if mem.window_kind(how, stream) == ROW:
-            st["base"][stream] = st["arrived"][stream]
+    for stream in range(cfg["streams"]):
+        old = state["base"][stream]
+        if mem.window_kind(cfg, stream) == ROW:
+            state["base"][stream] = state["arrived"][stream]
         else:
-            line = st["horizon"][stream]
+            line = state["horizon"][stream]
             # A stream that has not begun sets no horizon; until it does, life is counted by the own clock.
-            st["base"][stream] = _known_clock(how, st, stream) if line == NEVER else line
-        priority.rebase(how, st, stream, old)
+            state["base"][stream] = _known_clock(cfg, state, stream) if line == NEVER else line
+        priority.rebase(cfg, state, stream, old)
 
 
 @only_many
 @inlined
-def _keep_instant(how, st, stream):
+def _keep_instant(cfg, state, stream):
     """Row windows: tuples stay while rows that came in their own instant have not had their turn."""
-    if how["waits"] and st["whole"]:
-        st["limit"][stream] = min(st["limit"][stream], st["from_number"][stream] - 1)
+    if cfg["waits"] and state["whole"]:
+        state["limit"][stream] = min(state["limit"][stream], state["from_number"][stream] - 1)
 
 
 @inlined
-def set_limit(how, st, stream):
+def set_limit(cfg, state, stream):
     """Tuples with a stamp up to the limit can meet nothing any more."""
-    if mem.window_kind(how, stream) == ROW:
-        st["limit"][stream] = st["arrived"][stream] - mem.window_size(how, stream) - 1
-        _keep_instant(how, st, stream)
+    if mem.window_kind(cfg, stream) == ROW:
+        state["limit"][stream] = state["arrived"][stream] - mem.window_size(cfg, stream) - 1
+        _keep_instant(cfg, state, stream)
         return
-    line = st["horizon"][stream]
+    line = state["horizon"][stream]
     # A stream that has not begun ends no window.
-    st["limit"][stream] = NEVER if line == NEVER else line - mem.window_size(how, stream)
+    state["limit"][stream] = NEVER if line == NEVER else line - mem.window_size(cfg, stream)

@@ -31,281 +31,281 @@ from shedjoin.engine.stages.times import half_lives, newest
 
 
 @inlined
-def _no_part(st, v):
+def _no_part(state, v):
     return 0
 
 
 @in_pairs(_no_part)
 @inlined
-def _part(st, v):
-    return int(mem.part(st, v))
+def _part(state, v):
+    return int(mem.part(state, v))
 
 
 @inlined
-def _add(how, st, v, stream, change):
+def _add(cfg, state, v, stream, change):
     """A weight changes, and with it the chances of other streams' tuples."""
-    storage.set_weight(how, st, v, stream, storage.weight(how, st, v, stream) + change)
-    layout.reweigh_others(how, st, v, stream)
+    storage.set_weight(cfg, state, v, stream, storage.weight(cfg, state, v, stream) + change)
+    layout.reweigh_others(cfg, state, v, stream)
 
 
 @inlined
-def _set(how, st, v, stream, value):
-    storage.set_weight(how, st, v, stream, value)
-    layout.reweigh_others(how, st, v, stream)
+def _set(cfg, state, v, stream, value):
+    storage.set_weight(cfg, state, v, stream, value)
+    layout.reweigh_others(cfg, state, v, stream)
 
 
 @unless_plain
 @inlined
-def stored(how, st, x, stream, change):
+def stored(cfg, state, x, stream, change):
     """A tuple was stored (+1) or goes (-1): what counts in memory means to the other streams."""
-    if how["estimator"] == IN_MEMORY and how["weighed"]:
-        for number in range(storage.values_of(how, st, x)):
-            v = storage.value_of(how, st, x, number)
+    if cfg["estimator"] == IN_MEMORY and cfg["weighed"]:
+        for number in range(storage.values_of(cfg, state, x)):
+            v = storage.value_of(cfg, state, x, number)
             if v != NONE:
-                _add(how, st, v, stream, change)
+                _add(cfg, state, v, stream, change)
 
 
 @unless_plain
 @kernel
-def let_go(how, st):
+def let_go(cfg, state):
     """Arrivals that have left the window no longer count."""
-    if how["estimator"] != IN_WINDOW or how["weighed"] == 0:
+    if cfg["estimator"] != IN_WINDOW or cfg["weighed"] == 0:
         return
-    size = st["seen_room"]
-    for stream in range(how["streams"]):
-        span = mem.window_size(how, stream)
-        if mem.window_kind(how, stream) == ROW:
-            limit = st["arrived"][stream] - span - 1
+    size = state["seen_room"]
+    for stream in range(cfg["streams"]):
+        span = mem.window_size(cfg, stream)
+        if mem.window_kind(cfg, stream) == ROW:
+            limit = state["arrived"][stream] - span - 1
         else:
-            limit = st["clock"][stream] - span
-        while st["seen_size"][stream] > 0:
-            first = mem.seen(st)[stream, st["seen_head"][stream]]
+            limit = state["clock"][stream] - span
+        while state["seen_size"][stream] > 0:
+            first = mem.seen(state)[stream, state["seen_head"][stream]]
             if first["stamp"] > limit:
                 break
             v = int(first["value"])
-            st["seen_head"][stream] = (st["seen_head"][stream] + 1) & (size - 1)
-            st["seen_size"][stream] -= 1
-            mem.keys(st, v)["held"] -= 1
-            _add(how, st, v, stream, -1.0)
+            state["seen_head"][stream] = (state["seen_head"][stream] + 1) & (size - 1)
+            state["seen_size"][stream] -= 1
+            mem.keys(state, v)["held"] -= 1
+            _add(cfg, state, v, stream, -1.0)
 
 
 @unless_plain
 @kernel
-def fold(how, st):
+def fold(cfg, state):
     """Keep Decayed's weights, and the products of them, within the range of floats."""
-    if how["estimator"] != DECAYED or st["started"] == 0 or how["weighed"] == 0:
+    if cfg["estimator"] != DECAYED or state["started"] == 0 or cfg["weighed"] == 0:
         return
-    now = newest(how, st)
+    now = newest(cfg, state)
     # A few folds make everything 0: of a longer silence only the last ones are carried out.
-    silence = half_lives(how, st, now) / how["fold_at"]
+    silence = half_lives(cfg, state, now) / cfg["fold_at"]
     if silence > 40.0:
-        st["epoch"] += int(silence) - 32
+        state["epoch"] += int(silence) - 32
     folded, weight = False, 1.0
-    factor = math.exp2(-how["fold_at"])
-    while half_lives(how, st, now) > how["fold_at"]:
-        st["epoch"] += 1
+    factor = math.exp2(-cfg["fold_at"])
+    while half_lives(cfg, state, now) > cfg["fold_at"]:
+        state["epoch"] += 1
         folded = True
         weight *= factor
-        for v in range(st["keys_room"]):
-            for stream in range(how["streams"]):
-                at = v * how["streams"] + stream
-                mem.set_mass(st, at, mem.mass(st, at) * factor)
-                if _live(how):
-                    storage.set_weight(how, st, v, stream, storage.weight(how, st, v, stream) * factor)
+        for v in range(state["keys_room"]):
+            for stream in range(cfg["streams"]):
+                at = v * cfg["streams"] + stream
+                mem.set_mass(state, at, mem.mass(state, at) * factor)
+                if _live(cfg):
+                    storage.set_weight(cfg, state, v, stream, storage.weight(cfg, state, v, stream) * factor)
     if folded:
-        layout.fold_all(how, st, weight)
+        layout.fold_all(cfg, state, weight)
 
 
 @inlined
-def _live(how):
+def _live(cfg):
     """Whether priorities use Decayed's weights as they stand (their common factor does not matter)."""
-    return how["organisation"] != KEY or how["combine"] == PRODUCT
+    return cfg["organisation"] != KEY or cfg["combine"] == PRODUCT
 
 
 @inlined
-def _is_read_of_pair(how, st):
-    return how["estimator"] == COUNT_MIN or (how["estimator"] == DECAYED and not _live(how))
+def _is_read_of_pair(cfg, state):
+    return cfg["estimator"] == COUNT_MIN or (cfg["estimator"] == DECAYED and not _live(cfg))
 
 
 @in_pairs(_is_read_of_pair)
 @inlined
-def _is_read(how, st):
+def _is_read(cfg, state):
     """Whether estimates are read when a row of their value arrives. Of predicates they are read when tuples are weighed."""
-    return how["alone"] == 0 and (how["estimator"] == COUNT_MIN or (how["estimator"] == DECAYED and not _live(how)))
+    return cfg["alone"] == 0 and (cfg["estimator"] == COUNT_MIN or (cfg["estimator"] == DECAYED and not _live(cfg)))
 
 
 @inlined
-def _never(how, st, v):
+def _never(cfg, state, v):
     return False
 
 
 @in_pairs(_never)
 @inlined
-def _is_every_row(how, st, v):
+def _is_every_row(cfg, state, v):
     """Whether a value is the one that every row has: it needs no sketch."""
-    return how["layout"] == ITEMS and mem.part(st, v) == EVERY_ROW
+    return cfg["layout"] == ITEMS and mem.part(state, v) == EVERY_ROW
 
 
 @inlined
-def _fresh_of_pair(how, st, io, i):
-    return mem.out_fresh(io, i)
+def _fresh_of_pair(cfg, state, buffers, i):
+    return mem.out_fresh(buffers, i)
 
 
 @in_pairs(_fresh_of_pair)
 @inlined
-def _fresh(how, st, io, i):
+def _fresh(cfg, state, buffers, i):
     """A tuple that this instant brought. Where rows have their turn one by one, it may have left again."""
-    return int(mem.fresh(st, i)["item"]) if how["waits"] else mem.out_fresh(io, i)
+    return int(mem.fresh(state, i)["item"]) if cfg["waits"] else mem.out_fresh(buffers, i)
 
 
 @inlined
-def _stream_of_pair(how, st, i, x):
-    return int(mem.pool(st, x)["stream"])
+def _stream_of_pair(cfg, state, i, x):
+    return int(mem.pool(state, x)["stream"])
 
 
 @in_pairs(_stream_of_pair)
 @inlined
-def _stream_of(how, st, i, x):
-    return int(mem.fresh(st, i)["stream"]) if how["waits"] else int(mem.pool(st, x)["stream"])
+def _stream_of(cfg, state, i, x):
+    return int(mem.fresh(state, i)["stream"]) if cfg["waits"] else int(mem.pool(state, x)["stream"])
 
 
 @inlined
-def _value_of_pair(how, st, i, x, number):
-    return storage.value_of(how, st, x, number)
+def _value_of_pair(cfg, state, i, x, number):
+    return storage.value_of(cfg, state, x, number)
 
 
 @in_pairs(_value_of_pair)
 @inlined
-def _value_of(how, st, i, x, number):
-    if how["waits"] and how["layout"] != ITEMS:
-        return int(mem.fresh_value(st)[i * how["parts"] + number])
-    return storage.value_of(how, st, x, number)
+def _value_of(cfg, state, i, x, number):
+    if cfg["waits"] and cfg["layout"] != ITEMS:
+        return int(mem.fresh_value(state)[i * cfg["parts"] + number])
+    return storage.value_of(cfg, state, x, number)
 
 
 @inlined
-def _number_of_pair(how, st, i, x):
-    return storage.card(how, st, x)["seq"]
+def _number_of_pair(cfg, state, i, x):
+    return storage.card(cfg, state, x)["seq"]
 
 
 @in_pairs(_number_of_pair)
 @inlined
-def _number_of(how, st, i, x):
-    return mem.fresh(st, i)["number"] if how["waits"] else storage.card(how, st, x)["seq"]
+def _number_of(cfg, state, i, x):
+    return mem.fresh(state, i)["number"] if cfg["waits"] else storage.card(cfg, state, x)["seq"]
 
 
 @inlined
-def _observe(how, st, i, x, stream, v):
+def _observe(cfg, state, i, x, stream, v):
     """A new tuple's value, seen by the estimator."""
-    entry = mem.keys(st, v)
-    if how["estimator"] == HISTORY:
+    entry = mem.keys(state, v)
+    if cfg["estimator"] == HISTORY:
         entry["held"] = 1
-        _add(how, st, v, stream, 1.0)
-    elif how["estimator"] == IN_WINDOW:
-        size = st["seen_room"]
-        arrival = mem.seen(st)[stream, (st["seen_head"][stream] + st["seen_size"][stream]) & (size - 1)]
-        by_rows = mem.window_kind(how, stream) == ROW
-        arrival["stamp"] = _number_of(how, st, i, x) if by_rows else st["clock"][stream]
+        _add(cfg, state, v, stream, 1.0)
+    elif cfg["estimator"] == IN_WINDOW:
+        size = state["seen_room"]
+        arrival = mem.seen(state)[stream, (state["seen_head"][stream] + state["seen_size"][stream]) & (size - 1)]
+        by_rows = mem.window_kind(cfg, stream) == ROW
+        arrival["stamp"] = _number_of(cfg, state, i, x) if by_rows else state["clock"][stream]
         arrival["value"] = v
-        st["seen_size"][stream] += 1
+        state["seen_size"][stream] += 1
         entry["held"] += 1
-        _add(how, st, v, stream, 1.0)
-    elif how["estimator"] == DECAYED:
-        _forget(how, st, v)
-        at = v * how["streams"] + stream
-        mem.set_mass(st, at, mem.mass(st, at) + math.exp2(half_lives(how, st, st["clock"][stream])))
+        _add(cfg, state, v, stream, 1.0)
+    elif cfg["estimator"] == DECAYED:
+        _forget(cfg, state, v)
+        at = v * cfg["streams"] + stream
+        mem.set_mass(state, at, mem.mass(state, at) + math.exp2(half_lives(cfg, state, state["clock"][stream])))
         entry["held"] = 1
-        if _live(how):
-            _set(how, st, v, stream, mem.mass(st, at))
-    elif how["estimator"] == COUNT_MIN:
-        if _is_every_row(how, st, v):
+        if _live(cfg):
+            _set(cfg, state, v, stream, mem.mass(state, at))
+    elif cfg["estimator"] == COUNT_MIN:
+        if _is_every_row(cfg, state, v):
             entry["held"] = 1
-            _add(how, st, v, stream, 1.0)
+            _add(cfg, state, v, stream, 1.0)
             return
-        for row in range(how["depth"]):
-            mem.sketch(st)[cell_of(how, _part(st, v), stream, row, entry["key"])] += 1
+        for row in range(cfg["depth"]):
+            mem.sketch(state)[cell_of(cfg, _part(state, v), stream, row, entry["key"])] += 1
 
 
 @kernel
-def _forget(how, st, v):
+def _forget(cfg, state, v):
     """Drop what is left of a count that has all but decayed, so that it makes no difference when `sweep` came by."""
-    for stream in range(how["streams"]):
-        at = v * how["streams"] + stream
-        mass = mem.mass(st, at)
-        if mass > 0.0 and mass < FORGOTTEN * math.exp2(half_lives(how, st, st["clock"][stream])):
-            mem.set_mass(st, at, 0.0)
-            if _live(how):
-                _set(how, st, v, stream, 0.0)
+    for stream in range(cfg["streams"]):
+        at = v * cfg["streams"] + stream
+        mass = mem.mass(state, at)
+        if mass > 0.0 and mass < FORGOTTEN * math.exp2(half_lives(cfg, state, state["clock"][stream])):
+            mem.set_mass(state, at, 0.0)
+            if _live(cfg):
+                _set(cfg, state, v, stream, 0.0)
 
 
 @kernel
-def _refresh(how, st, v):
+def _refresh(cfg, state, v):
     """Estimates that are read when a row of their value arrives."""
-    key = mem.keys(st, v)["key"]
-    for stream in range(how["streams"]):
-        if not storage.has_part(how, st, v, stream):
+    key = mem.keys(state, v)["key"]
+    for stream in range(cfg["streams"]):
+        if not storage.has_part(cfg, state, v, stream):
             continue
-        if how["estimator"] == COUNT_MIN:
-            _set(how, st, v, stream, float(count_of(how, st, _part(st, v), stream, key)))
+        if cfg["estimator"] == COUNT_MIN:
+            _set(cfg, state, v, stream, float(count_of(cfg, state, _part(state, v), stream, key)))
         else:
-            mass = mem.mass(st, v * how["streams"] + stream)
-            _set(how, st, v, stream, mass * math.exp2(-half_lives(how, st, newest(how, st))))
+            mass = mem.mass(state, v * cfg["streams"] + stream)
+            _set(cfg, state, v, stream, mass * math.exp2(-half_lives(cfg, state, newest(cfg, state))))
 
 
 @inlined
-def _learn(how, st, io):
-    for i in range(io["fresh"]):
-        x = _fresh(how, st, io, i)
-        v = _value_of(how, st, i, x, 0)
-        mem.keys(st, v)["held"] = 1
-        learned.observe(how, st, _stream_of(how, st, i, x), v)
-    for i in range(io["fresh"]):
-        learned.look(how, st, _value_of(how, st, i, _fresh(how, st, io, i), 0))
+def _learn(cfg, state, buffers):
+    for i in range(buffers["fresh"]):
+        x = _fresh(cfg, state, buffers, i)
+        v = _value_of(cfg, state, i, x, 0)
+        mem.keys(state, v)["held"] = 1
+        learned.observe(cfg, state, _stream_of(cfg, state, i, x), v)
+    for i in range(buffers["fresh"]):
+        learned.look(cfg, state, _value_of(cfg, state, i, _fresh(cfg, state, buffers, i), 0))
 
 
 @unless_plain
 @kernel
-def observe(how, st, io):
+def observe(cfg, state, buffers):
     """The estimator sees the new tuples: first all are counted, then estimates that are read are read."""
-    if how["estimator"] == TABLE or how["estimator"] == IN_MEMORY or how["estimator"] == MET or how["weighed"] == 0:
+    if cfg["estimator"] == TABLE or cfg["estimator"] == IN_MEMORY or cfg["estimator"] == MET or cfg["weighed"] == 0:
         return
-    if how["estimator"] == LEARNED:
-        _learn(how, st, io)
+    if cfg["estimator"] == LEARNED:
+        _learn(cfg, state, buffers)
         return
-    if how["estimator"] == DECAYED and st["started"] == 0 and io["fresh"] > 0:
-        st["started"] = 1
-        st["t0"] = newest(how, st)
-    for i in range(io["fresh"]):
-        x = _fresh(how, st, io, i)
-        for number in range(storage.values_of(how, st, x)):
-            v = _value_of(how, st, i, x, number)
+    if cfg["estimator"] == DECAYED and state["started"] == 0 and buffers["fresh"] > 0:
+        state["started"] = 1
+        state["t0"] = newest(cfg, state)
+    for i in range(buffers["fresh"]):
+        x = _fresh(cfg, state, buffers, i)
+        for number in range(storage.values_of(cfg, state, x)):
+            v = _value_of(cfg, state, i, x, number)
             if v != NONE:
-                _observe(how, st, i, x, _stream_of(how, st, i, x), v)
-    if _is_read(how, st):
-        for i in range(io["fresh"]):
-            x = _fresh(how, st, io, i)
-            for number in range(storage.values_of(how, st, x)):
-                v = _value_of(how, st, i, x, number)
+                _observe(cfg, state, i, x, _stream_of(cfg, state, i, x), v)
+    if _is_read(cfg, state):
+        for i in range(buffers["fresh"]):
+            x = _fresh(cfg, state, buffers, i)
+            for number in range(storage.values_of(cfg, state, x)):
+                v = _value_of(cfg, state, i, x, number)
                 if v != NONE:
-                    _refresh(how, st, v)
-    let_go(how, st)
+                    _refresh(cfg, state, v)
+    let_go(cfg, state)
 
 
 @kernel
-def sweep(how, st):
+def sweep(cfg, state):
     """Let go of the values of which next to nothing is remembered and nothing is stored."""
-    if how["estimator"] != LEARNED and (how["estimator"] != DECAYED or st["started"] == 0):
+    if cfg["estimator"] != LEARNED and (cfg["estimator"] != DECAYED or state["started"] == 0):
         return
-    for v in range(st["keys_room"]):
-        if mem.keys(st, v)["held"] == 1 and storage.is_idle(how, st, v) and _negligible(how, st, v):
-            mem.keys(st, v)["held"] = 0
+    for v in range(state["keys_room"]):
+        if mem.keys(state, v)["held"] == 1 and storage.is_idle(cfg, state, v) and _negligible(cfg, state, v):
+            mem.keys(state, v)["held"] = 0
 
 
 @kernel
-def _negligible(how, st, v):
-    if how["estimator"] == LEARNED:
-        return learned.is_negligible(how, st, v)
-    for stream in range(how["streams"]):
-        least = FORGOTTEN * math.exp2(half_lives(how, st, st["clock"][stream]))
-        if mem.mass(st, v * how["streams"] + stream) >= least:
+def _negligible(cfg, state, v):
+    if cfg["estimator"] == LEARNED:
+        return learned.is_negligible(cfg, state, v)
+    for stream in range(cfg["streams"]):
+        least = FORGOTTEN * math.exp2(half_lives(cfg, state, state["clock"][stream]))
+        if mem.mass(state, v * cfg["streams"] + stream) >= least:
             return False
     return True

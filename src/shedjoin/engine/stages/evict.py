@@ -16,60 +16,60 @@ TRIES = 4
 
 
 @inlined
-def _stored(how, st, stream):
-    return st["stored_bytes"][stream] if how["by_bytes"] else st["resident"][stream]
+def _stored(cfg, state, stream):
+    return state["stored_bytes"][stream] if cfg["by_bytes"] else state["resident"][stream]
 
 
 @in_pairs(_stored)
 @inlined
-def _held(how, st, stream):
+def _held(cfg, state, stream):
     """What a stream takes of its memory: what is stored, and, where the queue shares it, what waits."""
-    held = _stored(how, st, stream)
-    if how["integrated"]:
-        held += st["queued_bytes"][stream] if how["by_bytes"] else st["queued_rows"][stream]
+    held = _stored(cfg, state, stream)
+    if cfg["integrated"]:
+        held += state["queued_bytes"][stream] if cfg["by_bytes"] else state["queued_rows"][stream]
     return held
 
 
 @inlined
-def used(how, st, memory):
+def used(cfg, state, memory):
     """What counts against the cap of a memory."""
-    if how["memories"] > 1:
-        return _held(how, st, memory)
+    if cfg["memories"] > 1:
+        return _held(cfg, state, memory)
     total = 0
-    for stream in range(how["streams"]):
-        total += _held(how, st, stream)
+    for stream in range(cfg["streams"]):
+        total += _held(cfg, state, stream)
     return total
 
 
 @kernel
-def lowest(how, st, memory):
+def lowest(cfg, state, memory):
     """The tuple that a memory gives up next."""
-    if how["organisation"] == RANDOM:
-        st["random"] = next_random(st["random"])
-        return _drawn(how, st, memory, st["random"], 0)
-    if how["estimator"] == LEARNED:
-        for stream in range(how["streams"]):
-            if how["memories"] <= 1 or stream == memory:
-                learned.look_before(how, st, stream)
-    return _weighed_again(how, st, memory)
+    if cfg["organisation"] == RANDOM:
+        state["random"] = next_random(state["random"])
+        return _drawn(cfg, state, memory, state["random"], 0)
+    if cfg["estimator"] == LEARNED:
+        for stream in range(cfg["streams"]):
+            if cfg["memories"] <= 1 or stream == memory:
+                learned.look_before(cfg, state, stream)
+    return _weighed_again(cfg, state, memory)
 
 
 @inlined
-def _as_weighed(how, st, memory):
-    if how["memories"] > 1:
-        return priority.lowest(how, st, memory)[0]
-    return lowest_of_all(how, st)
+def _as_weighed(cfg, state, memory):
+    if cfg["memories"] > 1:
+        return priority.lowest(cfg, state, memory)[0]
+    return lowest_of_all(cfg, state)
 
 
 @in_pairs(_as_weighed)
 @kernel
-def _weighed_again(how, st, memory):
+def _weighed_again(cfg, state, memory):
     """A tuple that is a group is weighed again before it goes, and stays if it has risen: a few times for each victim."""
-    x = _as_weighed(how, st, memory)
-    if how["alone"] and how["weighed"] and (how["organisation"] == KEY or how["organisation"] == LIFE):
+    x = _as_weighed(cfg, state, memory)
+    if cfg["alone"] and cfg["weighed"] and (cfg["organisation"] == KEY or cfg["organisation"] == LIFE):
         tries = 1
-        while priority.has_risen(how, st, x):
-            x = _as_weighed(how, st, memory)
+        while priority.has_risen(cfg, state, x):
+            x = _as_weighed(cfg, state, memory)
             if tries == TRIES:
                 break
             tries += 1
@@ -77,158 +77,158 @@ def _weighed_again(how, st, memory):
 
 
 @kernel
-def lowest_of_all(how, st):
+def lowest_of_all(cfg, state):
     """The lowest of what the streams offer; on equal priority the earlier arrival."""
     lowest, lowest_prio, lowest_arrival = NONE, 0.0, 0
-    for stream in range(how["streams"]):
-        x, prio, arrival = priority.lowest(how, st, stream)
-        prio = priority.on_one_scale(how, st, stream, prio)
+    for stream in range(cfg["streams"]):
+        x, prio, arrival = priority.lowest(cfg, state, stream)
+        prio = priority.on_one_scale(cfg, state, stream, prio)
         if x != NONE and (lowest == NONE or prio < lowest_prio or (prio == lowest_prio and arrival < lowest_arrival)):
             lowest, lowest_prio, lowest_arrival = x, prio, arrival
     return lowest
 
 
 @inlined
-def _place_in_pair(how, st, i):
-    if i < st["resident"][0]:
+def _place_in_pair(cfg, state, i):
+    if i < state["resident"][0]:
         return 0, i
-    return 1, i - st["resident"][0]
+    return 1, i - state["resident"][0]
 
 
 @in_pairs(_place_in_pair)
 @inlined
-def _place_in_all(how, st, i):
+def _place_in_all(cfg, state, i):
     """(stream, place in its list) of the i-th stored tuple; behind the end, the last list goes on."""
     stream = 0
-    while stream < how["streams"] - 1 and i >= st["resident"][stream]:
-        i -= st["resident"][stream]
+    while stream < cfg["streams"] - 1 and i >= state["resident"][stream]:
+        i -= state["resident"][stream]
         stream += 1
     return stream, i
 
 
 @inlined
-def _draw(how, st, memory, random, more):
+def _draw(cfg, state, memory, random, more):
     """(stream, place in its list) that a random number stands for, with `more` tuples than there are now."""
     unit = unit_of(random)
-    if how["memories"] > 1:
-        return memory, int(unit * (st["resident"][memory] + more))
+    if cfg["memories"] > 1:
+        return memory, int(unit * (state["resident"][memory] + more))
     total = more
-    for stream in range(how["streams"]):
-        total += st["resident"][stream]
-    return _place_in_all(how, st, int(unit * total))
+    for stream in range(cfg["streams"]):
+        total += state["resident"][stream]
+    return _place_in_all(cfg, state, int(unit * total))
 
 
 @inlined
-def _drawn(how, st, memory, random, more):
-    stream, i = _draw(how, st, memory, random, more)
-    return int(mem.dense(st)[stream, i])
+def _drawn(cfg, state, memory, random, more):
+    stream, i = _draw(cfg, state, memory, random, more)
+    return int(mem.dense(state)[stream, i])
 
 
 @inlined
-def foresee_draws(how, st, memory):
+def foresee_draws(cfg, state, memory):
     """Prefetch what the next four victims of RAND will need, each a step further than the one after it.
 
     The draws are known beforehand, and when a memory is full each is from one tuple more than it holds.
     """
-    if how["organisation"] != RANDOM:
+    if cfg["organisation"] != RANDOM:
         return
-    random = next_random(st["random"])
-    x = _drawn(how, st, memory, random, 1)
-    mem.fetch_entry(st, mem.buckets(st, mem.pool(st, x)["group"])["base"])
+    random = next_random(state["random"])
+    x = _drawn(cfg, state, memory, random, 1)
+    mem.fetch_entry(state, mem.buckets(state, mem.pool(state, x)["group"])["base"])
     random = next_random(random)
-    x = _drawn(how, st, memory, random, 1)
-    _fetch_neighbours(st, x)
-    mem.fetch_place(st, x)
+    x = _drawn(cfg, state, memory, random, 1)
+    _fetch_neighbours(state, x)
+    mem.fetch_place(state, x)
     random = next_random(random)
-    mem.fetch_tuple(st, _drawn(how, st, memory, random, 1))
-    stream, i = _draw(how, st, memory, next_random(random), 1)
-    mem.fetch_dense(st, stream * st["dense_room"] + i)
+    mem.fetch_tuple(state, _drawn(cfg, state, memory, random, 1))
+    stream, i = _draw(cfg, state, memory, next_random(random), 1)
+    mem.fetch_dense(state, stream * state["dense_room"] + i)
 
 
 @inlined
-def _fetch_neighbours(st, x):
+def _fetch_neighbours(state, x):
     """What hangs on a tuple that is in the cache already."""
-    t = mem.pool(st, x)
-    mem.fetch_bucket(st, t["group"])
-    mem.fetch_entry(st, t["place"])
-    pairing_heap.fetch_linked(st, x)
+    t = mem.pool(state, x)
+    mem.fetch_bucket(state, t["group"])
+    mem.fetch_entry(state, t["place"])
+    pairing_heap.fetch_linked(state, x)
     if t["queued"] != NONE:
-        mem.fetch_expiry(st, t["stream"] * st["expiry_room"] + t["queued"])
+        mem.fetch_expiry(state, t["stream"] * state["expiry_room"] + t["queued"])
 
 
 @unless_plain
 @inlined
-def foresee(how, st, step):
+def foresee(cfg, state, step):
     """Prefetch, in three steps, what the tuples on top of the heaps will need when they go (and bring them up to date)."""
-    organisation = how["organisation"]
+    organisation = cfg["organisation"]
     of_tuples = organisation == TUPLE or organisation == CUMULATIVE or organisation == SCHEDULE
-    if how["memories"] == 0 or not (of_tuples or organisation == KEY or organisation == LIFE):
+    if cfg["memories"] == 0 or not (of_tuples or organisation == KEY or organisation == LIFE):
         return
-    for stream in range(how["streams"]):
-        if st["heap_size"][stream] == 0:
+    for stream in range(cfg["streams"]):
+        if state["heap_size"][stream] == 0:
             continue
         if organisation == LIFE:
-            _foresee_group(how, st, kinetic_tournament.lowest_before(st, stream), step)
+            _foresee_group(cfg, state, kinetic_tournament.lowest_before(state, stream), step)
             continue
         if organisation == CUMULATIVE and step == 0:
-            lazy_heap.lead(st, stream, True)
-        item = int(mem.heap(st)[stream, heap.TOP]["item"])
+            lazy_heap.lead(state, stream, True)
+        item = int(mem.heap(state)[stream, heap.TOP]["item"])
         if of_tuples:
-            _foresee_tuple(st, item, step)
+            _foresee_tuple(state, item, step)
         else:
-            _foresee_group(how, st, item, step)
+            _foresee_group(cfg, state, item, step)
         if step == 2:
-            _foresee_next(how, st, stream)
+            _foresee_next(cfg, state, stream)
 
 
 @inlined
-def _foresee_next(how, st, stream):
+def _foresee_next(cfg, state, stream):
     """Those below the top: one of them is likely to be the next."""
-    for i in range(heap.TOP + 1, heap.TOP + min(5, st["heap_size"][stream])):
-        item = mem.heap(st)[stream, i]["item"]
-        if how["organisation"] == KEY:
-            mem.fetch_bucket(st, item)
+    for i in range(heap.TOP + 1, heap.TOP + min(5, state["heap_size"][stream])):
+        item = mem.heap(state)[stream, i]["item"]
+        if cfg["organisation"] == KEY:
+            mem.fetch_bucket(state, item)
         else:
-            mem.fetch_tuple(st, item)
-            if how["organisation"] == CUMULATIVE:
-                mem.fetch_prio(st, item)
+            mem.fetch_tuple(state, item)
+            if cfg["organisation"] == CUMULATIVE:
+                mem.fetch_prio(state, item)
 
 
 @inlined
-def _foresee_tuple(st, x, step):
+def _foresee_tuple(state, x, step):
     if step == 0:
-        mem.fetch_tuple(st, x)
+        mem.fetch_tuple(state, x)
     elif step == 1:
-        _fetch_neighbours(st, x)
+        _fetch_neighbours(state, x)
     else:
-        mem.fetch_entry(st, mem.buckets(st, mem.pool(st, x)["group"])["base"])
+        mem.fetch_entry(state, mem.buckets(state, mem.pool(state, x)["group"])["base"])
 
 
 @inlined
-def _foresee_group(how, st, g, step):
+def _foresee_group(cfg, state, g, step):
     if step == 0:
-        mem.fetch_bucket(st, g)
+        mem.fetch_bucket(state, g)
         return
-    x = int(mem.buckets(st, g)["low"])
+    x = int(mem.buckets(state, g)["low"])
     if step == 1:
-        mem.fetch_tuple(st, x)
-        pairing_heap.fetch(st, x)
-        mem.fetch_entry(st, mem.buckets(st, g)["base"])
+        mem.fetch_tuple(state, x)
+        pairing_heap.fetch(state, x)
+        mem.fetch_entry(state, mem.buckets(state, g)["base"])
     else:
-        _fetch_neighbours(st, x)
-        if how["fifo"]:
-            _fetch_second(st, g)
+        _fetch_neighbours(state, x)
+        if cfg["fifo"]:
+            _fetch_second(state, g)
 
 
 @inlined
-def _fetch_second_of_pair(st, g):
-    b = mem.buckets(st, g)
+def _fetch_second_of_pair(state, g):
+    b = mem.buckets(state, g)
     if b["span"] > 1:
         at = (b["first"] + 1) & (b["room"] - 1)
-        mem.fetch_tuple(st, mem.entries(st, b["base"] + at)["item"])
+        mem.fetch_tuple(state, mem.entries(state, b["base"] + at)["item"])
 
 
 @in_pairs(_fetch_second_of_pair)
 @inlined
-def _fetch_second(st, g):
+def _fetch_second(state, g):
     """The tuple that will be the oldest of its group when the oldest is gone; join graphs do not keep it at hand."""

@@ -86,38 +86,38 @@ def _guess(feature):
 
 
 @inlined
-def _observed(how, st):
+def _observed(cfg, state):
     """Rows of all streams."""
     rows = 0
-    for stream in range(how["streams"]):
-        rows += st["observed"][stream]
+    for stream in range(cfg["streams"]):
+        rows += state["observed"][stream]
     return rows
 
 
 @inlined
-def _now(how, st):
+def _now(cfg, state):
     """Windows of rows go by rows, all others by time."""
-    return _observed(how, st) if how["by_rows"] else newest(how, st)
+    return _observed(cfg, state) if cfg["by_rows"] else newest(cfg, state)
 
 
 @inlined
-def _trail(how, st, stream, v):
-    return mem.trail(st, v * how["streams"] + stream)
+def _trail(cfg, state, stream, v):
+    return mem.trail(state, v * cfg["streams"] + stream)
 
 
 @inlined
-def _last(how, st, v):
+def _last(cfg, state, v):
     """When a key last came."""
-    last = _trail(how, st, 0, v)["last"]
-    for stream in range(1, how["streams"]):
-        last = max(last, _trail(how, st, stream, v)["last"])
+    last = _trail(cfg, state, 0, v)["last"]
+    for stream in range(1, cfg["streams"]):
+        last = max(last, _trail(cfg, state, stream, v)["last"])
     return last
 
 
 @inlined
-def _left(how, since):
+def _left(cfg, since):
     """What is left after so long of the slowest counts that fade."""
-    return math.exp2(-since / (SLOWEST * how["span"]))
+    return math.exp2(-since / (SLOWEST * cfg["span"]))
 
 
 @inlined
@@ -129,14 +129,14 @@ def _faster(fade):
 
 
 @kernel
-def _work_out_shares(how, st, stream, v):
+def _work_out_shares(cfg, state, stream, v):
     """The log share of a key on a stream by its slowest count, and how far each faster one differs from the one before."""
-    trail, model = _trail(how, st, stream, v), mem.model(st)
+    trail, model = _trail(cfg, state, stream, v), mem.model(state)
     # Each share as a fraction: to divide once a level, and not one after the other, is what makes this fast.
     above = trail["mass"][0] + PRIOR
     below = model[stream, TOTAL] - trail["before"] + 1.0
     model[stream, LOG_SHARE] = math.log(above * SCALE / below)
-    fade = _left(how, _now(how, st) - trail["last"])
+    fade = _left(cfg, _now(cfg, state) - trail["last"])
     for j in range(1, LEVELS):
         count = trail["mass"][j] * fade + PRIOR
         fade = _faster(fade)
@@ -147,7 +147,7 @@ def _work_out_shares(how, st, stream, v):
 
 
 @inlined
-def _own_feature(how, model, stream, d):
+def _own_feature(cfg, model, stream, d):
     """Of a tuple of `stream`: the other stream's shares come first, then how its own differ.
 
     How frequent a key has always been on its own stream is not among them: a few keys with many rows would settle what it is
@@ -156,171 +156,171 @@ def _own_feature(how, model, stream, d):
     if d == 0:
         return 1.0
     if d <= LEVELS:
-        return model[neighbours.following(how, stream), LOG_SHARE + d - 1]
+        return model[neighbours.following(cfg, stream), LOG_SHARE + d - 1]
     return model[stream, LOG_SHARE + d - LEVELS]
 
 
 @kernel
-def _work_out_features(how, st, stream, v):
+def _work_out_features(cfg, state, stream, v):
     """Of a tuple of `stream` and a key: what is known of the key, and of its neighbours."""
-    model = mem.model(st)
-    _work_out_shares(how, st, stream, v)
-    _work_out_shares(how, st, neighbours.following(how, stream), v)
+    model = mem.model(state)
+    _work_out_shares(cfg, state, stream, v)
+    _work_out_shares(cfg, state, neighbours.following(cfg, stream), v)
     for d in range(OWN):
-        model[stream, FEATURE + d] = _own_feature(how, model, stream, d)
-    place = neighbours.place_of(st, NEAR, v)
+        model[stream, FEATURE + d] = _own_feature(cfg, model, stream, d)
+    place = neighbours.place_of(state, NEAR, v)
     for d in range(neighbours.FEATURES):
-        model[stream, FEATURE + OWN + d] = neighbours.feature(how, model, NEAR, stream, place, d)
+        model[stream, FEATURE + OWN + d] = neighbours.feature(cfg, model, NEAR, stream, place, d)
 
 
 @inlined
-def _weight(how, steps):
+def _weight(cfg, steps):
     """The chance by its steps. Of two streams the steps will do, the lowest possible being 1; else chances are multiplied."""
-    if how["streams"] == 2:
+    if cfg["streams"] == 2:
         return steps + (1.0 - priority.STEPS * LEAST)
     return math.exp(steps / priority.STEPS)
 
 
 @kernel
-def look(how, st, v):
+def look(cfg, state, v):
     """Weigh a key anew, on all streams."""
-    model = mem.model(st)
-    for stream in range(how["streams"]):
-        _work_out_shares(how, st, stream, v)
-    _trail(how, st, 0, v)["looked"] = int(model[0, NEAR + neighbours.TIMES])
-    place = neighbours.place_of(st, NEAR, v)
-    for stream in range(how["streams"]):
+    model = mem.model(state)
+    for stream in range(cfg["streams"]):
+        _work_out_shares(cfg, state, stream, v)
+    _trail(cfg, state, 0, v)["looked"] = int(model[0, NEAR + neighbours.TIMES])
+    place = neighbours.place_of(state, NEAR, v)
+    for stream in range(cfg["streams"]):
         log_chance = 0.0
         for d in range(OWN):
-            log_chance += model[stream, COEFFICIENT + d] * _own_feature(how, model, stream, d)
+            log_chance += model[stream, COEFFICIENT + d] * _own_feature(cfg, model, stream, d)
         log_chance += model[stream, NEAR + neighbours.WORTH + place]
         # In whole steps: what differs by less than can be learned is equal.
-        weight = _weight(how, math.floor(priority.STEPS * max(min(log_chance, 0.0), LEAST) + 0.5))
-        other = neighbours.following(how, stream)
-        if storage.weight(how, st, v, other) != weight:
-            storage.set_weight(how, st, v, other, weight)
-            layout.reweigh_others(how, st, v, other)
+        weight = _weight(cfg, math.floor(priority.STEPS * max(min(log_chance, 0.0), LEAST) + 0.5))
+        other = neighbours.following(cfg, stream)
+        if storage.weight(cfg, state, v, other) != weight:
+            storage.set_weight(cfg, state, v, other, weight)
+            layout.reweigh_others(cfg, state, v, other)
 
 
 @inlined
-def _has_tuples(how, st, v):
-    return mem.buckets(st, 2 * v)["count"] + mem.buckets(st, 2 * v + 1)["count"] > 0
+def _has_tuples(cfg, state, v):
+    return mem.buckets(state, 2 * v)["count"] + mem.buckets(state, 2 * v + 1)["count"] > 0
 
 
 @in_pairs(_has_tuples)
 @inlined
-def _is_stored(how, st, v):
+def _is_stored(cfg, state, v):
     """Whether there are tuples of a key; rows that wait are in its groups, and are none."""
-    if how["integrated"]:
+    if cfg["integrated"]:
         stored = 0
-        for stream in range(how["streams"]):
-            stored += mem.stock(st)[v * how["streams"] + stream]
+        for stream in range(cfg["streams"]):
+            stored += mem.stock(state)[v * cfg["streams"] + stream]
         return stored > 0
-    return not storage.is_idle(how, st, v)
+    return not storage.is_idle(cfg, state, v)
 
 
 @inlined
-def is_stale(how, st, v):
+def is_stale(cfg, state, v):
     """Whether a key was not looked at since places were weighed."""
-    return _trail(how, st, 0, v)["looked"] != int(mem.model(st)[0, NEAR + neighbours.TIMES])
+    return _trail(cfg, state, 0, v)["looked"] != int(mem.model(state)[0, NEAR + neighbours.TIMES])
 
 
 @kernel
-def look_before(how, st, stream):
+def look_before(cfg, state, stream):
     """A tuple is about to go: is the key that would give it up still the lowest?"""
     for _ in range(TRIES):
-        if st["heap_size"][stream] == 0:
+        if state["heap_size"][stream] == 0:
             return
-        v = storage.value_of_group(how, st, int(mem.heap(st)[stream, heap.TOP]["item"]))
-        if not is_stale(how, st, v):
+        v = storage.value_of_group(cfg, state, int(mem.heap(state)[stream, heap.TOP]["item"]))
+        if not is_stale(cfg, state, v):
             return
-        look(how, st, v)
+        look(cfg, state, v)
 
 
 @inlined
-def _arrival(st, stream, place):
-    return mem.seen(st)[stream, (st["seen_head"][stream] + place) & (st["seen_room"] - 1)]
+def _arrival(state, stream, place):
+    return mem.seen(state)[stream, (state["seen_head"][stream] + place) & (state["seen_room"] - 1)]
 
 
 @kernel
-def _look_again(how, st, v, stamp):
+def _look_again(cfg, state, v, stamp):
     """Weigh a key anew unless more of it has come since. (What has no tuples is weighed when it has some.)"""
-    if not _is_stored(how, st, v):
+    if not _is_stored(cfg, state, v):
         return
-    if _last(how, st, v) == stamp:
-        look(how, st, v)
+    if _last(cfg, state, v) == stamp:
+        look(cfg, state, v)
 
 
 @kernel
-def _go_on(how, st):
+def _go_on(cfg, state):
     """Time has gone by: totals fade, and keys that have been quiet for a while are looked at again."""
-    now = _now(how, st)
-    if _observed(how, st) == 0:
-        st["faded"] = now
-    if now > st["faded"]:
-        fade = math.exp2(-(now - st["faded"]) / (WATCHED * how["span"]))
-        for stream in range(how["streams"]):
-            mem.model(st)[stream, LONG_TOTAL] *= fade
-        fade = _left(how, now - st["faded"])
+    now = _now(cfg, state)
+    if _observed(cfg, state) == 0:
+        state["faded"] = now
+    if now > state["faded"]:
+        fade = math.exp2(-(now - state["faded"]) / (WATCHED * cfg["span"]))
+        for stream in range(cfg["streams"]):
+            mem.model(state)[stream, LONG_TOTAL] *= fade
+        fade = _left(cfg, now - state["faded"])
         for j in range(1, LEVELS):
-            for stream in range(how["streams"]):
-                mem.model(st)[stream, TOTAL + j] *= fade
+            for stream in range(cfg["streams"]):
+                mem.model(state)[stream, TOTAL + j] *= fade
             fade = _faster(fade)
-        neighbours.go_on(how, st, NEAR, COEFFICIENT + OWN, now - st["faded"])
-        st["faded"] = now
-    for stream in range(how["streams"]):
-        while st["looked_soon"][stream] < st["seen_size"][stream]:
-            arrival = _arrival(st, stream, st["looked_soon"][stream])
-            if now - arrival["stamp"] < SOON * how["span"]:
+        neighbours.go_on(cfg, state, NEAR, COEFFICIENT + OWN, now - state["faded"])
+        state["faded"] = now
+    for stream in range(cfg["streams"]):
+        while state["looked_soon"][stream] < state["seen_size"][stream]:
+            arrival = _arrival(state, stream, state["looked_soon"][stream])
+            if now - arrival["stamp"] < SOON * cfg["span"]:
                 break
-            st["looked_soon"][stream] += 1
-            _look_again(how, st, arrival["value"], arrival["stamp"])
-        while st["looked_later"][stream] < st["looked_soon"][stream]:
-            arrival = _arrival(st, stream, st["looked_later"][stream])
-            if now - arrival["stamp"] < LATER * how["span"]:
+            state["looked_soon"][stream] += 1
+            _look_again(cfg, state, arrival["value"], arrival["stamp"])
+        while state["looked_later"][stream] < state["looked_soon"][stream]:
+            arrival = _arrival(state, stream, state["looked_later"][stream])
+            if now - arrival["stamp"] < LATER * cfg["span"]:
                 break
-            st["looked_later"][stream] += 1
-            _look_again(how, st, arrival["value"], arrival["stamp"])
-        while st["looked_later"][stream] > 0:
-            arrival = _arrival(st, stream, 0)
+            state["looked_later"][stream] += 1
+            _look_again(cfg, state, arrival["value"], arrival["stamp"])
+        while state["looked_later"][stream] > 0:
+            arrival = _arrival(state, stream, 0)
             v, stamp = arrival["value"], arrival["stamp"]
-            if now - stamp < LAST * how["span"]:
+            if now - stamp < LAST * cfg["span"]:
                 break
-            st["seen_head"][stream] = (st["seen_head"][stream] + 1) & (st["seen_room"] - 1)
-            st["seen_size"][stream] -= 1
-            st["looked_soon"][stream] -= 1
-            st["looked_later"][stream] -= 1
-            _trail(how, st, stream, v)["recent"] -= 1
-            _look_again(how, st, v, stamp)
+            state["seen_head"][stream] = (state["seen_head"][stream] + 1) & (state["seen_room"] - 1)
+            state["seen_size"][stream] -= 1
+            state["looked_soon"][stream] -= 1
+            state["looked_later"][stream] -= 1
+            _trail(cfg, state, stream, v)["recent"] -= 1
+            _look_again(cfg, state, v, stamp)
 
 
 @kernel
-def _learn(how, st, stream, v):
+def _learn(cfg, state, stream, v):
     """A row of the following stream came, of this key: what does that say about the tuples of `stream`?
 
     Each of its late rows could have been met. Those of the key were; a few that are drawn stand for all. The rows of a key
     are met all at once or not at all, so that many teach little more than one: r of them count as the root of r.
     """
-    model = mem.model(st)
-    size = st["seen_size"][stream]
+    model = mem.model(state)
+    size = state["seen_size"][stream]
     if size == 0:
         return
-    met = math.sqrt(_trail(how, st, stream, v)["recent"])
+    met = math.sqrt(_trail(cfg, state, stream, v)["recent"])
     if met > 0.0:
-        _work_out_features(how, st, stream, v)
+        _work_out_features(cfg, state, stream, v)
         for d in range(FEATURES):
             model[stream, GRADIENT + d] += met * model[stream, FEATURE + d]
     for draw in range(DRAWS):
         drawn = _arrival(
-            st, stream, (DRAWS * st["observed"][neighbours.following(how, stream)] + draw) * STRIDE % size
+            state, stream, (DRAWS * state["observed"][neighbours.following(cfg, stream)] + draw) * STRIDE % size
         )["value"]
         if draw == 0:
-            neighbours.think_over(how, st, NEAR, v, drawn)
-        _work_out_features(how, st, stream, drawn)
+            neighbours.think_over(cfg, state, NEAR, v, drawn)
+        _work_out_features(cfg, state, stream, drawn)
         log_chance = 0.0
         for d in range(FEATURES):
             log_chance += model[stream, COEFFICIENT + d] * model[stream, FEATURE + d]
-        alike = math.sqrt(_trail(how, st, stream, drawn)["recent"])
+        alike = math.sqrt(_trail(cfg, state, stream, drawn)["recent"])
         expected = size / DRAWS / alike * math.exp(min(log_chance, 0.0))
         for d in range(FEATURES):
             part = expected * model[stream, FEATURE + d]
@@ -330,16 +330,16 @@ def _learn(how, st, stream, v):
     model[stream, LESSONS] += 1.0
     if model[stream, LESSONS] >= PACE:
         model[stream, LESSONS] = 0.0
-        _step(st, stream)
+        _step(state, stream)
 
 
 @kernel
-def _step(st, stream):
+def _step(state, stream):
     """Newton's step with all that was learned; what is old fades."""
-    model = mem.model(st)
+    model = mem.model(state)
     for d in range(FEATURES):
         model[stream, GRADIENT + d] -= PULL * (model[stream, COEFFICIENT + d] - _guess(d))
-    _solve(st, stream)
+    _solve(state, stream)
     for d in range(FEATURES):
         step = model[stream, STEP + d]
         if step == step:  # what is not a number is no step
@@ -355,9 +355,9 @@ def _cell(row, column):
 
 
 @kernel
-def _solve(st, stream):
+def _solve(state, stream):
     """(curvature + RIDGE) x step = gradient, by elimination: the matrix is positive definite."""
-    m = mem.model(st)[stream]
+    m = mem.model(state)[stream]
     for i in range(FEATURES):
         for j in range(FEATURES):
             m[_cell(i, j)] = m[CURVATURE + FEATURES * max(i, j) + min(i, j)]
@@ -376,71 +376,71 @@ def _solve(st, stream):
 
 
 @inlined
-def _is_forgotten(how, st, v):
+def _is_forgotten(cfg, state, v):
     """Whether a key has not come for so long that it is a new one."""
-    return _now(how, st) - _last(how, st, v) >= FORGOTTEN * how["span"]
+    return _now(cfg, state) - _last(cfg, state, v) >= FORGOTTEN * cfg["span"]
 
 
 @kernel
-def _begin(how, st, v):
+def _begin(cfg, state, v):
     """A new key: all that is known of it is that it did not come while it would have been remembered."""
-    model = mem.model(st)
-    for stream in range(how["streams"]):
-        trail = _trail(how, st, stream, v)
+    model = mem.model(state)
+    for stream in range(cfg["streams"]):
+        trail = _trail(cfg, state, stream, v)
         trail["mass"][:] = 0.0
         trail["before"] = model[stream, TOTAL] - model[stream, LONG_TOTAL]
 
 
 @kernel
-def _count(how, st, stream, v):
+def _count(cfg, state, stream, v):
     """The row joins the counts, and the late rows of its stream."""
-    st["observed"][stream] += 1
-    if _is_forgotten(how, st, v):
-        _begin(how, st, v)
-    model, trail, now = mem.model(st), _trail(how, st, stream, v), _now(how, st)
+    state["observed"][stream] += 1
+    if _is_forgotten(cfg, state, v):
+        _begin(cfg, state, v)
+    model, trail, now = mem.model(state), _trail(cfg, state, stream, v), _now(cfg, state)
     trail["mass"][0] += 1.0
     model[stream, TOTAL] += 1.0
     model[stream, LONG_TOTAL] += 1.0
-    fade = _left(how, now - trail["last"])
+    fade = _left(cfg, now - trail["last"])
     for j in range(1, LEVELS):
         trail["mass"][j] = trail["mass"][j] * fade + 1.0
         fade = _faster(fade)
         model[stream, TOTAL + j] += 1.0
-    neighbours.count(how, st, NEAR, stream, v, _observed(how, st) == 1)
+    neighbours.count(cfg, state, NEAR, stream, v, _observed(cfg, state) == 1)
     trail["last"] = now
     trail["recent"] += 1
-    arrival = _arrival(st, stream, st["seen_size"][stream])
+    arrival = _arrival(state, stream, state["seen_size"][stream])
     arrival["stamp"] = now
     arrival["value"] = v
-    st["seen_size"][stream] += 1
+    state["seen_size"][stream] += 1
 
 
 @kernel
-def _look_around(how, st):
+def _look_around(cfg, state):
     """Keys move: weigh one of each stream's late rows anew, before its turn is over."""
-    for stream in range(how["streams"]):
-        size = st["seen_size"][stream]
+    for stream in range(cfg["streams"]):
+        size = state["seen_size"][stream]
         if size > 0:
-            v = _arrival(st, stream, _observed(how, st) * STRIDE % size)["value"]
-            if _is_stored(how, st, v) and is_stale(how, st, v):
-                look(how, st, v)
+            v = _arrival(state, stream, _observed(cfg, state) * STRIDE % size)["value"]
+            if _is_stored(cfg, state, v) and is_stale(cfg, state, v):
+                look(cfg, state, v)
 
 
 @kernel
-def observe(how, st, stream, v):
+def observe(cfg, state, stream, v):
     """A row: time goes on up to it, it is a lesson, and it is counted."""
-    _go_on(how, st)
-    if st["observed"][stream] < EARLY or st["observed"][stream] % SELDOM == 0:
-        _learn(how, st, neighbours.preceding(how, stream), v)
-    _count(how, st, stream, v)
-    if neighbours.move(st, NEAR):
-        _look_around(how, st)
+    _go_on(cfg, state)
+    if state["observed"][stream] < EARLY or state["observed"][stream] % SELDOM == 0:
+        _learn(cfg, state, neighbours.preceding(cfg, stream), v)
+    _count(cfg, state, stream, v)
+    if neighbours.move(state, NEAR):
+        _look_around(cfg, state)
 
 
 @kernel
-def is_negligible(how, st, v):
+def is_negligible(cfg, state, v):
     """Whether a key is as good as new."""
-    for stream in range(how["streams"]):
-        if _trail(how, st, stream, v)["recent"] > 0:
+    for stream in range(cfg["streams"]):
+        if _trail(cfg, state, stream, v)["recent"] > 0:
             return False
-    return _is_forgotten(how, st, v)
+    return _is_forgotten(cfg, state, v)

@@ -9,48 +9,48 @@ from shedjoin.engine.stages import learn
 
 
 @indirect("learn key")
-def _observe_apart(how, st, stream, v):
-    learn.observe(how, st, stream, v)
+def _observe_apart(cfg, state, stream, v):
+    learn.observe(cfg, state, stream, v)
 
 
 @in_pairs(learn.observe)
 @kernel
-def observe(how, st, stream, v):
+def observe(cfg, state, stream, v):
     """A row of a key has come."""
-    _observe_apart(how, st, stream, v)
+    _observe_apart(cfg, state, stream, v)
 
 
 @indirect("look at key")
-def _look_apart(how, st, v):
-    learn.look(how, st, v)
+def _look_apart(cfg, state, v):
+    learn.look(cfg, state, v)
 
 
 @in_pairs(learn.look)
 @kernel
-def look(how, st, v):
+def look(cfg, state, v):
     """Weigh a key by what is known of it now."""
-    _look_apart(how, st, v)
+    _look_apart(cfg, state, v)
 
 
 @indirect("look at lowest")
-def _look_before_apart(how, st, stream):
-    learn.look_before(how, st, stream)
+def _look_before_apart(cfg, state, stream):
+    learn.look_before(cfg, state, stream)
 
 
 @in_pairs(learn.look_before)
 @kernel
-def look_before(how, st, stream):
+def look_before(cfg, state, stream):
     """Weigh the lowest keys of a stream again, before one of them goes."""
-    _look_before_apart(how, st, stream)
+    _look_before_apart(cfg, state, stream)
 
 
 @indirect("is key negligible", "truth")
-def _is_negligible_apart(how, st, v):
-    return learn.is_negligible(how, st, v)
+def _is_negligible_apart(cfg, state, v):
+    return learn.is_negligible(cfg, state, v)
 
 
 @in_pairs(learn.is_negligible)
 @kernel
-def is_negligible(how, st, v):
+def is_negligible(cfg, state, v):
     """Whether next to nothing is remembered of a key."""
-    return _is_negligible_apart(how, st, v)
+    return _is_negligible_apart(cfg, state, v)

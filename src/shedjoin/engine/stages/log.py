@@ -14,64 +14,64 @@ FIELDS = 7
 
 
 @inlined
-def is_full(io):
-    return io["shed"] == io["out_shed_room"]
+def is_full(buffers):
+    return buffers["shed"] == buffers["out_shed_room"]
 
 
 @inlined
-def _arrived(how, st, stream):
-    return st["arrived"][stream]
+def _arrived(cfg, state, stream):
+    return state["arrived"][stream]
 
 
 @in_pairs(_arrived)
 @inlined
-def _seen(how, st, stream):
+def _seen(cfg, state, stream):
     """The row number after the last row of a stream that had its turn."""
-    return st["taken"][stream] if how["waits"] else st["arrived"][stream]
+    return state["taken"][stream] if cfg["waits"] else state["arrived"][stream]
 
 
 @inlined
-def _tick(how, st):
-    return st["tick"]
+def _tick(cfg, state):
+    return state["tick"]
 
 
 @in_pairs(_tick)
 @inlined
-def _began_last(how, st):
+def _began_last(cfg, state):
     """The instant that began last; -1: none yet."""
-    return st["tick"] - 1 if how["waits"] and st["open"] == 0 else st["tick"]
+    return state["tick"] - 1 if cfg["waits"] and state["open"] == 0 else state["tick"]
 
 
 @inlined
-def record(how, st, io, stream, seq, ts, key, why):
+def record(cfg, state, buffers, stream, seq, ts, key, why):
     """One record; there is room for it."""
-    record_at(how, st, io, stream, seq, ts, key, why, newest(how, st))
+    record_at(cfg, state, buffers, stream, seq, ts, key, why, newest(cfg, state))
 
 
 @inlined
-def record_at(how, st, io, stream, seq, ts, key, why, when):
+def record_at(cfg, state, buffers, stream, seq, ts, key, why, when):
     """The same, at another time than that of the newest row."""
-    at = io["shed"] * (FIELDS + how["streams"])
-    mem.set_out_shed(io, at, stream)
-    mem.set_out_shed(io, at + 1, seq)
-    mem.set_out_shed(io, at + 2, ts)
-    mem.set_out_shed(io, at + 3, key)
-    mem.set_out_shed(io, at + 4, when)
-    mem.set_out_shed(io, at + 5, _began_last(how, st))
-    mem.set_out_shed(io, at + 6, why)
-    for other in range(how["streams"]):
-        mem.set_out_shed(io, at + FIELDS + other, _seen(how, st, other))
-    io["shed"] += 1
+    at = buffers["shed"] * (FIELDS + cfg["streams"])
+    mem.set_out_shed(buffers, at, stream)
+    mem.set_out_shed(buffers, at + 1, seq)
+    mem.set_out_shed(buffers, at + 2, ts)
+    mem.set_out_shed(buffers, at + 3, key)
+    mem.set_out_shed(buffers, at + 4, when)
+    mem.set_out_shed(buffers, at + 5, _began_last(cfg, state))
+    mem.set_out_shed(buffers, at + 6, why)
+    for other in range(cfg["streams"]):
+        mem.set_out_shed(buffers, at + FIELDS + other, _seen(cfg, state, other))
+    buffers["shed"] += 1
 
 
 @kernel
-def late(how, st, io, ts):
+def late(cfg, state, buffers, ts):
     """Note the late rows of an instant that has begun."""
-    for i in range(io["first"], io["end"]):
-        stream = mem.row_stream(io, i)
-        if is_late(st, stream, ts):
-            seq = number(how, st, io, i, stream)
-            if is_own(how, seq):
-                record(how, st, io, stream, seq, ts, mem.row_key(io, i * how["width"]), LATE)
-                st["late"] += 1
-            io["seq"][stream] += 1
+    for i in range(buffers["first"], buffers["end"]):
+        stream = mem.row_stream(buffers, i)
+        if is_late(state, stream, ts):
+            seq = number(cfg, state, buffers, i, stream)
+            if is_own(cfg, seq):
+                record(cfg, state, buffers, stream, seq, ts, mem.row_key(buffers, i * cfg["width"]), LATE)
+                state["late"] += 1
+            buffers["seq"][stream] += 1

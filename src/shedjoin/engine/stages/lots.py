@@ -23,7 +23,7 @@ def unit_of(random):
 
 
 @inlined
-def draw(st):
+def draw(state):
     """The next lot, from 0 up to 1."""
-    st["random"] = next_random(st["random"])
-    return unit_of(st["random"])
+    state["random"] = next_random(state["random"])
+    return unit_of(state["random"])

@@ -62,82 +62,82 @@ NUMBERS = COUNT + RINGS * PLACES
 
 
 @inlined
-def following(how, stream):
+def following(cfg, stream):
     """The stream whose rows the tuples of a stream wait for."""
-    return 0 if stream + 1 == how["streams"] else stream + 1
+    return 0 if stream + 1 == cfg["streams"] else stream + 1
 
 
 @inlined
-def preceding(how, stream):
-    return how["streams"] - 1 if stream == 0 else stream - 1
+def preceding(cfg, stream):
+    return cfg["streams"] - 1 if stream == 0 else stream - 1
 
 
 @inlined
-def place_of(st, first, v):
+def place_of(state, first, v):
     """Where a key lies on the ring that stands."""
-    turns = float(mem.keys(st, v)["key"]) * mem.model(st)[0, first + TURNS]
+    turns = float(mem.keys(state, v)["key"]) * mem.model(state)[0, first + TURNS]
     return int((turns - math.floor(turns)) * PLACES) & (PLACES - 1)
 
 
 @inlined
-def feature(how, model, first, stream, place, d):
+def feature(cfg, model, first, stream, place, d):
     """Of a tuple of `stream` whose key lies there: what the following stream has at the place before, this one and the next."""
-    return model[following(how, stream), first + RATIO + ((place + d - 1) & (PLACES - 1))]
+    return model[following(cfg, stream), first + RATIO + ((place + d - 1) & (PLACES - 1))]
 
 
 @inlined
-def move(st, first):
+def move(state, first):
     """Whether keys do."""
-    return mem.model(st)[0, first + SPEED] != 0.0
+    return mem.model(state)[0, first + SPEED] != 0.0
 
 
 @kernel
-def count(how, st, first, stream, v, is_first):
+def count(cfg, state, first, stream, v, is_first):
     """A row of a key joins those of its place."""
-    model = mem.model(st)
-    key = float(mem.keys(st, v)["key"])
+    model = mem.model(state)
+    key = float(mem.keys(state, v)["key"])
     if is_first:
         model[0, first + LOW] = key
         model[0, first + HIGH] = key
     model[0, first + LOW] = min(model[0, first + LOW], key)
     model[0, first + HIGH] = max(model[0, first + HIGH], key)
-    model[stream, first + NEW + place_of(st, first, v)] += 1.0
+    model[stream, first + NEW + place_of(state, first, v)] += 1.0
     model[stream, first + NEW_TOTAL] += 1.0
     model[0, first + ROWS] += 1.0
 
 
 @kernel
-def go_on(how, st, first, coefficient, passed):
+def go_on(cfg, state, first, coefficient, passed):
     """So much time has gone by: now and then rows are counted in, rings turn, and places are weighed anew."""
-    model = mem.model(st)
+    model = mem.model(state)
     model[0, first + SINCE] += passed
     since = model[0, first + SINCE]
-    if since < STEP * how["span"] or model[0, first + ROWS] < ROWS_A_STEP:
+    if since < STEP * cfg["span"] or model[0, first + ROWS] < ROWS_A_STEP:
         return
-    steps = since / (STEP * how["span"])
+    steps = since / (STEP * cfg["span"])
     middle = model[0, first + STEPPED] + 0.5 * steps
-    fade = math.exp2(-since / (COUNTS * how["span"]))
-    fade_score = math.exp2(-since / (SCORES * how["span"]))
+    fade = math.exp2(-since / (COUNTS * cfg["span"]))
+    fade_score = math.exp2(-since / (SCORES * cfg["span"]))
     for ring in range(RINGS):
         model[0, first + SCORE + ring] *= fade_score
         shift = math.floor((ring - FASTEST) / FRACTION * middle + 0.5)
-        for stream in range(how["streams"]):
+        for stream in range(cfg["streams"]):
             model[0, first + SCORE + ring] += _turn(model, first, stream, ring, shift, fade)
     _choose(model, first)
     model[0, first + STEPPED] += steps
-    fade_slow = math.exp2(-since / (SLOW * how["span"]))
-    for stream in range(how["streams"]):
+    fade_slow = math.exp2(-since / (SLOW * cfg["span"]))
+    for stream in range(cfg["streams"]):
         _count_in(model, first, stream, fade, fade_slow)
     model[0, first + SINCE] = 0.0
     model[0, first + ROWS] = 0.0
     model[0, first + TIMES] += 1.0
-    for stream in range(how["streams"]):
+    for stream in range(cfg["streams"]):
         _work_out_ratios(model, first, stream)
-    for stream in range(how["streams"]):
+    for stream in range(cfg["streams"]):
         for place in range(PLACES):
             worth = 0.0
             for d in range(FEATURES):
-                worth += model[stream, coefficient + d] * feature(how, model, first, stream, place, d)
+                worth += model[stream, coefficient + d] * feature(cfg, model, first, stream, place, d)
             model[stream, first + WORTH + place] = worth
 
 
@@ -204,10 +204,10 @@ def _work_out_ratios(model, first, stream):
 
 
 @kernel
-def think_over(how, st, first, one, other):
+def think_over(cfg, state, first, one, other):
     """Two keys of late rows, of two streams: how far are such apart, and is the ring as long as it should be?"""
-    model = mem.model(st)
-    apart = abs(float(mem.keys(st, one)["key"]) - float(mem.keys(st, other)["key"]))
+    model = mem.model(state)
+    apart = abs(float(mem.keys(state, one)["key"]) - float(mem.keys(state, other)["key"]))
     model[0, first + APART] += math.frexp(apart)[1]
     model[0, first + COUNTED] += 1.0
     if model[0, first + COUNTED] < LESSONS:
@@ -220,15 +220,15 @@ def think_over(how, st, first, one, other):
     now = 1.0 / model[0, first + TURNS]
     if keys <= most:
         if keys > OUTSIDE * now or now > TOO_LONG * keys:
-            _begin(how, model, first, keys)
+            _begin(cfg, model, first, keys)
     elif most > FAR * now or now > FAR * most:
-        _begin(how, model, first, max(math.exp2(math.floor(doublings + 0.5)), float(PLACES)))
+        _begin(cfg, model, first, max(math.exp2(math.floor(doublings + 0.5)), float(PLACES)))
 
 
 @inlined
-def _begin(how, model, first, length):
+def _begin(cfg, model, first, length):
     """Another ring: what was counted means nothing any more."""
-    for stream in range(how["streams"]):
+    for stream in range(cfg["streams"]):
         for i in range(SPEED, NUMBERS):
             model[stream, first + i] = 0.0
     model[0, first + TURNS] = 1.0 / length

@@ -23,112 +23,112 @@ FIRST, LAST = -(2**62), 2**62
 
 
 @inlined
-def _window(how, stream, ts):
+def _window(cfg, stream, ts):
     """Where the partners of a new tuple lie in the other window; in a window of rows all that is stored may be met."""
     other = 1 - stream
-    if mem.window_kind(how, other) == ROW:
+    if mem.window_kind(cfg, other) == ROW:
         return Stretch(FIRST, 0, LAST, 0)
-    back, ahead = reach(how, other), reach(how, stream)
+    back, ahead = reach(cfg, other), reach(cfg, stream)
     return Stretch(max(ts - back + 1, FIRST), 0, min(ts + ahead, LAST), 0)
 
 
 @indirect("begin item probe")
-def begin(how, st, io, stream, x):
+def begin(cfg, state, buffers, stream, x):
     """Find the partners of a stored tuple."""
-    io["probing"] = 1
-    io["origin"] = x
-    io["given"] = 0
-    if how["limited"]:
-        probe_many.set_limits(how, st, io, stream, x)
-    other, window = 1 - stream, _window(how, stream, mem.card(st, x)["ts"])
-    if how["basic"] == 0 or st["stretches"][other] == select.WHOLE:
-        io["hits"] = search(how, st, x, other, window, 0)
+    buffers["probing"] = 1
+    buffers["origin"] = x
+    buffers["given"] = 0
+    if cfg["limited"]:
+        probe_many.set_limits(cfg, state, buffers, stream, x)
+    other, window = 1 - stream, _window(cfg, stream, mem.card(state, x)["ts"])
+    if cfg["basic"] == 0 or state["stretches"][other] == select.WHOLE:
+        buffers["hits"] = search(cfg, state, x, other, window, 0)
     else:
-        io["hits"] = _search_stretches(how, st, x, other)
-    st["probed"] += 1
+        buffers["hits"] = _search_stretches(cfg, state, x, other)
+    state["probed"] += 1
 
 
 @kernel
-def _search_stretches(how, st, x, other):
+def _search_stretches(cfg, state, x, other):
     """The partners in what was chosen of a window. It costs what one search of all of it would."""
-    looked_up, compared = st["looked_up"], st["compared"]
-    first, hits = other * (how["ages"] + 1), 0
-    for number in range(st["stretches"][other]):
-        one = mem.stretch(st, first + number)
-        st["looked_up"] = looked_up
-        hits = search(how, st, x, other, Stretch(one["lo_ts"], one["lo_seq"], one["hi_ts"], one["hi_seq"]), hits)
-    if st["stretches"][other] == 0:
-        return search(how, st, x, other, Stretch(FIRST, 0, FIRST, 0), 0)
-    if how["lists"] and needs_all(how, st, x, other):
-        st["compared"] = compared + _shortest(how, st, x, other)
+    looked_up, compared = state["looked_up"], state["compared"]
+    first, hits = other * (cfg["ages"] + 1), 0
+    for number in range(state["stretches"][other]):
+        one = mem.stretch(state, first + number)
+        state["looked_up"] = looked_up
+        hits = search(cfg, state, x, other, Stretch(one["lo_ts"], one["lo_seq"], one["hi_ts"], one["hi_seq"]), hits)
+    if state["stretches"][other] == 0:
+        return search(cfg, state, x, other, Stretch(FIRST, 0, FIRST, 0), 0)
+    if cfg["lists"] and needs_all(cfg, state, x, other):
+        state["compared"] = compared + _shortest(cfg, state, x, other)
     return hits
 
 
 @kernel
-def _shortest(how, st, x, other):
+def _shortest(cfg, state, x, other):
     """Of the lists of a row's items, the fewest tuples in what was chosen of the window."""
-    fewest, at, first = LAST, mem.item_at(st)[x], other * (how["ages"] + 1)
-    for k in range(at, at + mem.item_count(st)[x]):
-        which, tuples = time_lists.find(st, other, mem.items(st)[k]), 0
+    fewest, at, first = LAST, mem.item_at(state)[x], other * (cfg["ages"] + 1)
+    for k in range(at, at + mem.item_count(state)[x]):
+        which, tuples = time_lists.find(state, other, mem.items(state)[k]), 0
         if which != time_lists.NO_LIST:
-            for number in range(st["stretches"][other]):
-                one = mem.stretch(st, first + number)
-                a = time_lists.lower(st, which, one["lo_ts"], one["lo_seq"])
-                b = time_lists.lower(st, which, one["hi_ts"], one["hi_seq"])
-                tuples += time_lists.live_between(st, which, a, b)
+            for number in range(state["stretches"][other]):
+                one = mem.stretch(state, first + number)
+                a = time_lists.lower(state, which, one["lo_ts"], one["lo_seq"])
+                b = time_lists.lower(state, which, one["hi_ts"], one["hi_seq"])
+                tuples += time_lists.live_between(state, which, a, b)
         fewest = min(fewest, tuples)
     return fewest
 
 
 @inlined
-def _is_met(how, st, stream, ts, card):
+def _is_met(cfg, state, stream, ts, card):
     """Whether a partner was there, and in its window, when the row came."""
     other = 1 - stream
     apart = ts - card["ts"]
-    if apart >= reach(how, other) or -apart >= reach(how, stream):
+    if apart >= reach(cfg, other) or -apart >= reach(cfg, stream):
         return False
-    return not how["limited"] or st["lo"][other] <= card["seq"] < st["hi"][other]
+    return not cfg["limited"] or state["lo"][other] <= card["seq"] < state["hi"][other]
 
 
 @indirect("give item results", "truth")
-def go_on(how, st, io):
+def go_on(cfg, state, buffers):
     """Give results until all are given (True) or the output is full (False)."""
-    x = int(io["origin"])
-    stream, mine, hits = int(mem.pool(st, x)["stream"]), mem.card(st, x), mem.hit(st)
+    x = int(buffers["origin"])
+    stream, mine, hits = int(mem.pool(state, x)["stream"]), mem.card(state, x), mem.hit(state)
     other, ts = 1 - stream, mine["ts"]
-    room, out = io["out_worth_room"], io["results"]
-    cumulative, found, counted, total = how["organisation"] == CUMULATIVE, 0, 0, 0.0
-    at, learns = io["given"], how["basic"] > 0 and io["sampling"] == 1
-    while at < io["hits"] and not (how["emit"] and out == room):
+    room, out = buffers["out_worth_room"], buffers["results"]
+    cumulative, found, counted, total = cfg["organisation"] == CUMULATIVE, 0, 0, 0.0
+    at, learns = buffers["given"], cfg["basic"] > 0 and buffers["sampling"] == 1
+    while at < buffers["hits"] and not (cfg["emit"] and out == room):
         y = np.int64(hits[at])
         at += 1
-        card = mem.card(st, y)
-        if not _is_met(how, st, stream, ts, card):
+        card = mem.card(state, y)
+        if not _is_met(cfg, state, stream, ts, card):
             continue
         found += 1
         if cumulative:
-            probe_many.touch(st, y)
-            if io["guest"] == NONE:
-                probe_many.touch(st, x)
-        worth = output_importance(how["output_importance"], mine["importance"], card["importance"])
+            probe_many.touch(state, y)
+            if buffers["guest"] == NONE:
+                probe_many.touch(state, x)
+        worth = output_importance(cfg["output_importance"], mine["importance"], card["importance"])
         if learns:
-            st["gained"] += worth
-            select.meet(how, st, other, ts, card["ts"], card["seq"], 1)
-        if max(ts, card["ts"]) < how["warmup"]:
+            state["gained"] += worth
+            select.meet(cfg, state, other, ts, card["ts"], card["seq"], 1)
+        if max(ts, card["ts"]) < cfg["warmup"]:
             continue
         counted += 1
         total += worth
-        if how["emit"]:
-            mem.set_out_rows(io, stream * room + out, mine["seq"])
-            mem.set_out_rows(io, other * room + out, card["seq"])
-            mem.set_out_worth(io, out, worth)
+        if cfg["emit"]:
+            mem.set_out_rows(buffers, stream * room + out, mine["seq"])
+            mem.set_out_rows(buffers, other * room + out, card["seq"])
+            mem.set_out_worth(buffers, out, worth)
             out += 1
-    io["given"] = at
-    io["results"] = out
-    st["results"] += found
-    st["matches"] += counted
-    st["importance"] += total
-    if at < io["hits"]:
+    buffers["given"] = at
+    buffers["results"] = out
+    state["results"] += found
+    state["matches"] += counted
+    state["importance"] += total
+    if at < buffers["hits"]:
         return False
-    io["probing"] = 0
+    buffers["probing"] = 0
     return True

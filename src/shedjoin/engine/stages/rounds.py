@@ -19,115 +19,115 @@ def _round(time, every):
 
 
 @inlined
-def _begin(how, st, io, stream, x):
-    if how["layout"] == ITEMS:
-        probe_items.begin(how, st, io, stream, x)
+def _begin(cfg, state, buffers, stream, x):
+    if cfg["layout"] == ITEMS:
+        probe_items.begin(cfg, state, buffers, stream, x)
     else:
-        probe_many.begin(how, st, io, stream, x)
+        probe_many.begin(cfg, state, buffers, stream, x)
 
 
 @inlined
-def _go_on(how, st, io):
-    return probe_items.go_on(how, st, io) if how["layout"] == ITEMS else probe_many.go_on(how, st, io)
+def _go_on(cfg, state, buffers):
+    return probe_items.go_on(cfg, state, buffers) if cfg["layout"] == ITEMS else probe_many.go_on(cfg, state, buffers)
 
 
 @kernel
-def evaluate(how, st, io):
+def evaluate(cfg, state, buffers):
     """Join all that is pending, stream by stream. False when the output is full: call again."""
-    n = how["streams"]
-    while io["stream"] < n:
-        stream = io["stream"]
-        if io["probing"]:
-            if not _go_on(how, st, io):
+    n = cfg["streams"]
+    while buffers["stream"] < n:
+        stream = buffers["stream"]
+        if buffers["probing"]:
+            if not _go_on(cfg, state, buffers):
                 return False
-        if mem.steps(st, stream * n)["fresh"]:
-            while io["next"] < st["pending_count"]:
-                x = int(mem.pending(st, io["next"]))
-                io["next"] += 1
-                if mem.pool(st, x)["stream"] == stream:
-                    _begin(how, st, io, stream, x)
-                    if not _go_on(how, st, io):
+        if mem.steps(state, stream * n)["fresh"]:
+            while buffers["next"] < state["pending_count"]:
+                x = int(mem.pending(state, buffers["next"]))
+                buffers["next"] += 1
+                if mem.pool(state, x)["stream"] == stream:
+                    _begin(cfg, state, buffers, stream, x)
+                    if not _go_on(cfg, state, buffers):
                         return False
-        elif io["next"] == 0:
-            io["next"] = 1
+        elif buffers["next"] == 0:
+            buffers["next"] = 1
             # Row numbers of a stream rise with arrival: its first pending tuple is where the new ones begin.
-            for place in range(st["pending_count"]):
-                x = int(mem.pending(st, place))
-                if mem.pool(st, x)["stream"] == stream:
-                    io["fresh_from"] = storage.card(how, st, x)["seq"]
-                    probe_many.begin(how, st, io, stream, NONE)
-                    if not _go_on(how, st, io):
+            for place in range(state["pending_count"]):
+                x = int(mem.pending(state, place))
+                if mem.pool(state, x)["stream"] == stream:
+                    buffers["fresh_from"] = storage.card(cfg, state, x)["seq"]
+                    probe_many.begin(cfg, state, buffers, stream, NONE)
+                    if not _go_on(cfg, state, buffers):
                         return False
                     break
-        io["stream"] += 1
-        io["next"] = 0
-    io["stream"] = 0
-    st["pending_count"] = 0
-    st["first_mark"] = st["tick"]
-    st["evaluations"] += 1
+        buffers["stream"] += 1
+        buffers["next"] = 0
+    buffers["stream"] = 0
+    state["pending_count"] = 0
+    state["first_mark"] = state["tick"]
+    state["evaluations"] += 1
     return True
 
 
 @inlined
-def _none_due(how, st, io, time):
+def _none_due(cfg, state, buffers, time):
     return True
 
 
 @in_pairs(_none_due)
 @kernel
-def due(how, st, io, time):
+def due(cfg, state, buffers, time):
     """Evaluate, and then expire, if a time belongs to another round than the last. False: the output is full."""
-    if how["evaluate_every"] > 0 and st["rows"] > 0:
-        if _round(time, how["evaluate_every"]) > st["last_evaluation"]:
-            if not evaluate(how, st, io):
+    if cfg["evaluate_every"] > 0 and state["rows"] > 0:
+        if _round(time, cfg["evaluate_every"]) > state["last_evaluation"]:
+            if not evaluate(cfg, state, buffers):
                 return False
-    if how["evaluate_every"] > 0:
-        st["last_evaluation"] = max(st["last_evaluation"], _round(time, how["evaluate_every"]))
-    if how["expire_every"] > 0 and _round(time, how["expire_every"]) > st["last_expiry"]:
+    if cfg["evaluate_every"] > 0:
+        state["last_evaluation"] = max(state["last_evaluation"], _round(time, cfg["evaluate_every"]))
+    if cfg["expire_every"] > 0 and _round(time, cfg["expire_every"]) > state["last_expiry"]:
         # By the clocks as they are: nothing is known of this instant yet.
-        store.expire(how, st)
-        st["last_expiry"] = _round(time, how["expire_every"])
+        store.expire(cfg, state)
+        state["last_expiry"] = _round(time, cfg["expire_every"])
     return True
 
 
 @only_many
 @inlined
-def mark(how, st, io):
+def mark(cfg, state, buffers):
     """Note how many rows had come when this instant began."""
-    if how["evaluate_every"] > 0 and io["end"] > io["first"]:
-        for stream in range(how["streams"]):
-            mem.set_marks(st, (st["tick"] - st["first_mark"]) * MOST + stream, io["old_seq"][stream])
+    if cfg["evaluate_every"] > 0 and buffers["end"] > buffers["first"]:
+        for stream in range(cfg["streams"]):
+            mem.set_marks(state, (state["tick"] - state["first_mark"]) * MOST + stream, buffers["old_seq"][stream])
 
 
 @kernel
-def _is_over_cap(how, st):
+def _is_over_cap(cfg, state):
     """Whether something has to be given up at the end of this instant."""
     over = False
-    if how["organisation"] == SCHEDULE:
-        x = evict.lowest_of_all(how, st)
-        over = x != NONE and priority.schedule_of(how, st, x) <= float(newest(how, st))
-    for memory in range(how["memories"]):
-        over = over or evict.used(how, st, memory) > st["caps"][memory]
+    if cfg["organisation"] == SCHEDULE:
+        x = evict.lowest_of_all(cfg, state)
+        over = x != NONE and priority.schedule_of(cfg, state, x) <= float(newest(cfg, state))
+    for memory in range(cfg["memories"]):
+        over = over or evict.used(cfg, state, memory) > state["caps"][memory]
     return over
 
 
 @inlined
-def _always_ready(how, st, io):
+def _always_ready(cfg, state, buffers):
     return True
 
 
 @in_pairs(_always_ready)
 @kernel
-def ready(how, st, io):
+def ready(cfg, state, buffers):
     """Before anything is shed, what waits is joined and what has expired is removed. False: the output is full."""
-    if io["ready"] or (how["evaluate_every"] == 0 and how["expire_every"] == 0):
+    if buffers["ready"] or (cfg["evaluate_every"] == 0 and cfg["expire_every"] == 0):
         return True
-    if _is_over_cap(how, st):
-        st["tick"] += 1  # this instant counts as over: all its rows are there
-        done = st["pending_count"] == 0 or evaluate(how, st, io)
-        st["tick"] -= 1
+    if _is_over_cap(cfg, state):
+        state["tick"] += 1  # this instant counts as over: all its rows are there
+        done = state["pending_count"] == 0 or evaluate(cfg, state, buffers)
+        state["tick"] -= 1
         if not done:
             return False
-        store.expire(how, st)
-    io["ready"] = 1
+        store.expire(cfg, state)
+    buffers["ready"] = 1
     return True

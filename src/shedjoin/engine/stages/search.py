@@ -43,18 +43,18 @@ def bucket(number, width):
 
 
 @inlined
-def _between(st, which, stretch):
+def _between(state, which, stretch):
     """The entries of a list that lie in a stretch of the window: from the first up to the second."""
-    a = time_lists.lower(st, which, stretch.lo_ts, stretch.lo_seq)
-    b = time_lists.lower(st, which, stretch.hi_ts, stretch.hi_seq)
+    a = time_lists.lower(state, which, stretch.lo_ts, stretch.lo_seq)
+    b = time_lists.lower(state, which, stretch.hi_ts, stretch.hi_seq)
     return a, max(a, b)
 
 
 @kernel
-def _scan_numbers(how, st, x, other, a, b, n):
+def _scan_numbers(cfg, state, x, other, a, b, n):
     """Compare a number with those of entries a .. b."""
-    code, bound, row_is_left = how["predicate"], how["bound"], other == 1
-    slots, hits, numbers = mem.list_slot(st), mem.hit(st), mem.number(st)
+    code, bound, row_is_left = cfg["predicate"], cfg["bound"], other == 1
+    slots, hits, numbers = mem.list_slot(state), mem.hit(state), mem.number(state)
     mine = numbers[x]
     for p in range(a, b):
         slot = slots[p]
@@ -68,11 +68,16 @@ def _scan_numbers(how, st, x, other, a, b, n):
 
 
 @kernel
-def _scan_sets(how, st, x, other, a, b, n):
+def _scan_sets(cfg, state, x, other, a, b, n):
     """Compare a set with those of entries a .. b."""
-    code, bound, row_is_left = how["predicate"], how["bound"], other == 1
-    slots, hits, signatures = mem.list_slot(st), mem.hit(st), mem.signature(st)
-    items, weights, item_at, counts = mem.items(st), mem.item_weights(st), mem.item_at(st), mem.item_count(st)
+    code, bound, row_is_left = cfg["predicate"], cfg["bound"], other == 1
+    slots, hits, signatures = mem.list_slot(state), mem.hit(state), mem.signature(state)
+    items, weights, item_at, counts = (
+        mem.items(state),
+        mem.item_weights(state),
+        mem.item_at(state),
+        mem.item_count(state),
+    )
     at, size, mine = item_at[x], counts[x], signatures[x]
     # Items of this row that share a bit may all be common where one bit is.
     need = np.int64(bound) - (size - ones(mine))
@@ -90,36 +95,36 @@ def _scan_sets(how, st, x, other, a, b, n):
 
 
 @kernel
-def _scan(how, st, x, other, which, stretch, n):
+def _scan(cfg, state, x, other, which, stretch, n):
     """Compare with the tuples of a list, one by one."""
-    a, b = _between(st, which, stretch)
-    if how["predicate"] < FIRST_OF_SETS:
-        return _scan_numbers(how, st, x, other, a, b, n)
-    return _scan_sets(how, st, x, other, a, b, n)
+    a, b = _between(state, which, stretch)
+    if cfg["predicate"] < FIRST_OF_SETS:
+        return _scan_numbers(cfg, state, x, other, a, b, n)
+    return _scan_sets(cfg, state, x, other, a, b, n)
 
 
 @kernel
-def _scan_all(how, st, x, other, stretch, n):
-    a, b = _between(st, other, stretch)
-    st["compared"] += time_lists.live_between(st, other, a, b)
-    return _scan(how, st, x, other, other, stretch, n)
+def _scan_all(cfg, state, x, other, stretch, n):
+    a, b = _between(state, other, stretch)
+    state["compared"] += time_lists.live_between(state, other, a, b)
+    return _scan(cfg, state, x, other, other, stretch, n)
 
 
 @kernel
-def _band(how, st, x, other, stretch, low, high, n):
+def _band(cfg, state, x, other, stretch, low, high, n):
     """Look into the buckets that the band touches."""
-    slots, hits, numbers = mem.list_slot(st), mem.hit(st), mem.number(st)
-    bound, mine = how["bound"], numbers[x]
+    slots, hits, numbers = mem.list_slot(state), mem.hit(state), mem.number(state)
+    bound, mine = cfg["bound"], numbers[x]
     own = bucket(mine, bound)
-    st["looked_up"] += 3
+    state["looked_up"] += 3
     for place in range(min(low, own - 1), max(high, own + 1) + 1):
-        which = time_lists.find(st, other, place)
+        which = time_lists.find(state, other, place)
         if which == NO_LIST:
             continue
-        time_lists.trim(how, st, which, other)
-        a, b = _between(st, which, stretch)
+        time_lists.trim(cfg, state, which, other)
+        a, b = _between(state, which, stretch)
         if abs(place - own) <= 1:
-            st["compared"] += time_lists.live_between(st, which, a, b)
+            state["compared"] += time_lists.live_between(state, which, a, b)
         for p in range(a, b):
             slot = slots[p]
             if slot != NOBODY and abs(mine - numbers[slot]) <= bound:
@@ -129,41 +134,41 @@ def _band(how, st, x, other, stretch, low, high, n):
 
 
 @kernel
-def _shortest(how, st, x, other, stretch, n):
+def _shortest(cfg, state, x, other, stretch, n):
     """Partners must have all of the row's items: those in its shortest list are compared."""
-    items, at, size = mem.items(st), mem.item_at(st)[x], mem.item_count(st)[x]
+    items, at, size = mem.items(state), mem.item_at(state)[x], mem.item_count(state)[x]
     best, best_a, best_b = 2**62, 0, 0
-    st["looked_up"] += size
+    state["looked_up"] += size
     for k in range(at, at + size):
-        which = time_lists.find(st, other, items[k])
+        which = time_lists.find(state, other, items[k])
         if which == NO_LIST:
             return n
-        time_lists.trim(how, st, which, other)
-        a, b = _between(st, which, stretch)
-        live = time_lists.live_between(st, which, a, b)
+        time_lists.trim(cfg, state, which, other)
+        a, b = _between(state, which, stretch)
+        live = time_lists.live_between(state, which, a, b)
         if live < best:
             best, best_a, best_b = live, a, b
-    st["compared"] += best
-    return _scan_sets(how, st, x, other, best_a, best_b, n)
+    state["compared"] += best
+    return _scan_sets(cfg, state, x, other, best_a, best_b, n)
 
 
 @kernel
-def _count(how, st, x, other, stretch, n):
+def _count(cfg, state, x, other, stretch, n):
     """Count common items tuple by tuple along the row's lists; one that has enough is a partner."""
-    slots, hits, counts, sizes = mem.list_slot(st), mem.hit(st), mem.common(st), mem.item_count(st)
-    items, at, size = mem.items(st), mem.item_at(st)[x], sizes[x]
-    need = np.int64(how["bound"])
+    slots, hits, counts, sizes = mem.list_slot(state), mem.hit(state), mem.common(state), mem.item_count(state)
+    items, at, size = mem.items(state), mem.item_at(state)[x], sizes[x]
+    need = np.int64(cfg["bound"])
     walked = 0
-    st["looked_up"] += size
+    state["looked_up"] += size
     for k in range(at, at + size):
-        which = time_lists.find(st, other, items[k])
+        which = time_lists.find(state, other, items[k])
         if which == NO_LIST:
             continue
-        time_lists.trim(how, st, which, other)
-        a, b = _between(st, which, stretch)
+        time_lists.trim(cfg, state, which, other)
+        a, b = _between(state, which, stretch)
         walked += b - a
-        st["compared"] += time_lists.live_between(st, which, a, b)
-        if how["predicate"] == OVERLAP:
+        state["compared"] += time_lists.live_between(state, which, a, b)
+        if cfg["predicate"] == OVERLAP:
             for p in range(a, b):
                 slot = slots[p]
                 common = np.int64(counts[slot >> 1]) + 1
@@ -179,127 +184,132 @@ def _count(how, st, x, other, stretch, n):
                 if common == sizes[slot] and slot != NOBODY:
                     hits[n] = slot
                     n += 1
-    _forget_counts(st, x, other, stretch, walked)
+    _forget_counts(state, x, other, stretch, walked)
     return n
 
 
 @kernel
-def _forget_counts(st, x, other, stretch, walked):
+def _forget_counts(state, x, other, stretch, walked):
     """Counts are 0 between two probes."""
-    slots, counts = mem.list_slot(st), mem.common(st)
+    slots, counts = mem.list_slot(state), mem.common(state)
     if 8 * walked > counts.size:
         counts[:] = 0
         return
-    items, at = mem.items(st), mem.item_at(st)[x]
-    for k in range(at, at + mem.item_count(st)[x]):
-        which = time_lists.find(st, other, items[k])
+    items, at = mem.items(state), mem.item_at(state)[x]
+    for k in range(at, at + mem.item_count(state)[x]):
+        which = time_lists.find(state, other, items[k])
         if which != NO_LIST:
-            a, b = _between(st, which, stretch)
+            a, b = _between(state, which, stretch)
             for p in range(a, b):
                 counts[slots[p] >> 1] = 0
 
 
 @kernel
-def _add_up(how, st, x, other, stretch, n, rows, frequent):
+def _add_up(cfg, state, x, other, stretch, n, rows, frequent):
     """Count common items of all tuples at once: bitmaps where items have them, lists where not."""
-    slots, planes = mem.list_slot(st), mem.planes(st)
-    items, at, size = mem.items(st), mem.item_at(st)[x], mem.item_count(st)[x]
+    slots, planes = mem.list_slot(state), mem.planes(state)
+    items, at, size = mem.items(state), mem.item_at(state)[x], mem.item_count(state)[x]
     words = planes.size // bitmaps.PLANES
     used = 3
     while size >> used:
         planes[used * words : (used + 1) * words] = np.uint64(0)
         used += 1
-    bitmaps.add_up(st, rows)
+    bitmaps.add_up(state, rows)
     for k in range(at, at + size):
-        which = time_lists.find(st, other, items[k])
+        which = time_lists.find(state, other, items[k])
         if which != NO_LIST and not (frequent >> np.uint64(min(k - at, 63))) & np.uint64(1):
-            a, b = _between(st, which, stretch)
+            a, b = _between(state, which, stretch)
             for p in range(a, b):
-                bitmaps.add_one(st, np.int64(slots[p]))
-    return _read_off(how, st, other, stretch, words, used, n)
+                bitmaps.add_one(state, np.int64(slots[p]))
+    return _read_off(cfg, state, other, stretch, words, used, n)
 
 
 @kernel
-def _read_off(how, st, other, stretch, words, used, n):
+def _read_off(cfg, state, other, stretch, words, used, n):
     """The tuples that were counted often enough, and lie in the stretch."""
-    planes, hits = mem.planes(st), mem.hit(st)
-    need = np.int64(how["bound"])
+    planes, hits = mem.planes(state), mem.hit(state)
+    need = np.int64(cfg["bound"])
     for w in range(words):
         found = bitmaps.enough(planes, words, w, used, need)
         while found != np.uint64(0):
             lowest = found & (~found + np.uint64(1))
             found ^= lowest
             slot = ((w * 64 + ones(lowest - np.uint64(1))) << 1) + other
-            if slot > 1 and is_inside(how, st, other, slot, stretch):
+            if slot > 1 and is_inside(cfg, state, other, slot, stretch):
                 hits[n] = slot
                 n += 1
     return n
 
 
 @inlined
-def is_inside(how, st, stream, x, stretch):
+def is_inside(cfg, state, stream, x, stretch):
     """Whether a stored tuple lies in a stretch of its window."""
-    ts, seq = place_of(how, st, stream, x)
+    ts, seq = place_of(cfg, state, stream, x)
     after = ts > stretch.lo_ts or (ts == stretch.lo_ts and seq >= stretch.lo_seq)
     return after and (ts < stretch.hi_ts or (ts == stretch.hi_ts and seq < stretch.hi_seq))
 
 
 @inlined
-def place_of(how, st, stream, x):
+def place_of(cfg, state, stream, x):
     """Where a tuple stands in the order of its window."""
-    card = mem.card(st, x)
-    return (card["ts"] if mem.window_kind(how, stream) == 0 else np.int64(0)), card["seq"]
+    card = mem.card(state, x)
+    return (card["ts"] if mem.window_kind(cfg, stream) == 0 else np.int64(0)), card["seq"]
 
 
 @kernel
-def _overlap(how, st, x, other, stretch, n):
+def _overlap(cfg, state, x, other, stretch, n):
     """Count along lists, or by bitmaps where lists are long and the whole of them is wanted."""
-    items, at, size = mem.items(st), mem.item_at(st)[x], mem.item_count(st)[x]
-    words = mem.planes(st).size // bitmaps.PLANES
+    items, at, size = mem.items(state), mem.item_at(state)[x], mem.item_count(state)[x]
+    words = mem.planes(state).size // bitmaps.PLANES
     none = np.int64(0)  # a constant would be a type of its own in each place of the tuple
     rows, taken, frequent = (none, none, none, none, none, none, none), 0, np.uint64(0)
     by_bits = by_lists = live = 0
     for k in range(at, at + size):
-        which = time_lists.find(st, other, items[k])
+        which = time_lists.find(state, other, items[k])
         if which == NO_LIST:
             continue
-        time_lists.trim(how, st, which, other)
-        a, b = _between(st, which, stretch)
+        time_lists.trim(cfg, state, which, other)
+        a, b = _between(state, which, stretch)
         length = b - a
-        live += time_lists.live_between(st, which, a, b)
+        live += time_lists.live_between(state, which, a, b)
         if (
             taken < bitmaps.TOGETHER
             and k - at < 63
             and 2 * length > words
-            and bitmaps.is_frequent(how, st, which, other)
+            and bitmaps.is_frequent(cfg, state, which, other)
         ):
-            rows = (mem.list_bitmap(st)[which], rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
+            rows = (mem.list_bitmap(state)[which], rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
             frequent |= np.uint64(1) << np.uint64(k - at)
             taken += 1
             by_bits += length
         else:
             by_lists += length
     if by_bits <= 2 * words + by_lists:
-        return _count(how, st, x, other, stretch, n)
-    st["compared"] += live
-    st["looked_up"] += size
-    return _add_up(how, st, x, other, stretch, n, rows, frequent)
+        return _count(cfg, state, x, other, stretch, n)
+    state["compared"] += live
+    state["looked_up"] += size
+    return _add_up(cfg, state, x, other, stretch, n, rows, frequent)
 
 
 @kernel
-def _multiply(how, st, x, other, stretch, n):
+def _multiply(cfg, state, x, other, stretch, n):
     """Sum products along the row's lists, then look at each tuple once. Weights may be negative: nothing is decided early."""
-    slots, hits, counts, sums = mem.list_slot(st), mem.hit(st), mem.common(st), mem.product(st)
-    items, weights, item_at, item_count = mem.items(st), mem.item_weights(st), mem.item_at(st), mem.item_count(st)
+    slots, hits, counts, sums = mem.list_slot(state), mem.hit(state), mem.common(state), mem.product(state)
+    items, weights, item_at, item_count = (
+        mem.items(state),
+        mem.item_weights(state),
+        mem.item_at(state),
+        mem.item_count(state),
+    )
     at, size = item_at[x], item_count[x]
-    st["looked_up"] += size
+    state["looked_up"] += size
     for k in range(at, at + size):
-        which = time_lists.find(st, other, items[k])
+        which = time_lists.find(state, other, items[k])
         if which == NO_LIST:
             continue
-        time_lists.trim(how, st, which, other)
-        a, b = _between(st, which, stretch)
-        st["compared"] += time_lists.live_between(st, which, a, b)
+        time_lists.trim(cfg, state, which, other)
+        a, b = _between(state, which, stretch)
+        state["compared"] += time_lists.live_between(state, which, a, b)
         for p in range(a, b):
             slot = slots[p]
             if slot == NOBODY:
@@ -316,15 +326,15 @@ def _multiply(how, st, x, other, stretch, n):
                 counts[slot >> 1] = 1
             sums[slot] += weights[k] * weights[low]
     for k in range(at, at + size):
-        which = time_lists.find(st, other, items[k])
+        which = time_lists.find(state, other, items[k])
         if which == NO_LIST:
             continue
-        a, b = _between(st, which, stretch)
+        a, b = _between(state, which, stretch)
         for p in range(a, b):
             slot = slots[p]
             if counts[slot >> 1] != 0:
                 counts[slot >> 1] = 0
-                if sums[slot] >= how["bound"]:
+                if sums[slot] >= cfg["bound"]:
                     hits[n] = slot
                     n += 1
     return n
@@ -337,40 +347,40 @@ def _is_inside(code, other):
 
 
 @inlined
-def needs_all(how, st, x, other):
+def needs_all(cfg, state, x, other):
     """Whether the partners of a row are in each of its lists."""
-    size = mem.item_count(st)[x]
-    return 0 < size <= MOST_COUNTED and _is_inside(how["predicate"], other)
+    size = mem.item_count(state)[x]
+    return 0 < size <= MOST_COUNTED and _is_inside(cfg["predicate"], other)
 
 
 @kernel
-def search(how, st, x, other, stretch, n):
+def search(cfg, state, x, other, stretch, n):
     """Partners of tuple x in a stretch of another window; returns how many hits there are now."""
-    code = how["predicate"]
-    time_lists.trim(how, st, other, other)
-    if how["lists"] == 0:
-        return _scan_all(how, st, x, other, stretch, n)
+    code = cfg["predicate"]
+    time_lists.trim(cfg, state, other, other)
+    if cfg["lists"] == 0:
+        return _scan_all(cfg, state, x, other, stretch, n)
     if code == BAND:
-        number, bound = mem.number(st)[x], how["bound"]
+        number, bound = mem.number(state)[x], cfg["bound"]
         slack = 4e-16 * (abs(number) + bound)  # what rounding may add to a difference
         low, high = bucket(number - bound - slack, bound), bucket(number + bound + slack, bound)
         if high - low < MOST_BUCKETS:
-            return _band(how, st, x, other, stretch, low, high, n)
-        return _scan_all(how, st, x, other, stretch, n)
-    size = mem.item_count(st)[x]
+            return _band(cfg, state, x, other, stretch, low, high, n)
+        return _scan_all(cfg, state, x, other, stretch, n)
+    size = mem.item_count(state)[x]
     if code == INNER:
-        return _multiply(how, st, x, other, stretch, n)
+        return _multiply(cfg, state, x, other, stretch, n)
     if size > MOST_COUNTED:
-        return _scan_all(how, st, x, other, stretch, n)
+        return _scan_all(cfg, state, x, other, stretch, n)
     if code == OVERLAP:
-        if st["resident"][other] < bitmaps.LEAST_TUPLES or size < how["bound"]:
-            return _count(how, st, x, other, stretch, n)
-        return _overlap(how, st, x, other, stretch, n)
-    if needs_all(how, st, x, other):
-        return _shortest(how, st, x, other, stretch, n)
+        if state["resident"][other] < bitmaps.LEAST_TUPLES or size < cfg["bound"]:
+            return _count(cfg, state, x, other, stretch, n)
+        return _overlap(cfg, state, x, other, stretch, n)
+    if needs_all(cfg, state, x, other):
+        return _shortest(cfg, state, x, other, stretch, n)
     if size == 0 and _is_inside(code, other):
-        return _scan_all(how, st, x, other, stretch, n)
+        return _scan_all(cfg, state, x, other, stretch, n)
     # Empty sets are partners, and stand in a list of their own.
-    time_lists.trim(how, st, EMPTIES + other, other)
-    n = _scan(how, st, x, other, EMPTIES + other, stretch, n)
-    return _count(how, st, x, other, stretch, n)
+    time_lists.trim(cfg, state, EMPTIES + other, other)
+    n = _scan(cfg, state, x, other, EMPTIES + other, stretch, n)
+    return _count(cfg, state, x, other, stretch, n)

@@ -13,20 +13,20 @@ SECOND = np.uint64(0x94D049BB133111EB)
 
 
 @kernel
-def cell_of(how, part, stream, row, key):
+def cell_of(cfg, part, stream, row, key):
     """Where the sketch counts a value: splitmix64's finaliser, salted with the row."""
     x = np.uint64(key) + np.uint64(row + 1) * GOLDEN
     x = (x ^ (x >> np.uint64(30))) * FIRST
     x = (x ^ (x >> np.uint64(27))) * SECOND
     x = x ^ (x >> np.uint64(31))
-    table = (part * how["streams"] + stream) * how["depth"] + row
-    return table * how["sketch_width"] + np.int64(x % np.uint64(how["sketch_width"]))
+    table = (part * cfg["streams"] + stream) * cfg["depth"] + row
+    return table * cfg["sketch_width"] + np.int64(x % np.uint64(cfg["sketch_width"]))
 
 
 @kernel
-def count_of(how, st, part, stream, key):
+def count_of(cfg, state, part, stream, key):
     """The least of the counts of a value."""
-    least = mem.sketch(st)[cell_of(how, part, stream, 0, key)]
-    for row in range(1, how["depth"]):
-        least = min(least, mem.sketch(st)[cell_of(how, part, stream, row, key)])
+    least = mem.sketch(state)[cell_of(cfg, part, stream, 0, key)]
+    for row in range(1, cfg["depth"]):
+        least = min(least, mem.sketch(state)[cell_of(cfg, part, stream, row, key)])
     return least

@@ -15,142 +15,142 @@ from shedjoin.engine.structures import expiry_ring, timeline
 
 @only_many
 @inlined
-def _enter_timeline(how, st, x, stream, ts, seq):
-    if how["basic"] > 0:
-        timeline.enter(how, st, x, stream, ts, seq)
+def _enter_timeline(cfg, state, x, stream, ts, seq):
+    if cfg["basic"] > 0:
+        timeline.enter(cfg, state, x, stream, ts, seq)
 
 
 @only_many
 @inlined
-def _leave_timeline(how, st, x, stream):
-    if how["basic"] > 0:
-        card = storage.card(how, st, x)
-        timeline.leave(how, st, stream, card["ts"], card["seq"])
+def _leave_timeline(cfg, state, x, stream):
+    if cfg["basic"] > 0:
+        card = storage.card(cfg, state, x)
+        timeline.leave(cfg, state, stream, card["ts"], card["seq"])
 
 
 @only_many
 @inlined
-def _note_number(how, st, io, x):
+def _note_number(cfg, state, buffers, x):
     """Dual windows: what row windows count the tuple by."""
-    if how["let_in"]:
-        mem.window_number(st)[x] = mem.waiting(st, io["row"])["number"]
+    if cfg["let_in"]:
+        mem.window_number(state)[x] = mem.waiting(state, buffers["row"])["number"]
 
 
 @only_many
 @inlined
-def _stocked(how, st, x, stream, change):
+def _stocked(cfg, state, x, stream, change):
     """A queue, and what is learned, may ask how many tuples of a value are stored."""
-    if st["stock_room"] > 1:
-        for number in range(storage.values_of(how, st, x)):
-            v = storage.value_of(how, st, x, number)
+    if state["stock_room"] > 1:
+        for number in range(storage.values_of(cfg, state, x)):
+            v = storage.value_of(cfg, state, x, number)
             if v != NONE:
-                mem.stock(st)[v * how["streams"] + stream] += change
+                mem.stock(state)[v * cfg["streams"] + stream] += change
 
 
 @inlined
-def _free(how, st, stream, x):
-    layout.give_place(how, st, stream, x)
+def _free(cfg, state, stream, x):
+    layout.give_place(cfg, state, stream, x)
 
 
 @in_pairs(_free)
 @inlined
-def _give_back(how, st, stream, x):
+def _give_back(cfg, state, stream, x):
     """The place of a tuple is free. While an instant is open others know the tuple by its place: that waits until it closes."""
-    if how["waits"] and st["open"]:
-        mem.pool(st, x)["queued"] = GONE
-        mem.gone(st)[st["gone_count"]] = x
-        st["gone_count"] += 1
+    if cfg["waits"] and state["open"]:
+        mem.pool(state, x)["queued"] = GONE
+        mem.gone(state)[state["gone_count"]] = x
+        state["gone_count"] += 1
     else:
-        layout.give_place(how, st, stream, x)
+        layout.give_place(cfg, state, stream, x)
 
 
 @kernel
-def free_gone(how, st):
+def free_gone(cfg, state):
     """The instant is closed: nothing knows the tuples that left in it any more."""
-    for i in range(st["gone_count"]):
-        x = int(mem.gone(st)[i])
-        layout.give_place(how, st, int(mem.pool(st, x)["stream"]), x)
-    st["gone_count"] = 0
+    for i in range(state["gone_count"]):
+        x = int(mem.gone(state)[i])
+        layout.give_place(cfg, state, int(mem.pool(state, x)["stream"]), x)
+    state["gone_count"] = 0
 
 
 @inlined
-def add(how, st, io, i, v, stream, ts, seq, met):
+def add(cfg, state, buffers, i, v, stream, ts, seq, met):
     """Store a row; returns its place in the pool."""
-    x = layout.take_place(how, st, io, stream)
-    importance, size = mem.row_importance(io, i), mem.row_bytes(io, i)
-    t = mem.pool(st, x)
-    t["arrival"] = st["arrival"]
+    x = layout.take_place(cfg, state, buffers, stream)
+    importance, size = mem.row_importance(buffers, i), mem.row_bytes(buffers, i)
+    t = mem.pool(state, x)
+    t["arrival"] = state["arrival"]
     t["stream"] = stream
     t["bytes"] = size
     t["met"] = met
-    _note_number(how, st, io, x)
-    g = layout.put(how, st, io, i, v, stream, ts, seq, importance, x)
+    _note_number(cfg, state, buffers, x)
+    g = layout.put(cfg, state, buffers, i, v, stream, ts, seq, importance, x)
     t["group"] = g
-    expiry_ring.enter(st, x, stream, g, stamp_of(how, stream, ts, number_of(how, st, x, seq)))
-    st["resident"][stream] += 1
-    st["stored_bytes"][stream] += size
-    priority.enter(how, st, x, stream, g, ts, seq, importance)
-    estimate.stored(how, st, x, stream, 1.0)
-    _enter_timeline(how, st, x, stream, ts, seq)
-    _stocked(how, st, x, stream, 1)
+    expiry_ring.enter(state, x, stream, g, stamp_of(cfg, stream, ts, number_of(cfg, state, x, seq)))
+    state["resident"][stream] += 1
+    state["stored_bytes"][stream] += size
+    priority.enter(cfg, state, x, stream, g, ts, seq, importance)
+    estimate.stored(cfg, state, x, stream, 1.0)
+    _enter_timeline(cfg, state, x, stream, ts, seq)
+    _stocked(cfg, state, x, stream, 1)
     return x
 
 
 @inlined
-def _discard(how, st, x, stream):
-    t = mem.pool(st, x)
+def _discard(cfg, state, x, stream):
+    t = mem.pool(state, x)
     g = int(t["group"])
-    _leave_timeline(how, st, x, stream)
-    priority.leave(how, st, x, stream, g)
-    layout.take_out(how, st, stream, g, x)
-    st["resident"][stream] -= 1
-    expiry_ring.leave(st, x, stream)
-    st["stored_bytes"][stream] -= t["bytes"]
-    if how["organisation"] == KEY or how["organisation"] == LIFE:
-        priority.reweigh(how, st, stream, g)
-    estimate.stored(how, st, x, stream, -1.0)
-    _stocked(how, st, x, stream, -1)
-    layout.drop_empty(how, st, g)
-    _give_back(how, st, stream, x)
+    _leave_timeline(cfg, state, x, stream)
+    priority.leave(cfg, state, x, stream, g)
+    layout.take_out(cfg, state, stream, g, x)
+    state["resident"][stream] -= 1
+    expiry_ring.leave(state, x, stream)
+    state["stored_bytes"][stream] -= t["bytes"]
+    if cfg["organisation"] == KEY or cfg["organisation"] == LIFE:
+        priority.reweigh(cfg, state, stream, g)
+    estimate.stored(cfg, state, x, stream, -1.0)
+    _stocked(cfg, state, x, stream, -1)
+    layout.drop_empty(cfg, state, g)
+    _give_back(cfg, state, stream, x)
 
 
 @in_plain(_discard)
 @kernel
-def discard(how, st, x, stream):
+def discard(cfg, state, x, stream):
     """Take a tuple out of memory and out of everything that follows it."""
-    _discard(how, st, x, stream)
+    _discard(cfg, state, x, stream)
 
 
 @inlined
-def is_over(st, stream, stamp):
+def is_over(state, stream, stamp):
     """Whether a tuple can meet nothing any more."""
-    return stamp <= st["limit"][stream]
+    return stamp <= state["limit"][stream]
 
 
 @only_many
 @inlined
-def _note_gone(st, stream):
+def _note_gone(state, stream):
     """Lists let go of what expires now, and of nothing that is stored later."""
-    st["gone_to"][stream] = st["stored_to"][stream]
+    state["gone_to"][stream] = state["stored_to"][stream]
 
 
 @inlined
-def _expire(how, st):
-    st["expirations"] += 1
-    for stream in range(how["streams"]):
-        clocks.set_limit(how, st, stream)
-        _note_gone(st, stream)
+def _expire(cfg, state):
+    state["expirations"] += 1
+    for stream in range(cfg["streams"]):
+        clocks.set_limit(cfg, state, stream)
+        _note_gone(state, stream)
         while True:
-            x, stamp = expiry_ring.following(st, stream)
-            if x == NONE or not is_over(st, stream, stamp):
+            x, stamp = expiry_ring.following(state, stream)
+            if x == NONE or not is_over(state, stream, stamp):
                 break
-            expiry_ring.look_ahead(st, stream)
-            discard(how, st, x, stream)
-            st["expired"] += 1
+            expiry_ring.look_ahead(state, stream)
+            discard(cfg, state, x, stream)
+            state["expired"] += 1
 
 
 @in_plain(_expire)
 @kernel
-def expire(how, st):
+def expire(cfg, state):
     """Tuples that can meet nothing any more go."""
-    _expire(how, st)
+    _expire(cfg, state)

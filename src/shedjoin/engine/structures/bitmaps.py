@@ -43,56 +43,56 @@ def _bit_of(slot):
 
 
 @kernel
-def mark(st, which, slot):
+def mark(state, which, slot):
     """A tuple with the item of this list came in."""
-    row = mem.list_bitmap(st)[which]
+    row = mem.list_bitmap(state)[which]
     if row != 0:
-        bits = mem.bits(st)
+        bits = mem.bits(state)
         bits[row * (bits.size // MOST) + _word_of(slot)] |= _bit_of(slot)
 
 
 @kernel
-def clear(st, stream, slot):
+def clear(state, stream, slot):
     """A tuple goes: it is in no bitmap any more."""
-    if st["bitmaps_used"] == 1:
+    if state["bitmaps_used"] == 1:
         return
-    rows, bits = mem.list_bitmap(st), mem.bits(st)
+    rows, bits = mem.list_bitmap(state), mem.bits(state)
     words = bits.size // MOST
-    items, at = mem.items(st), mem.item_at(st)[slot]
+    items, at = mem.items(state), mem.item_at(state)[slot]
     rest = _ALL ^ _bit_of(slot)
-    for k in range(at, at + mem.item_count(st)[slot]):
-        which = time_lists.find(st, stream, items[k])
+    for k in range(at, at + mem.item_count(state)[slot]):
+        which = time_lists.find(state, stream, items[k])
         if which != NO_LIST and rows[which] != 0:
             bits[rows[which] * words + _word_of(slot)] &= rest
 
 
 @kernel
-def is_frequent(how, st, which, stream):
+def is_frequent(cfg, state, which, stream):
     """Whether an item has a bitmap by now: one that is in every 64th place gets one, as long as there are any."""
-    rows, bits = mem.list_bitmap(st), mem.bits(st)
+    rows, bits = mem.list_bitmap(state), mem.bits(state)
     if rows[which] != 0:
         return True
     words = bits.size // MOST
-    length = mem.list_length(st)[which]
-    if which < FIXED_LISTS or length < words or st["bitmaps_used"] == MOST:
+    length = mem.list_length(state)[which]
+    if which < FIXED_LISTS or length < words or state["bitmaps_used"] == MOST:
         return False
-    row = st["bitmaps_used"]
-    st["bitmaps_used"] += 1
+    row = state["bitmaps_used"]
+    state["bitmaps_used"] += 1
     rows[which] = row
     bits[row * words : (row + 1) * words] = np.uint64(0)
-    slots, times, seqs = mem.list_slot(st), mem.list_ts(st), mem.list_seq(st)
-    first = mem.list_start(st)[which] + mem.list_head(st)[which]
+    slots, times, seqs = mem.list_slot(state), mem.list_ts(state), mem.list_seq(state)
+    first = mem.list_start(state)[which] + mem.list_head(state)[which]
     for p in range(first, first + length):
         slot = np.int64(slots[p])
-        if not time_lists.is_gone(how, st, stream, times[p], seqs[p]):
+        if not time_lists.is_gone(cfg, state, stream, times[p], seqs[p]):
             bits[row * words + _word_of(slot)] |= _bit_of(slot)  # nobody's bit is nobody's tuple
     return True
 
 
 @kernel
-def add_up(st, rows):
+def add_up(state, rows):
     """Counts of how many of seven bitmaps have each tuple, as three planes of bits."""
-    bits, planes = mem.bits(st), mem.planes(st)
+    bits, planes = mem.bits(state), mem.planes(state)
     n = bits.size // MOST
     a, b, c, d = (
         bits[rows[0] * n : rows[0] * n + n],
@@ -121,9 +121,9 @@ def add_up(st, rows):
 
 
 @kernel
-def add_one(st, slot):
+def add_one(state, slot):
     """One more for a tuple, from the list of an item without a bitmap."""
-    planes = mem.planes(st)
+    planes = mem.planes(state)
     n = planes.size // PLANES
     at, carry = _word_of(slot), _bit_of(slot)
     while carry != 0 and at < planes.size:

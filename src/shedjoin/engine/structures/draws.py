@@ -8,11 +8,11 @@ from shedjoin.engine.jit import kernel
 
 
 @kernel
-def unit(st):
+def unit(state):
     """A random number from 0 up to 1: xorshift64, as policies draw."""
-    x = st["random"]
+    x = state["random"]
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)
     x ^= x << np.uint64(17)
-    st["random"] = x
+    state["random"] = x
     return np.float64(np.int64(x >> np.uint64(11))) * 2.0**-53

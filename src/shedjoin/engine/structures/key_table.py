@@ -24,75 +24,75 @@ def hash_of(key, room):
 
 
 @inlined
-def _head_of_key(st, key, part):
-    return hash_of(key, st["heads_room"])
+def _head_of_key(state, key, part):
+    return hash_of(key, state["heads_room"])
 
 
 @in_pairs(_head_of_key)
 @inlined
-def head_of(st, key, part):
+def head_of(state, key, part):
     """The chain that a value of a part belongs to."""
-    return hash_of(key + part * 0x9E3779B9, st["heads_room"])
+    return hash_of(key + part * 0x9E3779B9, state["heads_room"])
 
 
 @inlined
-def _is_key(st, v, key, part):
-    return mem.keys(st, v)["key"] == key
+def _is_key(state, v, key, part):
+    return mem.keys(state, v)["key"] == key
 
 
 @in_pairs(_is_key)
 @inlined
-def _is(st, v, key, part):
-    return mem.keys(st, v)["key"] == key and mem.part(st, v) == part
+def _is(state, v, key, part):
+    return mem.keys(state, v)["key"] == key and mem.part(state, v) == part
 
 
 @inlined
-def find(st, key, part):
+def find(state, key, part):
     """The number of a value; -1 when it is not known."""
-    v = int(mem.heads(st, head_of(st, key, part)))
-    while v != NONE and not _is(st, v, key, part):
-        v = int(mem.keys(st, v)["next"])
+    v = int(mem.heads(state, head_of(state, key, part)))
+    while v != NONE and not _is(state, v, key, part):
+        v = int(mem.keys(state, v)["next"])
     return v
 
 
 @inlined
-def find_or_add(how, st, key, part):
+def find_or_add(cfg, state, key, part):
     """The number of a value, a new one if need be; the caller has made sure that one is free."""
-    head = head_of(st, key, part)
-    v = int(mem.heads(st, head))
+    head = head_of(state, key, part)
+    v = int(mem.heads(state, head))
     while v != NONE:
-        if _is(st, v, key, part):
+        if _is(state, v, key, part):
             return v
-        v = int(mem.keys(st, v)["next"])
-    st["free_key_count"] -= 1
-    v = int(mem.free_keys(st, st["free_key_count"]))
-    entry = mem.keys(st, v)
+        v = int(mem.keys(state, v)["next"])
+    state["free_key_count"] -= 1
+    v = int(mem.free_keys(state, state["free_key_count"]))
+    entry = mem.keys(state, v)
     entry["key"] = key
     entry["held"] = 0
-    entry["next"] = mem.heads(st, head)
-    mem.set_head(st, head, v)
-    storage.new_value(how, st, v, part)
+    entry["next"] = mem.heads(state, head)
+    mem.set_head(state, head, v)
+    storage.new_value(cfg, state, v, part)
     return v
 
 
 @kernel
-def forget_idle(how, st):
+def forget_idle(cfg, state):
     """Give back the numbers of idle values. Done when numbers run out, not tuple by tuple."""
-    for head in range(st["heads_room"]):
-        soon = mem.heads(st, (head + AHEAD) & (st["heads_room"] - 1))
-        mem.fetch_key(st, soon)
-        mem.fetch_bucket(st, soon * how["streams"])
+    for head in range(state["heads_room"]):
+        soon = mem.heads(state, (head + AHEAD) & (state["heads_room"] - 1))
+        mem.fetch_key(state, soon)
+        mem.fetch_bucket(state, soon * cfg["streams"])
         before = NONE
-        v = int(mem.heads(st, head))
+        v = int(mem.heads(state, head))
         while v != NONE:
-            following = int(mem.keys(st, v)["next"])
-            if mem.keys(st, v)["held"] == 0 and storage.is_idle(how, st, v):
+            following = int(mem.keys(state, v)["next"])
+            if mem.keys(state, v)["held"] == 0 and storage.is_idle(cfg, state, v):
                 if before == NONE:
-                    mem.set_head(st, head, following)
+                    mem.set_head(state, head, following)
                 else:
-                    mem.keys(st, before)["next"] = following
-                mem.set_free_key(st, st["free_key_count"], v)
-                st["free_key_count"] += 1
+                    mem.keys(state, before)["next"] = following
+                mem.set_free_key(state, state["free_key_count"], v)
+                state["free_key_count"] += 1
             else:
                 before = v
             v = following

@@ -33,11 +33,11 @@ def _first_doubt(fall, at_low, at_high, time):
 
 
 @inlined
-def _earlier(st, stream, x, y):
+def _earlier(state, stream, x, y):
     """Of two lines at the same height: the one that ends first, then the one that arrived first."""
     if x["end"] != y["end"]:
         return x["end"] < y["end"]
-    leaf = mem.leaf(st)
+    leaf = mem.leaf(state)
     return leaf[stream, x["winner"]]["arrival"] < leaf[stream, y["winner"]]["arrival"]
 
 
@@ -50,10 +50,10 @@ def _set(match, weight, end, winner, doubt):
 
 
 @inlined
-def _play(st, stream, start, node, time):
+def _play(state, stream, start, node, time):
     """The winner of the two matches below goes up."""
-    match = mem.match(st, start + node)
-    x, y = mem.match(st, start + 2 * node), mem.match(st, start + 2 * node + 1)
+    match = mem.match(state, start + node)
+    x, y = mem.match(state, start + 2 * node), mem.match(state, start + 2 * node + 1)
     until = min(x["doubt"], y["doubt"])
     if x["winner"] == NONE:
         _set(match, y["weight"], y["end"], y["winner"], until)
@@ -64,7 +64,7 @@ def _play(st, stream, start, node, time):
         at_y = y["weight"] * (y["end"] - time)
         first = at_x < at_y
         if at_x == at_y:
-            first = _earlier(st, stream, x, y)
+            first = _earlier(state, stream, x, y)
         low, high = (x["weight"], y["weight"]) if first else (y["weight"], x["weight"])
         doubt = _first_doubt(high - low, min(at_x, at_y), max(at_x, at_y), time)
         end = x["end"] if first else y["end"]
@@ -73,66 +73,66 @@ def _play(st, stream, start, node, time):
 
 
 @kernel
-def _play_above(st, stream, leaf):
+def _play_above(state, stream, leaf):
     """Play the matches of a leaf again, up to where nothing changes."""
-    start, time = stream * st["match_room"], st["base"][stream]
-    node = (st["match_room"] // 2 + leaf) >> 1
+    start, time = stream * state["match_room"], state["base"][stream]
+    node = (state["match_room"] // 2 + leaf) >> 1
     while node >= 1:
-        match = mem.match(st, start + node)
+        match = mem.match(state, start + node)
         winner, doubt = match["winner"], match["doubt"]
-        _play(st, stream, start, node, time)
+        _play(state, stream, start, node, time)
         if winner != leaf and match["winner"] == winner and match["doubt"] == doubt:
             return
         node >>= 1
 
 
 @inlined
-def _leaf_match(st, stream, leaf):
-    return mem.match(st, stream * st["match_room"] + st["match_room"] // 2 + leaf)
+def _leaf_match(state, stream, leaf):
+    return mem.match(state, stream * state["match_room"] + state["match_room"] // 2 + leaf)
 
 
 @inlined
-def enter(st, stream, leaf, weight, end):
+def enter(state, stream, leaf, weight, end):
     """A group's line appeared or changed."""
-    _set(_leaf_match(st, stream, leaf), weight, end, leaf, SURE)
-    _play_above(st, stream, leaf)
+    _set(_leaf_match(state, stream, leaf), weight, end, leaf, SURE)
+    _play_above(state, stream, leaf)
 
 
 @inlined
-def leave(st, stream, leaf):
+def leave(state, stream, leaf):
     """A group's line went away."""
-    _leaf_match(st, stream, leaf)["winner"] = NONE
-    _play_above(st, stream, leaf)
+    _leaf_match(state, stream, leaf)["winner"] = NONE
+    _play_above(state, stream, leaf)
 
 
 @kernel
-def replay_all(st, stream):
+def replay_all(state, stream):
     """Play the whole tournament again."""
-    for node in range(st["match_room"] // 2 - 1, 0, -1):
-        _play(st, stream, stream * st["match_room"], node, st["base"][stream])
+    for node in range(state["match_room"] // 2 - 1, 0, -1):
+        _play(state, stream, stream * state["match_room"], node, state["base"][stream])
 
 
 @inlined
-def lowest_before(st, stream):
+def lowest_before(state, stream):
     """The group that won the final match when it was last played; there must have been one."""
-    return int(mem.leaf(st)[stream, mem.match(st, stream * st["match_room"] + 1)["winner"]]["group"])
+    return int(mem.leaf(state)[stream, mem.match(state, stream * state["match_room"] + 1)["winner"]]["group"])
 
 
 @kernel
-def lowest(st, stream):
+def lowest(state, stream):
     """The final match: its winner is the lowest line now, -1 when there is none."""
-    start, time = stream * st["match_room"], st["base"][stream]
-    if mem.match(st, start + 1)["doubt"] <= time:
-        half = st["match_room"] // 2
+    start, time = stream * state["match_room"], state["base"][stream]
+    if mem.match(state, start + 1)["doubt"] <= time:
+        half = state["match_room"] // 2
         node = 1
         while True:
-            if 2 * node < half and mem.match(st, start + 2 * node)["doubt"] <= time:
+            if 2 * node < half and mem.match(state, start + 2 * node)["doubt"] <= time:
                 node = 2 * node
-            elif 2 * node < half and mem.match(st, start + 2 * node + 1)["doubt"] <= time:
+            elif 2 * node < half and mem.match(state, start + 2 * node + 1)["doubt"] <= time:
                 node = 2 * node + 1
             else:
-                _play(st, stream, start, node, time)
+                _play(state, stream, start, node, time)
                 if node == 1:
                     break
                 node >>= 1
-    return mem.match(st, start + 1)
+    return mem.match(state, start + 1)

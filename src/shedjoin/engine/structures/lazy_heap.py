@@ -22,48 +22,48 @@ AHEAD = 8
 
 
 @kernel
-def push(st, stream, prio, rank, arrival, x):
+def push(state, stream, prio, rank, arrival, x):
     """Add a tuple."""
-    entries, place = mem.heap(st)[stream], mem.place(st)
-    size, ordered = st["heap_size"][stream], st["sorted"][stream]
-    st["heap_size"][stream] = size + 1
-    if prio > st["bound"][stream]:
+    entries, place = mem.heap(state)[stream], mem.place(state)
+    size, ordered = state["heap_size"][stream], state["sorted"][stream]
+    state["heap_size"][stream] = size + 1
+    if prio > state["bound"][stream]:
         heap.put(entries, place, TOP + size, prio, rank, arrival, x)
         return
     if ordered < size:
         heap.copy(entries, place, TOP + size, entries[TOP + ordered])
     heap.push(entries, place, ordered, prio, rank, arrival, x)
-    st["sorted"][stream] = ordered + 1
+    state["sorted"][stream] = ordered + 1
 
 
 @kernel
-def remove(st, stream, x):
+def remove(state, stream, x):
     """Remove a tuple, wherever it stands."""
-    entries, place = mem.heap(st)[stream], mem.place(st)
-    size, ordered = st["heap_size"][stream], st["sorted"][stream]
+    entries, place = mem.heap(state)[stream], mem.place(state)
+    size, ordered = state["heap_size"][stream], state["sorted"][stream]
     hole = int(place[x])
     if hole < TOP + ordered:
         heap.remove(entries, place, ordered, x)
-        st["sorted"][stream] = ordered - 1
+        state["sorted"][stream] = ordered - 1
         hole = TOP + ordered - 1
     else:
         place[x] = -1
     if hole < TOP + size - 1:
         heap.copy(entries, place, hole, entries[TOP + size - 1])
-    st["heap_size"][stream] = size - 1
+    state["heap_size"][stream] = size - 1
 
 
 @kernel
-def move(st, stream, prio, x):
+def move(state, stream, prio, x):
     """Give a tuple another priority; rank and arrival stay."""
-    entries, place = mem.heap(st)[stream], mem.place(st)
-    ordered = st["sorted"][stream]
+    entries, place = mem.heap(state)[stream], mem.place(state)
+    ordered = state["sorted"][stream]
     i = int(place[x])
     rank, arrival = entries[i]["rank"], entries[i]["arrival"]
-    if prio > st["bound"][stream]:
+    if prio > state["bound"][stream]:
         if i < TOP + ordered:
             heap.remove(entries, place, ordered, x)
-            st["sorted"][stream] = ordered - 1
+            state["sorted"][stream] = ordered - 1
             i = TOP + ordered - 1
         heap.put(entries, place, i, prio, rank, arrival, x)
     elif i < TOP + ordered:
@@ -71,22 +71,22 @@ def move(st, stream, prio, x):
     else:
         heap.copy(entries, place, i, entries[TOP + ordered])
         heap.push(entries, place, ordered, prio, rank, arrival, x)
-        st["sorted"][stream] = ordered + 1
+        state["sorted"][stream] = ordered + 1
 
 
 @inlined
-def _priority(st, entry, cumulative):
+def _priority(state, entry, cumulative):
     """The priority as it is now: the heap is not told when a cumulative priority rises."""
-    return mem.prio(st)[entry["item"]] if cumulative else entry["prio"]
+    return mem.prio(state)[entry["item"]] if cumulative else entry["prio"]
 
 
 @inlined
-def _next_bound(st, stream, cumulative):
+def _next_bound(state, stream, cumulative):
     """The fourth lowest of some of the rest, or the lowest if they are fewer than four; nothing is sorted."""
-    entries, size = mem.heap(st)[stream], st["heap_size"][stream]
+    entries, size = mem.heap(state)[stream], state["heap_size"][stream]
     a = b = c = d = math.inf
     for i in range(TOP, TOP + size, max(1, size // ASKED)):
-        prio = _priority(st, entries[i], cumulative)
+        prio = _priority(state, entries[i], cumulative)
         if prio < d:
             d = prio
             if d < c:
@@ -99,38 +99,43 @@ def _next_bound(st, stream, cumulative):
 
 
 @kernel
-def _advance(st, stream, cumulative):
+def _advance(state, stream, cumulative):
     """Sort the lowest of the rest."""
-    entries, place = mem.heap(st)[stream], mem.place(st)
-    bound = _next_bound(st, stream, cumulative)
+    entries, place = mem.heap(state)[stream], mem.place(state)
+    bound = _next_bound(state, stream, cumulative)
     ordered = 0
-    end = TOP + st["heap_size"][stream]
+    end = TOP + state["heap_size"][stream]
     for i in range(TOP, end):
         soon = entries[min(i + AHEAD, end - 1)]
         if cumulative and soon["prio"] <= bound:
-            mem.fetch_prio(st, soon["item"])
+            mem.fetch_prio(state, soon["item"])
         entry = entries[i]
         if entry["prio"] > bound:
             continue
-        prio, rank, arrival, x = _priority(st, entry, cumulative), entry["rank"], entry["arrival"], int(entry["item"])
+        prio, rank, arrival, x = (
+            _priority(state, entry, cumulative),
+            entry["rank"],
+            entry["arrival"],
+            int(entry["item"]),
+        )
         if prio > bound:
             entry["prio"] = prio
             continue
         heap.copy(entries, place, i, entries[TOP + ordered])
         heap.push(entries, place, ordered, prio, rank, arrival, x)
         ordered += 1
-    st["bound"][stream] = bound
-    st["sorted"][stream] = ordered
+    state["bound"][stream] = bound
+    state["sorted"][stream] = ordered
 
 
 @kernel
-def lead(st, stream, cumulative):
+def lead(state, stream, cumulative):
     """Bring the lowest of a heap that is not empty to the top, with its priority as it is now."""
     while True:
-        if st["sorted"][stream] == 0:
-            _advance(st, stream, cumulative)
-        top = mem.heap(st)[stream, TOP]
-        prio = _priority(st, top, cumulative)
+        if state["sorted"][stream] == 0:
+            _advance(state, stream, cumulative)
+        top = mem.heap(state)[stream, TOP]
+        prio = _priority(state, top, cumulative)
         if not top["prio"] < prio:
             return
-        move(st, stream, prio, int(top["item"]))
+        move(state, stream, prio, int(top["item"]))

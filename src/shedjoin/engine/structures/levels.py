@@ -11,10 +11,10 @@ from shedjoin.engine.jit import kernel
 
 
 @kernel
-def find(st, stream, value):
+def find(state, stream, value):
     """The place of the first level that is not below a value."""
-    level = mem.level(st)[stream]
-    low, high = 0, st["levels_size"][stream]
+    level = mem.level(state)[stream]
+    low, high = 0, state["levels_size"][stream]
     while low < high:
         middle = (low + high) >> 1
         if level[middle] < value:
@@ -25,10 +25,10 @@ def find(st, stream, value):
 
 
 @kernel
-def renew(st, stream):
+def renew(state, stream):
     """The tree anew, from the counts."""
-    count, sums, room = mem.level_count(st)[stream], mem.level_sum(st)[stream], st["level_room"]
-    size = st["levels_size"][stream]
+    count, sums, room = mem.level_count(state)[stream], mem.level_sum(state)[stream], state["level_room"]
+    size = state["levels_size"][stream]
     for i in range(1, room):
         sums[i] = count[i - 1] if i <= size else 0
     for i in range(1, room):
@@ -38,47 +38,47 @@ def renew(st, stream):
 
 
 @kernel
-def lacks_room(st, stream):
+def lacks_room(state, stream):
     """Whether there is no room for a new level, not even without those that count nothing."""
-    room = st["level_room"] - 1
-    if st["levels_size"][stream] < room:
+    room = state["level_room"] - 1
+    if state["levels_size"][stream] < room:
         return False
-    level, count, to = mem.level(st)[stream], mem.level_count(st)[stream], 0
-    for i in range(st["levels_size"][stream]):
+    level, count, to = mem.level(state)[stream], mem.level_count(state)[stream], 0
+    for i in range(state["levels_size"][stream]):
         if count[i] > 0:
             level[to] = level[i]
             count[to] = count[i]
             to += 1
-    st["levels_size"][stream] = to
-    renew(st, stream)
+    state["levels_size"][stream] = to
+    renew(state, stream)
     return 2 * to > room
 
 
 @kernel
-def add(st, stream, value, change):
+def add(state, stream, value, change):
     """One row more (1) or less (-1) on a level; there is room for a new one."""
-    level, count = mem.level(st)[stream], mem.level_count(st)[stream]
-    at, size = find(st, stream, value), st["levels_size"][stream]
+    level, count = mem.level(state)[stream], mem.level_count(state)[stream]
+    at, size = find(state, stream, value), state["levels_size"][stream]
     if at == size or level[at] != value:
         for i in range(size, at, -1):
             level[i] = level[i - 1]
             count[i] = count[i - 1]
         level[at] = value
         count[at] = change
-        st["levels_size"][stream] = size + 1
-        renew(st, stream)
+        state["levels_size"][stream] = size + 1
+        renew(state, stream)
         return
     count[at] += change
-    sums, i = mem.level_sum(st)[stream], at + 1
-    while i < st["level_room"]:
+    sums, i = mem.level_sum(state)[stream], at + 1
+    while i < state["level_room"]:
         sums[i] += change
         i += i & -i
 
 
 @kernel
-def below(st, stream, at):
+def below(state, stream, at):
     """How many rows are on the levels before a place."""
-    sums, i, total = mem.level_sum(st)[stream], at, 0
+    sums, i, total = mem.level_sum(state)[stream], at, 0
     while i > 0:
         total += sums[i]
         i -= i & -i

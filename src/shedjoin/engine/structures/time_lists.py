@@ -34,9 +34,9 @@ def _mix(item, stream):
 
 
 @inlined
-def _place(st, stream, item):
+def _place(state, stream, item):
     """Where the table has an item, or the free place where it belongs."""
-    table, tags = mem.list_item(st), mem.list_tag(st)
+    table, tags = mem.list_item(state), mem.list_tag(state)
     mask = table.size - 1
     at = np.int64(_mix(item, stream) & np.uint64(mask))
     while tags[at] != 0 and not (tags[at] == stream + 1 and table[at] == item):
@@ -45,61 +45,61 @@ def _place(st, stream, item):
 
 
 @kernel
-def find(st, stream, item):
+def find(state, stream, item):
     """The list of an item, or NO_LIST."""
-    at = _place(st, stream, item)
-    return at + FIXED_LISTS if mem.list_tag(st)[at] != 0 else NO_LIST
+    at = _place(state, stream, item)
+    return at + FIXED_LISTS if mem.list_tag(state)[at] != 0 else NO_LIST
 
 
 @kernel
-def find_or_make(st, stream, item):
+def find_or_make(state, stream, item):
     """The list of an item, an empty one if it had none. There must be room in the table."""
-    at = _place(st, stream, item)
+    at = _place(state, stream, item)
     which = at + FIXED_LISTS
-    if mem.list_tag(st)[at] != 0:
+    if mem.list_tag(state)[at] != 0:
         return which
-    mem.list_item(st)[at] = item
-    mem.list_tag(st)[at] = stream + 1
-    st["lists_used"] += 1
-    mem.list_room(st)[which] = 0
-    mem.list_head(st)[which] = 0
-    mem.list_length(st)[which] = 0
-    mem.list_dead(st)[which] = 0
+    mem.list_item(state)[at] = item
+    mem.list_tag(state)[at] = stream + 1
+    state["lists_used"] += 1
+    mem.list_room(state)[which] = 0
+    mem.list_head(state)[which] = 0
+    mem.list_length(state)[which] = 0
+    mem.list_dead(state)[which] = 0
     return which
 
 
 @kernel
-def _squeeze(st, which):
+def _squeeze(state, which):
     """Close up the gaps of a list."""
-    times, seqs, slots = mem.list_ts(st), mem.list_seq(st), mem.list_slot(st)
-    first = mem.list_start(st)[which] + mem.list_head(st)[which]
+    times, seqs, slots = mem.list_ts(state), mem.list_seq(state), mem.list_slot(state)
+    first = mem.list_start(state)[which] + mem.list_head(state)[which]
     to = first
-    for p in range(first, first + mem.list_length(st)[which]):
+    for p in range(first, first + mem.list_length(state)[which]):
         if slots[p] != NOBODY:
             times[to] = times[p]
             seqs[to] = seqs[p]
             slots[to] = slots[p]
             to += 1
-    mem.list_length(st)[which] = to - first
-    mem.list_dead(st)[which] = 0
+    mem.list_length(state)[which] = to - first
+    mem.list_dead(state)[which] = 0
 
 
 @inlined
-def is_gone(how, st, stream, ts, seq):
+def is_gone(cfg, state, stream, ts, seq):
     """Whether the window of a tuple has ended and it is not stored any more. Rows of this instant stay to its end."""
-    stamp = seq if mem.window_kind(how, stream) == ROW else ts
-    return stamp <= st["limit"][stream] and seq < st["gone_to"][stream]
+    stamp = seq if mem.window_kind(cfg, stream) == ROW else ts
+    return stamp <= state["limit"][stream] and seq < state["gone_to"][stream]
 
 
 @kernel
-def trim(how, st, which, stream):
+def trim(cfg, state, which, stream):
     """Let go of entries whose tuples are gone, as far as they stand at the head."""
-    head, length, dead, slots = mem.list_head(st), mem.list_length(st), mem.list_dead(st), mem.list_slot(st)
-    times, seqs = mem.list_ts(st), mem.list_seq(st)
-    at = mem.list_start(st)[which] + head[which]
+    head, length, dead, slots = mem.list_head(state), mem.list_length(state), mem.list_dead(state), mem.list_slot(state)
+    times, seqs = mem.list_ts(state), mem.list_seq(state)
+    at = mem.list_start(state)[which] + head[which]
     gone = 0
     while gone < length[which] and (
-        slots[at + gone] == NOBODY or is_gone(how, st, stream, times[at + gone], seqs[at + gone])
+        slots[at + gone] == NOBODY or is_gone(cfg, state, stream, times[at + gone], seqs[at + gone])
     ):
         if slots[at + gone] == NOBODY:
             dead[which] -= 1
@@ -107,15 +107,15 @@ def trim(how, st, which, stream):
     head[which] += gone
     length[which] -= gone
     if dead[which] > MANY_DEAD and 2 * dead[which] > length[which]:
-        _squeeze(st, which)
+        _squeeze(state, which)
 
 
 @kernel
-def lower(st, which, ts, seq):
+def lower(state, which, ts, seq):
     """The first entry of a list that is not before (ts, seq)."""
-    times, seqs = mem.list_ts(st), mem.list_seq(st)
-    low = mem.list_start(st)[which] + mem.list_head(st)[which]
-    high = low + mem.list_length(st)[which]
+    times, seqs = mem.list_ts(state), mem.list_seq(state)
+    low = mem.list_start(state)[which] + mem.list_head(state)[which]
+    high = low + mem.list_length(state)[which]
     while low < high:
         middle = (low + high) >> 1
         if times[middle] < ts or (times[middle] == ts and seqs[middle] < seq):
@@ -126,14 +126,14 @@ def lower(st, which, ts, seq):
 
 
 @kernel
-def live_between(st, which, a, b):
+def live_between(state, which, a, b):
     """How many of the entries from a to b are somebody's."""
     if b <= a:
         return 0
-    dead = mem.list_dead(st)[which]
-    if dead == 0 or b - a == mem.list_length(st)[which]:
+    dead = mem.list_dead(state)[which]
+    if dead == 0 or b - a == mem.list_length(state)[which]:
         return b - a - dead
-    slots = mem.list_slot(st)
+    slots = mem.list_slot(state)
     live = 0
     for p in range(a, b):
         live += slots[p] != NOBODY
@@ -141,28 +141,33 @@ def live_between(st, which, a, b):
 
 
 @kernel
-def room_wanted(st, which):
+def room_wanted(state, which):
     """How many new entries an addition to this list would claim."""
     if which == NO_LIST:
         return FIRST_ROOM
-    room, head = mem.list_room(st)[which], mem.list_head(st)[which]
-    if head + mem.list_length(st)[which] < room or (head > 0 and 2 * head >= room):
+    room, head = mem.list_room(state)[which], mem.list_head(state)[which]
+    if head + mem.list_length(state)[which] < room or (head > 0 and 2 * head >= room):
         return 0
     return max(FIRST_ROOM, 2 * room)
 
 
 @kernel
-def _make_room(st, which):
+def _make_room(state, which):
     """Move a list that is full: to its beginning, or to where there is twice the room."""
-    start, room, head, length = mem.list_start(st), mem.list_room(st), mem.list_head(st), mem.list_length(st)
-    times, seqs, slots = mem.list_ts(st), mem.list_seq(st), mem.list_slot(st)
+    start, room, head, length = (
+        mem.list_start(state),
+        mem.list_room(state),
+        mem.list_head(state),
+        mem.list_length(state),
+    )
+    times, seqs, slots = mem.list_ts(state), mem.list_seq(state), mem.list_slot(state)
     old = start[which] + head[which]
     if head[which] > 0 and 2 * head[which] >= room[which]:
         new = start[which]
     else:
         room[which] = max(FIRST_ROOM, 2 * room[which])
-        new = st["list_top"]
-        st["list_top"] += room[which]
+        new = state["list_top"]
+        state["list_top"] += room[which]
     for i in range(length[which]):
         times[new + i] = times[old + i]
         seqs[new + i] = seqs[old + i]
@@ -172,13 +177,13 @@ def _make_room(st, which):
 
 
 @kernel
-def add(st, which, ts, seq, slot):
+def add(state, which, ts, seq, slot):
     """Put a tuple into a list, where it belongs. There must be room."""
-    head, length = mem.list_head(st), mem.list_length(st)
-    times, seqs, slots = mem.list_ts(st), mem.list_seq(st), mem.list_slot(st)
-    if head[which] + length[which] == mem.list_room(st)[which]:
-        _make_room(st, which)
-    first = mem.list_start(st)[which] + head[which]
+    head, length = mem.list_head(state), mem.list_length(state)
+    times, seqs, slots = mem.list_ts(state), mem.list_seq(state), mem.list_slot(state)
+    if head[which] + length[which] == mem.list_room(state)[which]:
+        _make_room(state, which)
+    first = mem.list_start(state)[which] + head[which]
     at = first + length[which]
     while at > first and (times[at - 1] > ts or (times[at - 1] == ts and seqs[at - 1] > seq)):
         times[at] = times[at - 1]
@@ -192,7 +197,7 @@ def add(st, which, ts, seq, slot):
 
 
 @kernel
-def strike(st, which, ts, seq):
+def strike(state, which, ts, seq):
     """Point a tuple's entry at nobody."""
-    mem.list_slot(st)[lower(st, which, ts, seq)] = NOBODY
-    mem.list_dead(st)[which] += 1
+    mem.list_slot(state)[lower(state, which, ts, seq)] = NOBODY
+    mem.list_dead(state)[which] += 1

@@ -18,26 +18,26 @@ FAR = 2**62
 
 
 @inlined
-def at(st, stream, place):
+def at(state, stream, place):
     """One of the tuples of a window."""
-    return mem.timeline(st, stream * st["timeline_room"] + place)
+    return mem.timeline(state, stream * state["timeline_room"] + place)
 
 
 @inlined
-def _is_before(how, st, stream, place, ts, seq):
-    e = at(st, stream, place)
-    if mem.window_kind(how, stream) == ROW:
+def _is_before(cfg, state, stream, place, ts, seq):
+    e = at(state, stream, place)
+    if mem.window_kind(cfg, stream) == ROW:
         return e["seq"] < seq
     return e["ts"] < ts or (e["ts"] == ts and e["seq"] < seq)
 
 
 @kernel
-def lower(how, st, stream, ts, seq):
+def lower(cfg, state, stream, ts, seq):
     """The first place from which on tuples are not before (ts, seq)."""
-    low, high = st["line_from"][stream], st["line_to"][stream]
+    low, high = state["line_from"][stream], state["line_to"][stream]
     while low < high:
         middle = (low + high) // 2
-        if _is_before(how, st, stream, middle, ts, seq):
+        if _is_before(cfg, state, stream, middle, ts, seq):
             low = middle + 1
         else:
             high = middle
@@ -45,12 +45,12 @@ def lower(how, st, stream, ts, seq):
 
 
 @kernel
-def lower_by_time(st, stream, ts):
+def lower_by_time(state, stream, ts):
     """The same by time, in a row window whose times rise."""
-    low, high = st["line_from"][stream], st["line_to"][stream]
+    low, high = state["line_from"][stream], state["line_to"][stream]
     while low < high:
         middle = (low + high) // 2
-        if at(st, stream, middle)["ts"] < ts:
+        if at(state, stream, middle)["ts"] < ts:
             low = middle + 1
         else:
             high = middle
@@ -61,58 +61,58 @@ def lower_by_time(st, stream, ts):
 
 
 @kernel
-def _add(st, stream, place, one):
-    room = st["timeline_room"]
+def _add(state, stream, place, one):
+    room = state["timeline_room"]
     first, node = stream * room - 1, place + 1
     while node <= room:
-        mem.set_timeline_count(st, first + node, mem.timeline_counts(st, first + node) + one)
+        mem.set_timeline_count(state, first + node, mem.timeline_counts(state, first + node) + one)
         node += node & -node
 
 
 @kernel
-def before(st, stream, place):
+def before(state, stream, place):
     """How many tuples are stored before a place."""
-    first, node, total = stream * st["timeline_room"] - 1, place, 0
+    first, node, total = stream * state["timeline_room"] - 1, place, 0
     while node > 0:
-        total += mem.timeline_counts(st, first + node)
+        total += mem.timeline_counts(state, first + node)
         node &= node - 1
     return total
 
 
 @kernel
-def _nth(st, stream, number):
+def _nth(state, stream, number):
     """The place of the tuple with a number, from 0 on, among those that are stored."""
-    room = st["timeline_room"]
+    room = state["timeline_room"]
     first, node, step = stream * room - 1, 0, room
     while step > 0:
-        if node + step <= room and mem.timeline_counts(st, first + node + step) <= number:
+        if node + step <= room and mem.timeline_counts(state, first + node + step) <= number:
             node += step
-            number -= mem.timeline_counts(st, first + node)
+            number -= mem.timeline_counts(state, first + node)
         step //= 2
     return node
 
 
 @kernel
-def count(st, stream, first, end, until):
+def count(state, stream, first, end, until):
     """How many tuples are stored from one place to before another, of times before `until`."""
     if until == FAR:
-        return before(st, stream, end) - before(st, stream, first)
+        return before(state, stream, end) - before(state, stream, first)
     total = 0
     for place in range(first, end):
-        e = at(st, stream, place)
+        e = at(state, stream, place)
         if e["item"] != NONE and e["ts"] < until:
             total += 1
     return total
 
 
 @kernel
-def nth_last(st, stream, end, number, until):
+def nth_last(state, stream, end, number, until):
     """The place of the tuple with a number, from 1 on, counted back from before a place. It is there."""
     if until == FAR:
-        return _nth(st, stream, before(st, stream, end) - number)
+        return _nth(state, stream, before(state, stream, end) - number)
     while number > 0:
         end -= 1
-        e = at(st, stream, end)
+        e = at(state, stream, end)
         if e["item"] != NONE and e["ts"] < until:
             number -= 1
     return end
@@ -122,59 +122,59 @@ def nth_last(st, stream, end, number, until):
 
 
 @inlined
-def _write(st, stream, place, ts, seq, item):
-    e = at(st, stream, place)
+def _write(state, stream, place, ts, seq, item):
+    e = at(state, stream, place)
     e["ts"] = ts
     e["seq"] = seq
     e["item"] = item
 
 
 @kernel
-def _place_for(how, st, stream, ts, seq):
+def _place_for(cfg, state, stream, ts, seq):
     """Make a gap where a tuple belongs; returns its place. There is room for one more."""
-    first, end = st["line_from"][stream], st["line_to"][stream]
-    if first == end or _is_before(how, st, stream, end - 1, ts, seq):
-        if first < end and ts < at(st, stream, end - 1)["ts"]:
-            st["line_torn"][stream] = end
-        st["line_to"][stream] = end + 1
-        _add(st, stream, end, 1)
+    first, end = state["line_from"][stream], state["line_to"][stream]
+    if first == end or _is_before(cfg, state, stream, end - 1, ts, seq):
+        if first < end and ts < at(state, stream, end - 1)["ts"]:
+            state["line_torn"][stream] = end
+        state["line_to"][stream] = end + 1
+        _add(state, stream, end, 1)
         return end
-    place = lower(how, st, stream, ts, seq)
+    place = lower(cfg, state, stream, ts, seq)
     if place == first and first > 0:
-        st["line_from"][stream] = first - 1
-        _add(st, stream, first - 1, 1)
+        state["line_from"][stream] = first - 1
+        _add(state, stream, first - 1, 1)
         return first - 1
     gap = place
-    while gap < end and at(st, stream, gap)["item"] != NONE:
+    while gap < end and at(state, stream, gap)["item"] != NONE:
         gap += 1
-    st["line_to"][stream] = max(end, gap + 1)
-    _add(st, stream, gap, 1)  # all between the place and the gap are stored, and stay so
+    state["line_to"][stream] = max(end, gap + 1)
+    _add(state, stream, gap, 1)  # all between the place and the gap are stored, and stay so
     while gap > place:
-        e = at(st, stream, gap - 1)
-        _write(st, stream, gap, e["ts"], e["seq"], e["item"])
+        e = at(state, stream, gap - 1)
+        _write(state, stream, gap, e["ts"], e["seq"], e["item"])
         gap -= 1
     return place
 
 
 @kernel
-def enter(how, st, x, stream, ts, seq):
+def enter(cfg, state, x, stream, ts, seq):
     """A tuple is stored."""
-    if st["line_from"][stream] == st["line_to"][stream]:
-        st["line_newest"][stream] = ts
-        st["line_lag"][stream] = 0
-    st["line_newest"][stream] = max(st["line_newest"][stream], ts)
-    st["line_lag"][stream] = max(st["line_lag"][stream], st["line_newest"][stream] - ts)
-    place = _place_for(how, st, stream, ts, seq)
-    _write(st, stream, place, ts, seq, x)
+    if state["line_from"][stream] == state["line_to"][stream]:
+        state["line_newest"][stream] = ts
+        state["line_lag"][stream] = 0
+    state["line_newest"][stream] = max(state["line_newest"][stream], ts)
+    state["line_lag"][stream] = max(state["line_lag"][stream], state["line_newest"][stream] - ts)
+    place = _place_for(cfg, state, stream, ts, seq)
+    _write(state, stream, place, ts, seq, x)
 
 
 @kernel
-def leave(how, st, stream, ts, seq):
+def leave(cfg, state, stream, ts, seq):
     """A tuple goes."""
-    place = lower(how, st, stream, ts, seq)
-    at(st, stream, place)["item"] = NONE
-    _add(st, stream, place, -1)
-    first, end = st["line_from"][stream], st["line_to"][stream]
-    while first < end and at(st, stream, first)["item"] == NONE:
+    place = lower(cfg, state, stream, ts, seq)
+    at(state, stream, place)["item"] = NONE
+    _add(state, stream, place, -1)
+    first, end = state["line_from"][stream], state["line_to"][stream]
+    while first < end and at(state, stream, first)["item"] == NONE:
         first += 1
-    st["line_from"][stream] = first
+    state["line_from"][stream] = first
