@@ -223,7 +223,7 @@ CASES = {"overlap": 300, "band": 500, "deadline": 500, "queue": 500, "dual": 500
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_estimate_is_unbiased_and_its_interval_covers_the_truth(name: str) -> None:
-    """200 samples of one run, each with a fifth of the rows inside the windows, or less."""
+    """200 samples of one run, each with about a quarter of the rows inside the windows, or less."""
     window = CASES[name]
     spec, batch = rows_of(name, window, 3 * window)
     pushes = run(spec, [batch])
