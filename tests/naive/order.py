@@ -181,7 +181,8 @@ class Order:
     def change(self, before: Policy) -> None:
         """The policy has got other numbers, or is another one: then all is weighed as if it arrived now."""
         if self.numbers.organisation == RANDOM and before.order().organisation != RANDOM:
-            for side in self.twin.stored:
+            queue, waiting = self.twin.join.queue, self.twin.admission.waiting
+            for side in (*self.twin.stored, *(waiting if queue is not None and queue.integrated else ())):
                 side.sort(key=lambda x: x.arrival)
         if self.cumulates and before.order().organisation == CUMULATIVE:
             if self.twin.tick >= 0:
