@@ -14,6 +14,9 @@ import pytest
 import shedjoin
 import shedjoin.quality
 import shedjoin.recall
+from shedjoin.estimators import ESTIMATORS
+from shedjoin.policies import POLICIES
+from shedjoin.predicates import PREDICATES
 
 PACKAGES = (shedjoin, shedjoin.quality, shedjoin.recall)
 
@@ -27,25 +30,29 @@ def ran(program: str) -> str:
 
 def typed_names(package: ModuleType) -> dict[str, list[str]]:
     """What type checkers are told: the names by their modules."""
-    tree = ast.parse(Path(str(package.__file__)).read_text())
-    (told,) = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    imports = [node for node in told.body if isinstance(node, ast.ImportFrom)]
-    return {str(node.module): [one.name for one in node.names] for node in imports}
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_lists_of_names_agree(package: ModuleType) -> None:
-    found = {f"{package.__name__}.{module}": names for module, names in package._NAMES.items()}
-    assert typed_names(package) == found
-    assert sorted(package.__all__) == sorted(name for names in found.values() for name in names)
+    imports = ast.parse(Path(str(package.__file__) + "i").read_text()).body
+    return {
+        f"{node.module} {place}": [one.name for one in node.names]
+        for place, node in enumerate(imports)
+        if isinstance(node, ast.ImportFrom)
+    }
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_name_is_that_of_its_module(package: ModuleType) -> None:
-    for module, names in package._NAMES.items():
+    listed = typed_names(package)
+    assert listed
+    for module, names in listed.items():
         for name in names:
-            assert getattr(package, name) is getattr(import_module(f"{package.__name__}.{module}"), name)
+            if name != "*":
+                assert getattr(package, name) is getattr(import_module(module.split()[0]), name)
     assert {*package.__all__} <= {*dir(package)}
+
+
+def test_what_is_registered_is_a_public_name() -> None:
+    for kind in (*POLICIES.values(), *ESTIMATORS.values(), *PREDICATES.values()):
+        assert getattr(shedjoin, kind.__name__) is kind
+        assert kind.__name__ in shedjoin.__all__
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -94,7 +101,7 @@ def test_a_module_below_a_package_comes_too() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_dir_has_what_is_for_users(package: ModuleType) -> None:
-    assert not {"lazily", "lazy", "TYPE_CHECKING", "annotations"} & {*dir(package)}
+    assert not {"lazily", "lazy"} & {*dir(package)}
 
 
 def test_what_a_module_lacks_it_says_itself() -> None:
