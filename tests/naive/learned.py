@@ -111,13 +111,15 @@ class LearnedWeights(Weights):
         for x in rows:
             self.look(self.key(x))
 
+    def competes(self, key: Any) -> bool:
+        """Whether anything of a key competes for memory."""
+        return any(self.key(x) == key for stream in self.streams for x in self.twin.competing(stream))
+
     def look_around(self) -> None:
         for late in self.late:
             if late:
                 key = late[sum(self.counted) * 7919 % len(late)][0]
-                if any(
-                    self.key(x) == key for stream in self.streams for x in self.twin.stored[stream]
-                ) and self.is_stale(key):
+                if self.competes(key) and self.is_stale(key):
                     self.look(key)
 
     def go_on(self) -> None:
@@ -136,7 +138,9 @@ class LearnedWeights(Weights):
                     key, when, looked = one
                     if looked == time and now - when >= part * self.span:
                         one[2] += 1
-                        if when == max(self.last.get((stream, key), when) for stream in self.streams):
+                        if self.competes(key) and when == max(
+                            self.last.get((stream, key), when) for stream in self.streams
+                        ):
                             self.look(key)
             late[:] = [one for one in late if one[2] < 3]
 

@@ -209,13 +209,10 @@ def _has_tuples(cfg, state, v):
 
 @in_pairs(_has_tuples)
 @inlined
-def _is_stored(cfg, state, v):
-    """Whether there are tuples of a key; rows that wait are in its groups, and are none."""
+def _competes(cfg, state, v):
+    """Whether anything of a key competes for memory: tuples, and rows of an integrated queue, which are in its groups too."""
     if cfg["integrated"]:
-        stored = 0
-        for stream in range(cfg["streams"]):
-            stored += mem.stock(state)[v * cfg["streams"] + stream]
-        return stored > 0
+        return mem.cell_count(state)[v] > 0
     return not storage.is_idle(cfg, state, v)
 
 
@@ -245,7 +242,7 @@ def _arrival(state, stream, place):
 @kernel
 def _look_again(cfg, state, v, stamp):
     """Weigh a key anew unless more of it has come since. (What has no tuples is weighed when it has some.)"""
-    if not _is_stored(cfg, state, v):
+    if not _competes(cfg, state, v):
         return
     if _last(cfg, state, v) == stamp:
         look(cfg, state, v)
@@ -422,7 +419,7 @@ def _look_around(cfg, state):
         size = state["seen_size"][stream]
         if size > 0:
             v = _arrival(state, stream, _observed(cfg, state) * STRIDE % size)["value"]
-            if _is_stored(cfg, state, v) and is_stale(cfg, state, v):
+            if _competes(cfg, state, v) and is_stale(cfg, state, v):
                 look(cfg, state, v)
 
 
