@@ -14,11 +14,11 @@ import numba
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.numpy_support import from_dtype
 
 from shedjoin.engine.codes import SETTINGS_RECORD
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import entry
+from shedjoin.engine.record_types import type_of
 from shedjoin.engine.records import MANY_BUFFERS, MANY_STATE, code_field
 
 Kernel = Callable[..., Any]
@@ -38,7 +38,7 @@ def indirect(
         if numba.config.DISABLE_JIT:
             return function
         parameters = inspect.signature(function).parameters
-        kinds = [from_dtype(_RECORDS[one]) if one in _RECORDS else types.int64 for one in parameters]
+        kinds = [type_of(_RECORDS[one]) if one in _RECORDS else types.int64 for one in parameters]
         signature = _RETURNS[returns](*kinds)
         _known[name] = made(function), signature
         return _caller(name, function, signature, list(parameters).index("state"))

@@ -16,7 +16,8 @@ import numba
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
-from numba.np.numpy_support import from_dtype
+
+from shedjoin.engine.record_types import type_of
 
 Kernel = Callable[..., Any]
 
@@ -36,7 +37,7 @@ def operation(kernel: Kernel, forms: Mapping[np.dtype[Any], Kernel | None]) -> K
             return None if own is None else own(*args)
 
         return look_up
-    by_type = {from_dtype(dtype): own for dtype, own in forms.items()}
+    by_type = {type_of(dtype): own for dtype, own in forms.items()}
 
     def forward(typing_context: Any, *args: Any) -> Any:
         own = by_type.get(args[at], kernel)

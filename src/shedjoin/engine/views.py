@@ -12,10 +12,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, lower_builtin
 from numba.np.arrayobj import populate_array
-from numba.np.numpy_support import from_dtype
 from numpy.typing import DTypeLike
 
 from shedjoin.engine.codes import MOST
+from shedjoin.engine.record_types import type_of
 
 Accessor = Callable[[Any], Any]
 _BYTES = ir.IntType(8).as_pointer()
@@ -28,7 +28,7 @@ def records(name: str, dtype: DTypeLike) -> Callable[..., Any]:
     """
     if numba.config.DISABLE_JIT:
         return lambda handle, place: handle.arrays[name].view(dtype).reshape(-1)[place]
-    record_type = from_dtype(np.dtype(dtype))
+    record_type = type_of(np.dtype(dtype))
     size = np.dtype(dtype).itemsize
 
     @intrinsic
@@ -49,7 +49,7 @@ def reader(name: str, dtype: DTypeLike, *, below: int | None = None) -> Callable
     """
     if numba.config.DISABLE_JIT:
         return lambda handle, place: handle.arrays[name][place]
-    number_type = from_dtype(np.dtype(dtype))
+    number_type = type_of(np.dtype(dtype))
     size = np.dtype(dtype).itemsize
 
     @intrinsic
@@ -71,7 +71,7 @@ def writer(name: str, dtype: DTypeLike) -> Callable[..., Any]:
     """Put one number into an array of shape (room,)."""
     if numba.config.DISABLE_JIT:
         return lambda handle, place, value: handle.arrays[name].__setitem__(place, value)
-    number_type = from_dtype(np.dtype(dtype))
+    number_type = type_of(np.dtype(dtype))
     size = np.dtype(dtype).itemsize
 
     @intrinsic
@@ -153,9 +153,9 @@ def constants(dtype: np.dtype[Any], known: Mapping[str, int] | None = None) -> N
     """
     if numba.config.DISABLE_JIT:
         return
-    values = _known.setdefault(from_dtype(dtype), known or {})
+    values = _known.setdefault(type_of(dtype), known or {})
 
-    @lower_builtin("static_getitem", from_dtype(dtype), types.StringLiteral)
+    @lower_builtin("static_getitem", type_of(dtype), types.StringLiteral)
     def read(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if args[1] in values:
             return context.get_constant(signature.return_type, values[args[1]])
@@ -207,7 +207,7 @@ def _accessor(name: str, dtype: DTypeLike, shape: tuple[int | str, ...]) -> Acce
     """A function from a handle to one of its arrays; compiled, it is no more than two loads."""
     if numba.config.DISABLE_JIT:
         return lambda handle: handle.arrays[name]
-    array_type = types.Array(from_dtype(np.dtype(dtype)), len(shape), "C")
+    array_type = types.Array(type_of(np.dtype(dtype)), len(shape), "C")
 
     @intrinsic
     def see(typing_context: Any, handle: Any) -> Any:
