@@ -16,28 +16,29 @@ import shedjoin as sj
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.jit import OPTIONS
+from shedjoin.engine.linked import KERNEL
 from shedjoin.engine.structures import heap, lazy_heap
 from strategies import for_all
 
 ROOM = 700
 
 
-@numba.njit(**OPTIONS)
+@numba.njit(**OPTIONS, **KERNEL)
 def push(state, stream, prio, rank, arrival, x):  # type: ignore[no-untyped-def]
     lazy_heap.push(state[0], stream, prio, rank, arrival, x)
 
 
-@numba.njit(**OPTIONS)
+@numba.njit(**OPTIONS, **KERNEL)
 def remove(state, stream, x):  # type: ignore[no-untyped-def]
     lazy_heap.remove(state[0], stream, x)
 
 
-@numba.njit(**OPTIONS)
+@numba.njit(**OPTIONS, **KERNEL)
 def move(state, stream, prio, x):  # type: ignore[no-untyped-def]
     lazy_heap.move(state[0], stream, prio, x)
 
 
-@numba.njit(**OPTIONS)
+@numba.njit(**OPTIONS, **KERNEL)
 def lead(state, stream, cumulative):  # type: ignore[no-untyped-def]
     lazy_heap.lead(state[0], stream, cumulative)
 

@@ -13,33 +13,34 @@ import shedjoin as sj
 from shedjoin.engine import selection
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.jit import OPTIONS
+from shedjoin.engine.linked import KERNEL
 from shedjoin.engine.structures import timeline
 from shedjoin.engine.structures.timeline import FAR
 
 pytestmark = pytest.mark.small
 
 
-@numba.njit(**OPTIONS)
+@numba.njit(**OPTIONS, **KERNEL)
 def enter(how, state, x, stream, ts, seq):  # type: ignore[no-untyped-def]
     timeline.enter(how[0], state[0], x, stream, ts, seq)
 
 
-@numba.njit(**OPTIONS)
+@numba.njit(**OPTIONS, **KERNEL)
 def leave(how, state, stream, ts, seq):  # type: ignore[no-untyped-def]
     timeline.leave(how[0], state[0], stream, ts, seq)
 
 
-@numba.njit(**OPTIONS)
+@numba.njit(**OPTIONS, **KERNEL)
 def lower(how, state, stream, ts, seq):  # type: ignore[no-untyped-def]
     return timeline.lower(how[0], state[0], stream, ts, seq)
 
 
-@numba.njit(**OPTIONS)
+@numba.njit(**OPTIONS, **KERNEL)
 def count(state, stream, first, end, until):  # type: ignore[no-untyped-def]
     return timeline.count(state[0], stream, first, end, until)
 
 
-@numba.njit(**OPTIONS)
+@numba.njit(**OPTIONS, **KERNEL)
 def nth_last(state, stream, end, number, until):  # type: ignore[no-untyped-def]
     return timeline.nth_last(state[0], stream, end, number, until)
 
