@@ -25,7 +25,7 @@ def handle(args: argparse.Namespace) -> int:
     from shedjoin.warm import kept_in, warm
 
     console = Console()
-    with progress(console, "compiling kernels (a few minutes the first time)"):
+    with progress(console, "compiling kernels (about a minute the first time)"):
         for kind, seconds in warm():
             console.print(f"{kind}: {seconds:.0f} s", highlight=False)
     folders = kept_in()
