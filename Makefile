@@ -71,6 +71,11 @@ matrix: $(READY) ## hold the laws against every combination of settings (hours),
 	$(call say,every combination of settings)
 	@PYTHONPATH=src $(BIN)/python tests/run_matrix.py --jobs 2 $(MATRIX)
 
+.PHONY: compare
+compare: $(READY) ## compare hundreds of joins on Spark with Spark's own, row for row (goes on where it stopped)
+	$(call say,joins beside Spark's own)
+	@PYTHONPATH=src $(BIN)/python tests/run_compare.py $(COMPARE)
+
 # PyFlink needs older versions of what shedjoin needs: it has an environment of its own.
 $(FLINK)/.ready:
 	$(call say,making $(FLINK) and installing PyFlink (some hundred megabytes))

@@ -12,7 +12,8 @@ import time
 import numpy as np
 
 import shedjoin as sj
-from shedjoin.ordering import Model, StreamStats, best_global, costs_of_all
+from shedjoin.join_order import Model, StreamStats, best_global
+from shedjoin_lab.papers.golab2003.exhaustive import costs_of_all
 from shedjoin_lab.workloads.multi import golab_streams
 
 TABLE5 = [StreamStats(10, 100, 500), StreamStats(1, 100, 50), StreamStats(1, 200, 40), StreamStats(3, 100, 5)]

@@ -198,7 +198,7 @@ def page(rows: dict[str, Row]) -> str:
         "## Growth",
         "",
         "Zipf 1, 100 keys, popularity of the two streams unrelated. OPT: fixed shares; OPTV: one memory; ESJA: importance, "
-        "one lane a tuple.",
+        "one path a tuple.",
         "",
         "| case | CPU s | times the first |",
         "| --- | ---: | ---: |",

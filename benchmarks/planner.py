@@ -39,7 +39,7 @@ def plain(side: Any) -> dict[str, Any]:
 
 
 def between(side: dict[str, Any], begin: float, end: float) -> dict[str, Any]:
-    """The rows of a stretch of time."""
+    """The rows of a sample of time."""
     chosen = (side["ts"] >= begin) & (side["ts"] < end)
     return {
         "key": side["key"].filter(chosen) if hasattr(side["key"], "filter") else side["key"][chosen],

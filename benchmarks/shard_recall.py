@@ -14,8 +14,10 @@ import pyarrow as pa
 from dict_store import DictStore
 
 import shedjoin as sj
-from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, Packing, pack, shard_labels
+from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, shard_labels
+from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.job import Job
+from shedjoin.spark.packing import Packing, pack
 
 #: Rows a stream and micro-batch, micro-batches, keys; the window in rows of each stream, of which a fourth fit.
 ROWS, BATCHES, KEYS, WINDOW = 250_000, 4, 20_000, 10_000
@@ -31,9 +33,8 @@ def messages(batch: int, labels: tuple[int, ...]) -> Iterator[Message]:
         first = batch * ROWS
         columns = {"key": key, "ts": np.arange(first, first + ROWS), "row": np.arange(first, first + ROWS)}
         rows = pa.RecordBatch.from_pydict(columns)
-        how = Packing(
-            stream, labels, TRAVELS.serialize().to_pybytes(), False, False, "ts", None, False, ("left", "right")[stream]
-        )
+        cube = HyperCube.of_key(2, len(labels))
+        how = Packing(stream, ("left", "right")[stream], labels, cube, TRAVELS.serialize().to_pybytes(), "ts")
         for packed in pack(iter([rows]), how, 0):
             for row in packed.to_pylist():
                 yield Message(*(row[name] for name in Message._fields))
@@ -43,7 +44,17 @@ def seconds(batches: list[list[Message]], recall: bool) -> float:
     """CPU time of all micro-batches but the first."""
     spec = sj.JoinSpec(sj.TimeWindow(WINDOW), sj.Budget(tuples=WINDOW // 2, allocation="fixed"), sj.Prob())
     labels = shard_labels(1, 1)
-    job = Job(spec.to_dict(), labels, 0, ((0,), (0,)), {}, (RESULT, SHED, METRIC), False, recall=recall)
+    job = Job(
+        spec.to_dict(),
+        labels,
+        HyperCube.of_key(2, 1),
+        0,
+        ((0,), (0,)),
+        {},
+        (RESULT, SHED, METRIC),
+        False,
+        recall=recall,
+    )
     store, took = DictStore(), 0.0
     for number, sent in enumerate(batches):
         begin = time.process_time()

@@ -1,7 +1,7 @@
-"""Recall with the memory split over 1, 2, 4 and 8 shards: adaptive shares (shedjoin.spark.shares) against equal ones.
+"""Recall with the memory split over 1, 2, 4 and 8 shards: adaptive shares (shedjoin.spark.budget_split) against equal ones.
 
 The shards are engines that are driven directly, in micro-batches, through the code that they run on Spark: two tasks a
-stream count their rows, every shard follows the same picture and takes its part.
+stream count their rows, every shard follows the same split and takes its part.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import shedjoin as sj
+from shedjoin.spark.budget_split import BudgetSplit, Counter, Counts, share_of
 from shedjoin.spark.hashing import spread
-from shedjoin.spark.shares import Counter, Counts, Picture, share_of
 from shedjoin.workloads import zipf
 
 TASKS = 2
@@ -35,7 +35,7 @@ class Run:
         assert spec.budget is not None
         parts = [share_of(spec.budget, shard, shards) for shard in range(shards)]
         engines = [spec.with_budget(part).build(seed=seed + shard) for shard, part in enumerate(parts)]
-        picture = Picture.new(shards)
+        split = BudgetSplit.new(shards)
         hashes = spread(batch.key)
         owner = shard_of(hashes, shards)
         self.moves = 0
@@ -44,12 +44,12 @@ class Run:
             rows = np.arange(start, min(start + each, len(batch)))
             clocks = [_newest(batch, rows, stream) for stream in (0, 1)]
             if adaptive and shards > 1:
-                before = picture.parts
-                picture = picture.follow(list(_told(batch, hashes, owner, rows, shards)), clocks, spec)
-                self.moves += before not in ((), picture.parts)
+                before = split.parts
+                split = split.follow(list(_told(batch, owner, rows, shards)), clocks, spec)
+                self.moves += before not in ((), split.parts)
                 for shard, engine in enumerate(engines):
-                    if engine.budget != picture.part(shard):
-                        engine.set_budget(picture.part(shard))
+                    if engine.budget != split.part(shard):
+                        engine.set_budget(split.part(shard))
             for shard, engine in enumerate(engines):
                 mine = batch.take(rows[owner[rows] == shard])
                 for _ in engine.chunks(mine, limit=LIMIT, clocks=clocks, emit=False):
@@ -64,15 +64,13 @@ def _newest(batch: sj.Batch, rows: NDArray[np.int64], stream: int) -> int | None
     return int(ts.max()) if ts.size else None
 
 
-def _told(
-    batch: sj.Batch, hashes: NDArray[np.uint64], owner: NDArray[np.int64], rows: NDArray[np.int64], shards: int
-) -> Iterator[list[Counts]]:
+def _told(batch: sj.Batch, owner: NDArray[np.int64], rows: NDArray[np.int64], shards: int) -> Iterator[list[Counts]]:
     for stream in (0, 1):
         mine = rows[batch.stream[rows] == stream]
         tasks = []
         for some in np.array_split(mine, TASKS):
             counter = Counter(shards)
-            counter.add(hashes[some], owner[some], batch.ts[some], batch.bytes[some])
+            counter.add(owner[some], [0], batch.ts[some], batch.key[some], batch.bytes[some])
             tasks.append(counter.counts())
         yield tasks
 

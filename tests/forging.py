@@ -247,7 +247,9 @@ def guard_arrays() -> None:
     def for_kernel(self: Handle) -> Any:
         if not getattr(self, "is_guarded", False):
             self.is_guarded = True  # type: ignore[attr-defined]
+            rooms = {name: int(self[f"{name}_room"]) for name in self.arrays}
             self.hold(**{name: wrap(array) for name, array in self.arrays.items() if array.nbytes < 1 << 20})
+            self.resize(**rooms)  # some use a part of their arrays
         return kernels(self)
 
     Handle.for_kernel = for_kernel  # type: ignore[method-assign]

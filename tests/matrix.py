@@ -12,20 +12,35 @@ from random import Random
 from typing import Any
 
 import shedjoin as sj
-from naive import Condition, Dual, Graph, Join, Key, Row, cut, on
-from shedjoin.meaning import GRAPH, Dials, Meaningless, why_not
+from naive import Condition, Conditional, Dual, Graph, Join, Key, Row, cut, draw_tree, on
+from shedjoin.join_type import TYPES
+from shedjoin.meaning import GRAPH, KEYED, Dials, Meaningless, why_not
+from shedjoin.window import interval_windows
 from strategies.policies import UNWEIGHED, VARIANTS, WEIGHED
 
 STREAMS = (2, 3)
 CONDITIONS = ("key", "residual", "graph", "overlap", "band")
+#: Join types.
+HOWS = tuple(TYPES)
 #: The other predicates, for those who have time.
 MORE_CONDITIONS = ("equal", "theta", "same_set", "subset", "superset", "inner_product")
-WINDOWS = ("time", "row", "mixed")
+WINDOWS = ("time", "row", "mixed", "interval")
 BUDGETS = (None, "tuples", "bytes")
+#: The kinds of windows that values of the dial stand for, where they have another name.
+KINDS = {"mixed": {"time", "row"}, "interval": {"time"}}
 ALLOCATIONS = ("fixed", "variable")
 ESTIMATORS = ("table", "in_memory", "in_window", "history", "decayed", "count_min", "met")
-CPUS = (None, "deadline", "queue", "selective queue", "semantic queue", "integrated queue", "dual")
-ALSO = (None, "archive", "live recall", "snapshot", "budget change", "policy change", "lazy evaluation")
+CPUS = (
+    None, "deadline", "queue", "selective queue", "semantic queue", "integrated queue", "dual", "selective dual",
+)  # fmt: skip
+ALSO = (
+    None, "archive", "live recall", "snapshot", "budget change", "policy change", "lazy evaluation", "lazy expiry",
+    "matches",
+)  # fmt: skip
+#: What else must hold between the rows of a result.
+WHERES = (None, "where")
+#: Of these, what a single run can show.
+CHANGES = (None, "snapshot", "budget change", "policy change", "lazy expiry")
 
 PREDICATES: dict[str, sj.Predicate] = {
     "equal": sj.Equal("x"),
@@ -43,10 +58,12 @@ GRAPHS = {
     ("graph", 2): ("a.x = b.y", "|a.y - b.x| <= 1"),
     ("graph", 3): ("a.x = b.x", "b.y = c.y"),
 }
+#: The columns that conditions look at.
+CHECKED = ("p", "q")
 #: Numbers of policies, and those that they change to.
 FACTORS = (0.0, 0.5, 1.0, 2.0)
-NUMBERS = {"gain": (1.0, 3.0), "loss": (0.9, 0.5)}
-OTHER_NUMBERS = {"gain": (0.5, 2.0), "loss": (0.8, 0.95)}
+NUMBERS = {"gain": (1.0, 3.0), "loss": (0.9, 0.5), "power": (1.0, 0.5), "keep": (0.0, 0.5)}
+OTHER_NUMBERS = {"gain": (0.5, 2.0), "loss": (0.8, 0.95), "power": (0.0, 2.0), "keep": (0.3, 0.8)}
 #: Budgets with their allocation, and policies with their estimator.
 LIMITS: list[tuple[str | None, str | None]] = [(None, None), *itertools.product(BUDGETS[1:], ALLOCATIONS)]
 CHOOSERS: list[tuple[str, str | None]] = [
@@ -62,20 +79,6 @@ QUEUES = {
     "semantic queue": "semantic",
     "integrated queue": "integrated",
 }
-#: Conditions on numbers and sets, and those on equal values.
-ON_ITEMS = ("overlap", "band", "theta", "subset", "superset", "inner_product")
-ON_KEYS = ("key", "residual", "graph", "equal", "same_set")
-#: What the engine cannot do yet. Such combinations are drawn for the twin only; `make matrix` counts them.
-NOT_YET: tuple[dict[str, object], ...] = (
-    *({"cpu": "dual", "condition": one} for one in ON_ITEMS),
-    *({"cpu": cpu, "estimator": "met", "condition": one} for cpu in ("semantic queue", "dual") for one in ON_KEYS),
-    *(  # tuples beyond the end of the row's own window are counted as compared
-        {"cpu": cpu, "window": "mixed", "condition": one}
-        for cpu in ("deadline", "queue", "selective queue", "semantic queue", "integrated queue")
-        for one in ON_ITEMS
-    ),
-    {"also": "live recall", "cpu": "dual", "window": "row"},  # the exact join depends on the rows that are let in
-)
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,9 @@ class Combination:
 
     streams: int = 2
     condition: str = "key"
+    where: str | None = None
     window: str = "time"
+    how: str = "inner"
     budget: str | None = None
     allocation: str | None = None
     policy: str = "keep_all"
@@ -95,7 +100,9 @@ class Combination:
     def __str__(self) -> str:
         dials = (
             self.condition,
+            self.where,
             self.window,
+            None if self.how == "inner" else self.how,
             self.budget,
             self.allocation,
             self.policy,
@@ -112,7 +119,7 @@ class Combination:
         return Dials(
             streams=self.streams,
             condition=GRAPH if self.condition == "residual" else self.condition,
-            windows=frozenset({"time", "row"} if self.window == "mixed" else {self.window}),
+            windows=frozenset(KINDS.get(self.window, {self.window})),
             budget=self.budget is not None,
             policy=self.policy,
             estimator=self.estimator,
@@ -120,8 +127,10 @@ class Combination:
             lazy=self.also == "lazy evaluation",
             cpu="virtual" if queued else "deadline" if self.cpu == "deadline" else None,
             queue=QUEUES.get(str(self.cpu)),
-            selective=self.cpu in ("deadline", "selective queue"),
-            dual=self.cpu == "dual",
+            how=self.how,
+            recall=self.also == "live recall",
+            selective=self.cpu == "deadline" or str(self.cpu).startswith("selective"),
+            dual=str(self.cpu).endswith("dual"),
         )
 
     @property
@@ -140,20 +149,14 @@ class Combination:
         """The value of every dial."""
         return {dial: getattr(self, dial) for dial in DIALS}
 
-    @property
-    def lacks(self) -> str | None:
-        """What the engine cannot do of it yet, in words."""
-        for settings in NOT_YET:
-            if all(getattr(self, dial) == value for dial, value in settings.items()):
-                return ", ".join(f"{dial} {value}" for dial, value in settings.items())
-        return None
-
 
 #: The dials, and which values each has. None: it is not set.
 DIALS: dict[str, tuple[Any, ...]] = {
     "streams": STREAMS,
     "condition": CONDITIONS,
+    "where": WHERES,
     "window": WINDOWS,
+    "how": HOWS,
     "budget": BUDGETS,
     "allocation": (None, *ALLOCATIONS),
     "policy": (*UNWEIGHED, *WEIGHED),
@@ -167,11 +170,24 @@ def choosers_of(budget: str | None) -> list[tuple[str, str | None]]:
     return WITHOUT_BUDGET if budget is None else CHOOSERS
 
 
-def combinations(conditions: Sequence[str] = CONDITIONS) -> Iterator[Combination]:
-    """The whole product, with what has no meaning."""
-    for streams, condition, window, (budget, allocation) in itertools.product(STREAMS, conditions, WINDOWS, LIMITS):
-        for (policy, estimator), cpu, also in itertools.product(choosers_of(budget), CPUS, ALSO):
-            yield Combination(streams, condition, window, budget, allocation, policy, estimator, cpu, also)
+def combinations(
+    conditions: Sequence[str] = CONDITIONS,
+    cpus: Sequence[str | None] = CPUS,
+    more: Sequence[str | None] = ALSO,
+    wheres: Sequence[str | None] = WHERES,
+) -> Iterator[Combination]:
+    """The product of these values and all of the other dials, with what has no meaning."""
+    first = (STREAMS, conditions, wheres, WINDOWS, HOWS, LIMITS)
+    for streams, condition, where, window, how, (budget, allocation) in itertools.product(*first):
+        for (policy, estimator), cpu, also in itertools.product(choosers_of(budget), cpus, more):
+            if is_written(streams, window):
+                dials = (streams, condition, where, window, how, budget, allocation, policy, estimator, cpu, also)
+                yield Combination(*dials)
+
+
+def is_written(streams: int, window: str) -> bool:
+    """An interval lies between two streams: `JoinSpec` has no way to write another."""
+    return streams == 2 or window != "interval"
 
 
 def meaningful(conditions: Sequence[str] = CONDITIONS) -> Iterator[Combination]:
@@ -188,43 +204,37 @@ def pairs_of(combination: Combination) -> set[Pair]:
 
 
 def covering(seed: int = 0) -> list[Combination]:
-    """Few combinations in which any two values of two dials occur together, if they can and the engine has them.
+    """Few combinations in which any two values of two dials occur together, if they can.
 
     For a pair that is not covered yet, the best of some random combinations that have it is taken.
     """
-    random, dials = Random(seed), _dials_of_the_engine()
+    random = Random(seed)
     wanted = [
-        (a, x, b, y) for a, b in itertools.combinations(dials, 2) for x, y in itertools.product(dials[a], dials[b])
+        (a, x, b, y) for a, b in itertools.combinations(DIALS, 2) for x, y in itertools.product(DIALS[a], DIALS[b])
     ]
     random.shuffle(wanted)
     chosen: list[Combination] = []
     covered: set[Pair] = set()
     for a, x, b, y in wanted:
         if (a, x, b, y) not in covered:
-            found = list(itertools.islice(_with({a: x, b: y}, dials, random), 30))
+            found = list(itertools.islice(random_ones({a: x, b: y}, random), 30))
             if found:
                 chosen.append(max(found, key=lambda one: len(pairs_of(one) - covered)))
                 covered |= pairs_of(chosen[-1])
     return chosen
 
 
-def _dials_of_the_engine() -> dict[str, list[Any]]:
-    """The dials without the values that the engine has not at all."""
-    gone = [next(iter(settings.items())) for settings in NOT_YET if len(settings) == 1]
-    return {dial: [value for value in values if (dial, value) not in gone] for dial, values in DIALS.items()}
-
-
-def _with(fixed: dict[str, Any], dials: dict[str, list[Any]], random: Random) -> Iterator[Combination]:
+def random_ones(fixed: dict[str, Any], random: Random) -> Iterator[Combination]:
     """Random combinations that have a meaning and the values given, as far as a number of tries finds some."""
     limits = _fitting(LIMITS, ("budget", "allocation"), fixed)
     choosers = {budget: _fitting(choosers_of(budget), ("policy", "estimator"), fixed) for budget in BUDGETS}
     limits = [one for one in limits if choosers[one[0]]]
     for _ in range(600 if limits else 0):
-        settings = {dial: random.choice(values) for dial, values in dials.items()} | fixed
+        settings = {dial: random.choice(values) for dial, values in DIALS.items()} | fixed
         settings["budget"], settings["allocation"] = limit = random.choice(limits)
         settings["policy"], settings["estimator"] = random.choice(choosers[limit[0]])
         one = Combination(**settings)
-        if one.why_not is None and one.lacks is None:
+        if is_written(one.streams, one.window) and one.why_not is None:
             yield one
 
 
@@ -261,18 +271,23 @@ def draw(combination: Combination, seed: int, size: int = 40) -> Case:
     policy = _policy(combination, random, schedule)
     budget = _budget(combination, random)
     join = Join(
-        windows=[_window(combination.window, stream, random) for stream in streams],
-        condition=_condition(combination),
+        windows=_windows(combination, random),
+        condition=_condition(combination, random),
         budget=budget,
         policy=policy,
         importance=random.choice(("min", "max", "sum", "product", "mean")),
         lateness=random.choice((0, 0, 3, sj.UNLIMITED)),
         max_skew=random.choice((None, None, 4)),
+        how=TYPES[combination.how],
         **_cpu(combination, random),
     )
     if combination.also == "lazy evaluation":
         every = random.choice((2, 5))
         join = replace(join, evaluate_every=every, expire_every=every * random.choice((1, 3)))
+    if combination.also == "lazy expiry":
+        join = replace(join, expire_every=random.choice((2, 5, 15)))
+    if combination.also == "matches":
+        join = replace(join, matches=[random.choice((1, 2, None)) for _ in range(combination.streams)])
     pushes = cut(rows, sorted(random.sample(range(size + 1), 3)))
     budgets, policies = {}, {}
     if combination.also == "budget change":
@@ -280,6 +295,12 @@ def draw(combination: Combination, seed: int, size: int = 40) -> Case:
         budgets = {random.randrange(1, 4): made for made in [_budget(other, random)] if made is not None}
     if combination.also == "policy change":
         policies = {random.randrange(1, 4): _another(policy, random)}
+        others = _with_another_estimator(combination)
+        if others and random.random() < 0.7:
+            other = random.choice(others)
+            policies = {random.randrange(1, 3): _policy(other, random, schedule)}
+            if budget is None:  # it comes later, once there is an order
+                budgets = {1 + min(policies): made for made in [_budget(other, random)] if made is not None}
     script = [random.choice((1.0, 0.6, 0.3, 0.1)) for _ in range(20)] if combination.cpu == "deadline" else None
     return Case(combination, join, pushes, seed, budgets, policies, script)
 
@@ -294,7 +315,8 @@ def _rows(combination: Combination, random: Random, size: int) -> list[Row]:
         value = _value(combination, random)
         worth, weight = random.choice((1.0, 1.0, 2.0, 0.5)), random.choice((100, 192, 250))
         lag = random.choice((0, 0, 0, 0, 2, 6))
-        rows.append(Row(stream, value, times[stream] - lag, worth, weight, random.randrange(2)))
+        more = {column: random.choice((0, 0, 1, 2, None)) for column in CHECKED} if combination.where else {}
+        rows.append(Row(stream, value, times[stream] - lag, worth, weight, random.randrange(2), more))
     return rows
 
 
@@ -313,12 +335,23 @@ def _value(combination: Combination, random: Random) -> Any:
     return frozenset(random.sample(range(5), random.randrange(4 if combination.condition == "overlap" else 3)))
 
 
-def _condition(combination: Combination) -> Condition:
+def _condition(combination: Combination, random: Random) -> Condition:
+    plain = _plain_condition(combination)
+    return Conditional(plain, draw_tree(random, combination.streams, CHECKED)) if combination.where else plain
+
+
+def _plain_condition(combination: Combination) -> Condition:
     if combination.condition in PREDICATES:
         return on(PREDICATES[combination.condition])
     if combination.condition == "key":
         return Key(combination.streams)
     return Graph("abc"[: combination.streams], GRAPHS[combination.condition, combination.streams])
+
+
+def _windows(combination: Combination, random: Random) -> list[sj.TimeWindow | sj.RowWindow]:
+    if combination.window == "interval":
+        return [*interval_windows(*random.choice(((-2, 7), (0, 5), (2, 8), (3, 3), (-6, -1))))]
+    return [_window(combination.window, stream, random) for stream in range(combination.streams)]
 
 
 def _window(kind: str, stream: int, random: Random) -> sj.TimeWindow | sj.RowWindow:
@@ -357,9 +390,11 @@ def _cpu(combination: Combination, random: Random) -> dict[str, Any]:
             return {"cpu": cpu, "queue": sj.Queue(**bound, drop="semantic")}
         case "integrated queue":
             return {"cpu": cpu, "queue": sj.Queue(integrated=True, drop="semantic")}
-        case "dual":
-            shares = (random.choice((0.0, 0.3, True)), random.choice((False, 0.3)))
-            return {"dual": Dual(*shares, period=5), "cpu": random.choice((None, cpu))}
+        case "dual" | "selective dual":
+            follows = combination.streams == 2 and combination.condition in KEYED
+            shares = (random.choice((0.0, 0.3, True)), random.choice((False, 0.3, True) if follows else (False, 0.3)))
+            dual = {"dual": Dual(*shares, period=5), "cpu": random.choice((None, cpu))}
+            return dual if combination.cpu == "dual" else {**dual, "selective": selective}
     return {}
 
 
@@ -380,6 +415,19 @@ def _policy(combination: Combination, random: Random, schedule: list[list[int]])
     if combination.policy == "replay":
         return sj.Replay(schedule[0], schedule[1], schedule[2:])
     return VARIANTS[combination.policy].make(lambda name: random.choice(NUMBERS.get(name, FACTORS)), estimator)
+
+
+def _with_another_estimator(combination: Combination) -> list[Combination]:
+    """The same join by every policy that it may change to, with a budget; none where rows wait for a CPU."""
+    if combination.cpu not in (None, "deadline") or combination.policy == "replay":
+        return []
+    limit = (combination.budget, combination.allocation) if combination.budget is not None else ("tuples", "variable")
+    made = [
+        replace(combination, policy=policy, estimator=estimator, budget=limit[0], allocation=limit[1])
+        for policy, estimator in CHOOSERS
+        if policy not in ("keep_all", "replay")
+    ]
+    return [one for one in made if one.why_not is None]
 
 
 def _another(policy: sj.Policy, random: Random) -> sj.Policy:

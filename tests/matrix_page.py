@@ -1,4 +1,4 @@
-"""docs/matrix.md, written from a run: what combines with what, what has no meaning and why, what the engine lacks."""
+"""docs/matrix.md, written from a run: what combines with what, what has no meaning and why."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from matrix_laws import LAWS
 from shedjoin.meaning import MEANINGLESS, Meaningless
 
 #: What a value of None is called.
-UNSET = {"budget": "none", "cpu": "no limit", "also": "nothing"}
+UNSET = {"budget": "none", "where": "no where", "cpu": "no limit", "also": "nothing"}
 HEADS = {
-    "streams": "streams", "condition": "condition", "window": "windows", "budget": "budget", "allocation": "allocation",
-    "policy": "policy", "estimator": "estimator", "cpu": "CPU", "also": "also",
+    "streams": "streams", "condition": "condition", "where": "where", "window": "windows", "budget": "budget",
+    "allocation": "allocation",     "policy": "policy", "estimator": "estimator", "cpu": "CPU", "also": "also",
 }  # fmt: skip
-HELD, FAILED, NOT_RUN, LACKING = "●", "✗", "·", "○"
+HELD, FAILED, NOT_RUN = "●", "✗", "·"
 Value = tuple[str, Any]
 
 
@@ -35,9 +35,7 @@ class Survey:
     ran: int = 0
     failures: list[Failure] = field(default_factory=list)
     total: int = 0
-    available: int = 0
     meaningless: Counter[Meaningless] = field(default_factory=Counter)
-    lacking: Counter[str] = field(default_factory=Counter)
     marks: dict[Pair, str] = field(default_factory=dict)
 
     @property
@@ -53,7 +51,7 @@ def survey(ran: Iterable[Combination], failures: Sequence[Failure]) -> Survey:
     reasons: defaultdict[Pair, set[frozenset[int]]] = defaultdict(set)
     for one in combinations():
         found.total += 1
-        reason, lacks = one.why_not, one.lacks
+        reason = one.why_not
         if reason is not None:
             found.meaningless[reason] += 1
             true = frozenset(
@@ -61,14 +59,10 @@ def survey(ran: Iterable[Combination], failures: Sequence[Failure]) -> Survey:
             )
             for pair in pairs_of(one):
                 reasons[pair].add(true)
-        elif lacks is not None:
-            found.lacking[lacks] += 1
-            marks[LACKING] |= pairs_of(one)
         else:
-            found.available += 1
             marks[FAILED if one in broken else HELD if one in run else NOT_RUN] |= pairs_of(one)
     found.marks = {pair: ", ".join(map(str, sorted(few(true)))) for pair, true in reasons.items()}
-    for mark in (LACKING, NOT_RUN, HELD, FAILED):  # the last that is true of a pair counts
+    for mark in (NOT_RUN, HELD, FAILED):  # the last that is true of a pair counts
         found.marks |= dict.fromkeys(marks[mark], mark)
     return found
 
@@ -117,8 +111,6 @@ def page(found: Survey, how: str) -> str:
         ("all combinations of values", found.total),
         ("have no meaning", found.meaningless.total()),
         ("have a meaning", found.meaningful),
-        ("of these, the engine cannot run yet", found.lacking.total()),
-        ("of these, can be run", found.available),
         ("were run", found.ran),
         ("hold all laws", passed),
         ("break a law", len({failure.combination for failure in found.failures})),
@@ -144,14 +136,14 @@ def page(found: Survey, how: str) -> str:
         "",
         "## What combines with what",
         "",
-        f"{HELD} ran, and all laws hold; {FAILED} a law breaks; {NOT_RUN} not part of this run; {LACKING} not in the engine yet;",
+        f"{HELD} ran, and all laws hold; {FAILED} a law breaks; {NOT_RUN} not part of this run;",
         "a number: no meaning, for the reason of that number below; empty: not drawn. A cell stands for all combinations that",
         "have both values. A mark other than a number says that at least one of them has a meaning.",
         "",
         *grid(
             found,
             values_of("condition", "policy", "estimator", "cpu", "also"),
-            values_of("streams", "condition", "window", "budget", "allocation"),
+            values_of("streams", "condition", "where", "window", "budget", "allocation"),
         ),
         *grid(found, values_of("policy", "estimator", "cpu"), values_of("cpu", "also")),
         "Without a budget only three policies are drawn, because nothing is given up. Policies that expect partners take every",
@@ -170,17 +162,9 @@ def page(found: Survey, how: str) -> str:
         "",
         "A combination counts for the first sentence that is true of it. 0: it is outside the values of the tables.",
         "",
-        *_lacking(found),
         *_failures(found),
     ]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _lacking(found: Survey) -> list[str]:
-    if not found.lacking:
-        return []
-    rows = [f"| {what} | {count:,} |" for what, count in found.lacking.items()]
-    return ["## What the engine cannot do yet", "", "| | combinations |", "| --- | ---: |", *rows, ""]
 
 
 def _failures(found: Survey) -> list[str]:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *ROOT.glob("lab/README.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Blocks that say this run in tests/spark/test_pages.py.
-ON_SPARK = ("shedjoin.spark", "/data/")
+ON_SPARK = ("shedjoin.spark", "/data/", "shed_join(", "withWatermark(", "joined.")
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -80,10 +80,10 @@ def test_job_files_are_jobs(page: Path, tmp_path: Path) -> None:
         for source in ("impressions", "clicks", "news", "wire"):
             (tmp_path / source).mkdir(exist_ok=True)
         job = read_stream_job(tmp_path / "job.toml")
-        if job.predicate is not None:
-            assert job.predicate == Overlap(("words", "terms"), at_least=3)
+        if job.on.predicate is not None:
+            assert job.on.predicate == Overlap(("words", "terms"), at_least=3)
             continue
-        assert job.keys == (("ad", "ad"),)
+        assert job.on.keys == (("ad", "ad"),)
         assert job.spec.budget is not None
 
 

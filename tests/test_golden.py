@@ -123,6 +123,14 @@ WORKED = {
         evicted=[(0, 1, 1), (1, 0, 1), (0, 0, 2), (1, 2, 2)],
         pairs=[(0, 0), (0, 1), (2, 1)],
     ),
+    # The second rows are hardly ever there: whatever their lots are, w / u is lower.
+    "sample": Worked(
+        sj.JoinSpec(sj.TimeWindow(4), ONE_EACH, sj.Sample(sj.Table({8: 0.5, 9: 1e-12}, {1: 0.5, 2: 1e-12}))),
+        left=[1, 2],
+        right=[8, 9],
+        evicted=[(0, 1, 1), (1, 1, 1)],
+        pairs=[],
+    ),
     # Two places for both: instant 0 fills them. Instant 1: r1 0.3, all of the right 0, s0 is the oldest, then s1.
     # Instant 2: s2 0 goes first, then of r0 0.5, r1 0.3 and r2 0.5 the 0.3.
     "prob, variable": Worked(

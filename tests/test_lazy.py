@@ -77,7 +77,7 @@ def test_all_names_come_with_a_star() -> None:
     assert sorted(names) == sorted(shedjoin.__all__)
 
 
-MODULES = "cpu errors estimators offline ordering planner policies predicates quality recall spark window words"
+MODULES = "cpu errors estimators offline join_order planner policies predicates quality recall spark window parse"
 
 
 def test_modules_come_when_they_are_asked_for() -> None:
@@ -95,8 +95,8 @@ for name in "{MODULES}".split():
 
 
 def test_a_module_below_a_package_comes_too() -> None:
-    program = "import shedjoin as sj\nprint(sj.recall.pairs.PairRecall.__name__, sj.planner.words.__name__)"
-    assert ran(program) == "PairRecall shedjoin.planner.words"
+    program = "import shedjoin as sj\nprint(sj.recall.pairs.PairRecall.__name__, sj.planner.report.__name__)"
+    assert ran(program) == "PairRecall shedjoin.planner.report"
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import shedjoin as sj
 from matrix import Combination
-from naive import Dual
-from shedjoin.meaning import GRAPH, KEY, MEANINGLESS, Dials, Meaningless, check_meaning, why_not
+from shedjoin.meaning import GRAPH, KEY, MEANINGLESS, Dials, Meaningless, why_not
+from shedjoin.recall import LiveRecall
 
 pytestmark = pytest.mark.small
 WINDOW, BUDGET = sj.TimeWindow(9), sj.Budget(tuples=30)
@@ -22,6 +22,14 @@ EXAMPLES: list[tuple[Dials, dict[str, Any]]] = [
     (
         Dials(condition="overlap", budget=True, policy="prospect"),
         dict(on=sj.Overlap("x"), budget=BUDGET, policy=sj.Prospect()),
+    ),
+    (
+        Dials(budget=True, policy="sample", estimator="history", how="left_outer"),
+        dict(budget=BUDGET, policy=sj.Sample(), how="left"),
+    ),
+    (
+        Dials(budget=True, policy="sample", estimator="history", selective=True),
+        dict(budget=BUDGET, policy=sj.Sample(), selective=SELECTIVE),
     ),
     (
         Dials(condition="same_set", budget=True, policy="prob", estimator="table"),
@@ -48,8 +56,15 @@ EXAMPLES: list[tuple[Dials, dict[str, Any]]] = [
     ),
     (
         Dials(windows=frozenset({"time", "row"}), dual=True),
-        dict(window=(WINDOW, sj.RowWindow(9)), dual=getattr(sj, "Dual", Dual)()),
+        dict(window=(WINDOW, sj.RowWindow(9)), dual=sj.Dual()),
     ),
+    (Dials(streams=3, dual=True, best_speed=True), dict(window=dict.fromkeys("abc", WINDOW), dual=sj.Dual())),
+    (Dials(streams=3, how="full_outer"), dict(window=dict.fromkeys("abc", WINDOW), how="full")),
+    (
+        Dials(windows=frozenset({"row"}), dual=True, how="left_outer"),
+        dict(window=sj.RowWindow(9), dual=sj.Dual(front=0.3), how="left"),
+    ),
+    (Dials(how="left_semi", recall=True), dict(how="semi")),
 ]  # fmt: skip
 EVERY_REASON = pytest.mark.parametrize(
     ("reason", "dials", "settings"),
@@ -58,19 +73,14 @@ EVERY_REASON = pytest.mark.parametrize(
 )
 
 
-def has_dials(settings: dict[str, Any]) -> bool:
-    """Whether `JoinSpec` knows all of the settings: a predicate as `on`, and those of the CPU, come one by one."""
-    known = {field.name for field in fields(sj.JoinSpec)}
-    predicates = "Predicate" in str(sj.JoinSpec.__annotations__["on"])
-    return known >= set(settings) and (predicates or not isinstance(settings.get("on"), sj.Predicate))
-
-
 @EVERY_REASON
 def test_the_sentence_is_the_error(reason: Meaningless, dials: Dials, settings: dict[str, Any]) -> None:
     assert why_not(dials) == reason
+    owner = LiveRecall if dials.recall else sj.JoinSpec
+    given: Any = {"spec": sj.JoinSpec(WINDOW, **settings)} if dials.recall else {"window": WINDOW, **settings}
     with pytest.raises(sj.SpecError) as raised:
-        sj.JoinSpec(**{"window": WINDOW, **settings}) if has_dials(settings) else check_meaning("JoinSpec", dials)
-    assert str(raised.value) == f"JoinSpec.{reason.argument}: {reason.sentence}"
+        owner(**given)
+    assert str(raised.value) == f"{owner.__name__}.{reason.argument}: {reason.sentence}"
 
 
 def test_sentences_are_sentences() -> None:
@@ -80,7 +90,7 @@ def test_sentences_are_sentences() -> None:
 
 
 def test_a_running_join_that_keeps_all_takes_no_budget() -> None:
-    with pytest.raises(sj.SpecError, match=r"^JoinSpec.policy: KeepAll\(\) keeps everything and cannot hold a budget"):
+    with pytest.raises(sj.SpecError, match=r"^budget: KeepAll\(\) keeps everything and .* call set_policy first"):
         sj.JoinSpec(WINDOW).build().set_budget(BUDGET)
 
 
@@ -99,11 +109,14 @@ def test_prospect_learns_from_a_key_however_it_is_stored() -> None:
         sj.JoinSpec({"a": WINDOW, "b": WINDOW}, BUDGET, sj.Prospect(), on=("a.x = b.x", "a.y < b.y"))
 
 
-#: Combinations of the matrix, one for each sentence. It never draws a queue or a deadline that lacks its other half.
+#: Combinations of the matrix, one for each sentence. It never draws a queue or a deadline without its other half, or a best
+#: speed of three streams.
 LEFT_OUT = [
     Combination(3, "overlap"),
     Combination(also="budget change"),
     Combination(2, "residual", budget="tuples", allocation="fixed", policy="prospect"),
+    Combination(budget="tuples", allocation="fixed", policy="sample", estimator="history", how="left_outer"),
+    Combination(budget="tuples", allocation="fixed", policy="sample", estimator="history", cpu="queue"),
     Combination(2, "same_set", budget="tuples", allocation="fixed", policy="prob", estimator="table"),
     Combination(2, "theta", budget="bytes", allocation="variable", policy="prob", estimator="count_min"),
     Combination(cpu="queue", also="lazy evaluation"),
@@ -111,10 +124,14 @@ LEFT_OUT = [
     Combination(policy="prob", estimator="history", cpu="integrated queue", also="budget change"),
     Combination(budget="tuples", allocation="fixed", policy="prob", estimator="met", cpu="integrated queue"),
     Combination(window="mixed", cpu="dual"),
+    Combination(3, how="left_anti"),
+    Combination(window="row", how="left_outer", cpu="dual"),
+    Combination(how="left_semi", also="live recall"),
 ]
 
 
 def test_the_matrix_leaves_out_what_the_list_says() -> None:
-    never = (why_not(Dials(queue="random")), why_not(Dials(cpu="deadline")))
+    outside = (Dials(queue="random"), Dials(cpu="deadline"), Dials(streams=3, dual=True, best_speed=True))
+    never = [why_not(dials) for dials in outside]
     assert [one.why_not for one in LEFT_OUT] == [reason for reason in MEANINGLESS if reason not in never]
     assert Combination().why_not is None

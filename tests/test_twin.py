@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +13,9 @@ import shedjoin as sj
 from naive import Output, Row, Twin, exact, missing, numbers
 from strategies import (
     CHOOSERS,
-    COMBINATIONS,
+    EVERY_CHOOSER,
     EXACT,
+    HALVES,
     REPRESENTATIVES,
     Case,
     Chooser,
@@ -25,6 +24,7 @@ from strategies import (
     cases,
     cases_of,
     changing_cases,
+    choosers,
     for_all,
     go_on,
     learning_cases,
@@ -34,15 +34,9 @@ from strategies import (
 )
 
 #: The combinations that also run without the compiler.
-SMALL = {(chooser, *rest) for chooser in REPRESENTATIVES for rest in (("fixed", "time"), ("variable", "row_time"))}
-
-
-def small_if(is_small: bool, value: object) -> Any:
-    return pytest.param(value, marks=pytest.mark.small if is_small else (), id=str(value))
-
-
-def choosers(small: Iterable[Chooser] = REPRESENTATIVES) -> list[Any]:
-    return [small_if(chooser in small, chooser) for chooser in CHOOSERS]
+SMALL = [
+    Combination(chooser, *rest) for chooser in REPRESENTATIVES for rest in (("fixed", "time"), ("variable", "row_time"))
+]
 
 
 def told_by(twin: Twin, out: Output) -> Told:
@@ -68,7 +62,11 @@ def assert_agree(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "combination", [small_if(tuple(combination) in SMALL, combination) for combination in (*COMBINATIONS, *EXACT)]
+    "combination",
+    [
+        pytest.param(one, marks=pytest.mark.small if one in SMALL else (), id=str(one))
+        for one in dict.fromkeys((*HALVES[0], *SMALL, *EXACT))
+    ],
 )
 def test_engine_agrees_with_twin(combination: Combination) -> None:
     for_all(cases(combination), assert_agree, label=combination, examples=6)
@@ -125,7 +123,7 @@ def test_engine_agrees_with_twin_where_it_once_did_not(case: Case) -> None:
     assert_agree(case)
 
 
-@pytest.mark.parametrize("chooser", choosers())
+@EVERY_CHOOSER
 def test_engine_agrees_with_twin_when_the_budget_changes(chooser: Chooser) -> None:
     for_all(changing_cases(chooser), assert_agree, label=f"{chooser} changes", examples=8)
 
@@ -142,12 +140,12 @@ NUMBERED = (
 LEARNING = [chooser for chooser in CHOOSERS if chooser.policy in NUMBERED or chooser.estimator == "decayed"]
 
 
-@pytest.mark.parametrize("chooser", [small_if(chooser in REPRESENTATIVES, chooser) for chooser in LEARNING])
+@pytest.mark.parametrize("chooser", choosers(LEARNING))
 def test_engine_agrees_with_twin_when_the_numbers_of_the_policy_change(chooser: Chooser) -> None:
     for_all(learning_cases(chooser), assert_agree, label=f"{chooser} learns", examples=10)
 
 
-@pytest.mark.parametrize("chooser", [small_if(chooser in REPRESENTATIVES, chooser) for chooser in LEARNING])
+@pytest.mark.parametrize("chooser", choosers(LEARNING))
 def test_a_snapshot_goes_on_by_other_numbers(chooser: Chooser) -> None:
     """To resume with other numbers is to resume, then to change them; and what comes of it can be saved in turn."""
 
@@ -166,13 +164,13 @@ def test_a_snapshot_goes_on_by_other_numbers(chooser: Chooser) -> None:
     for_all(learning_cases(chooser), check, label=f"{chooser} resumed", examples=6)
 
 
-@pytest.mark.parametrize("chooser", choosers())
+@EVERY_CHOOSER
 def test_engine_agrees_with_twin_over_a_long_run(chooser: Chooser) -> None:
     for number in range(2):
         assert_agree(long_case(chooser, number))
 
 
-@pytest.mark.parametrize("chooser", choosers())
+@EVERY_CHOOSER
 def test_simulation_agrees_with_twin(chooser: Chooser) -> None:
     settings = st.tuples(cases_of(chooser), st.integers(0, 63), st.sampled_from((0, 1, 3)))
     for_all(settings, lambda drawn: assert_simulated(*drawn), label=f"{chooser} simulated", examples=8)
@@ -199,7 +197,7 @@ def assert_simulated(case: Case, warm: int, every: int) -> None:
     assert {name: run.counters[name] for name in twin.counters} == twin.counters
 
 
-@pytest.mark.parametrize("chooser", choosers())
+@EVERY_CHOOSER
 def test_twin_loses_only_what_it_logs(chooser: Chooser) -> None:
     """The twin is held by brute force, so that it does not only share the engine's mistakes."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from random import Random
 from typing import Any, NamedTuple
 
 import shedjoin as sj
-from matrix import GRAPHS, PREDICATES, Case, Combination, combinations, draw
+from matrix import CHANGES, GRAPHS, PREDICATES, Case, Combination, combinations, draw
 from naive import Key, LeftOut, Output, Row, Twin
 from strategies import records
 
@@ -42,27 +42,28 @@ def spec_of(case: Case) -> sj.JoinSpec:
         importance=join.importance,
         lateness=join.lateness,
         max_skew=join.max_skew,
+        expire_every=join.expire_every,
         on=on,
         index="scan" if join.index == "scan" else "auto",
         selective=join.selective,
         cpu=join.cpu,
         queue=join.queue,
         dual=dual,
+        how=join.how.name,
+        matches=join.matches,
     )
 
 
-def wanted(cpu: str, conditions: tuple[str, ...] = CONDITIONS) -> Iterator[Combination]:
-    """The combinations with a meaning that have rows that wait, as far as the engine has them."""
-    for one in combinations(conditions):
-        changes = one.also in (None, "snapshot", "budget change", "policy change")
-        if one.cpu == cpu and changes and one.lacks is None and one.why_not is None:
-            yield one
+@cache
+def wanted(cpu: str, conditions: tuple[str, ...] = CONDITIONS) -> list[Combination]:
+    """The combinations with a meaning that have rows that wait. Conditions are in the matrix."""
+    return [one for one in combinations(conditions, (cpu,), CHANGES, (None,)) if one.why_not is None]
 
 
 def some(cpu: str, count: int, conditions: tuple[str, ...] = CONDITIONS) -> list[Combination]:
     """A few of them, always the same, with every policy among them if there are enough."""
     random = Random(cpu)
-    known = list(wanted(cpu, conditions))
+    known = wanted(cpu, conditions)
     policies = sorted({one.policy for one in known})
     return [random.choice([one for one in known if one.policy == policies[i % len(policies)]]) for i in range(count)]
 

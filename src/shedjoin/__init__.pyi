@@ -20,13 +20,14 @@ from shedjoin.errors import InputError as InputError
 from shedjoin.errors import ShedjoinError as ShedjoinError
 from shedjoin.errors import SnapshotError as SnapshotError
 from shedjoin.errors import SpecError as SpecError
+from shedjoin.estimates import Estimates as Estimates
+from shedjoin.estimates import estimate_mean as estimate_mean
+from shedjoin.estimates import estimate_total as estimate_total
 from shedjoin.estimators import *
 from shedjoin.joins import DualJoin as DualJoin
+from shedjoin.joins import MultiJoinSpec as MultiJoinSpec
 from shedjoin.joins import PredicateJoin as PredicateJoin
 from shedjoin.joins import best_speed as best_speed
-from shedjoin.multi import MultiJoinSpec as MultiJoinSpec
-from shedjoin.multi import MultiRun as MultiRun
-from shedjoin.multi import simulate_multi as simulate_multi
 from shedjoin.offline import Optimum as Optimum
 from shedjoin.offline import Truncated as Truncated
 from shedjoin.offline import odja as odja
@@ -37,8 +38,10 @@ from shedjoin.planner import Plan as Plan
 from shedjoin.planner import plan as plan
 from shedjoin.policies import *
 from shedjoin.predicates import *
+from shedjoin.simulation import MultiRun as MultiRun
 from shedjoin.simulation import Run as Run
 from shedjoin.simulation import simulate as simulate
+from shedjoin.simulation import simulate_multi as simulate_multi
 from shedjoin.spec import JoinSpec as JoinSpec
 from shedjoin.window import UNLIMITED as UNLIMITED
 from shedjoin.window import RowWindow as RowWindow

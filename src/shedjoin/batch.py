@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from shedjoin.errors import InputError
-from shedjoin.numbering import Numbering, numbers_of
+from shedjoin.row_numbers import RowNumbers, numbers_of
 
 #: Beyond this, times are no longer exact in a float.
 LATEST = 2**53
@@ -26,7 +26,27 @@ MOST_STREAMS = 16
 COLUMNS = ("stream", "key", "null", "ts", "importance", "bytes")
 _KINDS = (np.int64, np.int64, np.bool_, np.int64, np.float64, np.int64)
 
-Table = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names to arrays
+TableLike = Any  # pyarrow.Table, pandas.DataFrame, or a mapping from column names to arrays
+
+
+class Checked(NamedTuple):
+    """Columns of a stream that a condition looks at: they stand behind its attributes in `Batch.key`.
+
+    Attributes
+    ----------
+    names, strict
+        The columns, and whether a row in which one is null meets nothing.
+    first, width
+        Where the first of them stands, and how many numbers a row has in all.
+    nulls
+        Whether a number behind them has a bit for each column that is null.
+    """
+
+    names: tuple[str, ...]
+    strict: tuple[bool, ...]
+    first: int
+    width: int
+    nulls: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +117,7 @@ class Batch:
     kind: NDArray[np.int64] | None = None
     #: What a predicate on numbers or sets compares; None in joins on keys.
     values: Values | None = None
-    numbers: Numbering | None = field(default=None, kw_only=True)
+    numbers: RowNumbers | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         columns = [*zip(COLUMNS, _KINDS, strict=True), *([("kind", np.int64)] if self.kind is not None else [])]
@@ -123,7 +143,7 @@ class Batch:
         return int(self.stream.size)
 
     @classmethod
-    def of(cls, left: Table = None, right: Table = None, *, start: Sequence[int] = (0, 0)) -> Batch:
+    def of(cls, left: TableLike = None, right: TableLike = None, *, start: Sequence[int] = (0, 0)) -> Batch:
         """Interleave one table a stream by time (by the running maximum of `ts`, where rows are out of order).
 
         Parameters
@@ -150,25 +170,28 @@ class Batch:
     @classmethod
     def of_streams(
         cls,
-        tables: Mapping[str, Table],
+        tables: Mapping[str, TableLike],
         columns: Mapping[str, Sequence[str]],
         *,
         start: Sequence[int] | None = None,
         kinds: bool = False,
+        checked: Sequence[Checked] | None = None,
     ) -> Batch:
         """Interleave one table a stream by time. `columns`: the streams in their order, and what each is joined on.
 
-        `kinds`: also read the column `kind`, the type of a row from 0 on (default: 0).
+        `kinds`: also read the column `kind`, the type of a row from 0 on (default: 0). `checked`: what else a condition looks at.
         """
         if not isinstance(tables, Mapping):
             raise InputError(f"rows must be a table for each stream, by its name, not {type(tables).__name__}")
         unknown = [name for name in tables if name not in columns]
         if unknown:
             raise InputError(f"there is no stream {unknown[0]!r}; the streams are {', '.join(columns)}")
-        width = max(1, *(len(mine) for mine in columns.values()))
+        width = _width(columns, checked)
         first = start or [0] * len(columns)
         sides = [
-            _columns(name, tables[name], number, mine, width, first[number], kinds)
+            _columns(
+                name, tables[name], number, mine, width, first[number], kinds, checked[number] if checked else None
+            )
             for number, (name, mine) in enumerate(columns.items())
             if tables.get(name) is not None
         ]
@@ -177,7 +200,14 @@ class Batch:
         return sides[0] if len(sides) == 1 else _interleave(sides)
 
     @classmethod
-    def rows(cls, table: Table, columns: Mapping[str, Sequence[str]] | None = None, *, kinds: bool = False) -> Batch:
+    def rows(
+        cls,
+        table: TableLike,
+        columns: Mapping[str, Sequence[str]] | None = None,
+        *,
+        kinds: bool = False,
+        checked: Sequence[Checked] | None = None,
+    ) -> Batch:
         """Rows in the order given, with a column `stream` (numbers of streams) beside those of `Batch.of`.
 
         A row needs the columns of its own stream only; what other streams' columns hold in it is not looked at. `kinds`: also
@@ -200,7 +230,7 @@ class Batch:
                 else f"0 to {len(columns) - 1}: {', '.join(columns)},"
             )
             raise InputError(f"rows.stream must be {which} in every row")
-        width = max(1, *(len(mine) for mine in columns.values()))
+        width = _width(columns, checked)
         key, null = np.zeros((stream.size, width), np.int64), np.zeros(stream.size, np.bool_)
         for number, (name, mine) in enumerate(columns.items()):
             _check_there("rows", names, mine, "" if len(set(map(tuple, columns.values()))) == 1 else f" for {name}")
@@ -209,6 +239,11 @@ class Batch:
                 values, missed = integers(f"rows.{column}", column_of(table, column))
                 check_size(f"rows.{column}", values.size, stream.size, "stream")
                 key[of_stream, place] = values[of_stream]
+                null |= missed & of_stream
+            if checked is not None:
+                own = np.zeros_like(key)
+                missed = _read_checked("rows", table, names, checked[number], own)
+                key[of_stream] += own[of_stream]
                 null |= missed & of_stream
         rest = _rest("rows", table, names, stream.size, 0)
         kind = _kind("rows", table, names, stream.size) if kinds else None
@@ -304,7 +339,7 @@ def _spread(places: Sequence[NDArray[Any]], parts: Sequence[NDArray[Any]]) -> ND
     return column
 
 
-def column_names(name: str, table: Table) -> list[str]:
+def column_names(name: str, table: TableLike) -> list[str]:
     """The columns that a table has."""
     if isinstance(table, Mapping):
         return [str(column) for column in table]
@@ -323,7 +358,7 @@ def column_names(name: str, table: Table) -> list[str]:
     )
 
 
-def column_of(table: Table, column: str) -> Any:
+def column_of(table: TableLike, column: str) -> Any:
     """One column of a table."""
     if isinstance(table, pa.Table | pa.RecordBatch):
         return table.column(column)
@@ -336,8 +371,40 @@ def _check_there(name: str, there: list[str], columns: Sequence[str], whose: str
         raise InputError(f"{name} needs a column {missing[0]!r}{whose}; it has {', '.join(there) or 'no columns'}")
 
 
+def _width(columns: Mapping[str, Sequence[str]], checked: Sequence[Checked] | None) -> int:
+    """How many numbers a row has: its attributes, and what a condition looks at."""
+    return checked[0].width if checked else max(1, *(len(mine) for mine in columns.values()))
+
+
+def _read_checked(
+    name: str, table: TableLike, there: list[str], checked: Checked, key: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Put what a condition looks at beside the attributes; returns which rows meet nothing, for what they lack."""
+    _check_there(name, there, checked.names)
+    nowhere = np.zeros(len(key), np.bool_)
+    for place, (column, strict) in enumerate(zip(checked.names, checked.strict, strict=True)):
+        values = arrow_column(f"{name}.{column}", column_of(table, column))
+        if pa.types.is_boolean(values.type):
+            values = values.cast(pa.int8())
+        numbers, missed = integers(f"{name}.{column}", values)
+        check_size(f"{name}.{column}", numbers.size, len(key))
+        key[:, checked.first + place] = numbers
+        if strict:
+            nowhere |= missed
+        else:
+            key[:, checked.first + len(checked.names)] |= missed.astype(np.int64) << place
+    return nowhere
+
+
 def _columns(
-    name: str, table: Table, stream: int, columns: Sequence[str], width: int, first: int, kinds: bool = False
+    name: str,
+    table: TableLike,
+    stream: int,
+    columns: Sequence[str],
+    width: int,
+    first: int,
+    kinds: bool = False,
+    checked: Checked | None = None,
 ) -> Batch:
     names = column_names(name, table)
     _check_there(name, names, columns)
@@ -352,11 +419,13 @@ def _columns(
         for place, (values, missed) in enumerate(read):
             key[:, place] = values
             null |= missed
+    if checked is not None:
+        null |= _read_checked(name, table, names, checked, key)
     kind = _kind(name, table, names, size) if kinds else None
     return Batch(np.full(size, stream, dtype=np.int64), key, null, *_rest(name, table, names, size, first), kind=kind)
 
 
-def _kind(name: str, table: Table, names: list[str], size: int) -> NDArray[np.int64]:
+def _kind(name: str, table: TableLike, names: list[str], size: int) -> NDArray[np.int64]:
     """The types of rows."""
     if "kind" not in names:
         return np.zeros(size, np.int64)
@@ -366,7 +435,7 @@ def _kind(name: str, table: Table, names: list[str], size: int) -> NDArray[np.in
 
 
 def _rest(
-    name: str, table: Table, names: list[str], size: int, first: int
+    name: str, table: TableLike, names: list[str], size: int, first: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Times, importance and bytes."""
     ts = np.arange(first, first + size, dtype=np.int64)
@@ -385,7 +454,7 @@ def _rest(
 
 
 def check_values(name: str, values: NDArray[Any], fits: NDArray[np.bool_], must: str) -> None:
-    """A clear word when some values are out of range."""
+    """Refuse values that are out of range."""
     if not fits.all():
         row = int(np.argmin(fits))
         raise InputError(f"{name} must {must}, but row {row} has {values[row]} (rows like it: {int((~fits).sum())})")
@@ -400,7 +469,7 @@ def wrong_importance(values: NDArray[np.float64]) -> tuple[NDArray[np.bool_], st
 
 
 def check_importance(name: str, values: NDArray[np.float64]) -> None:
-    """A clear word when some importances are out of range."""
+    """Refuse importances that are out of range."""
     wrong, must = wrong_importance(values)
     check_values(name, values, ~wrong, must)
 
@@ -450,22 +519,23 @@ def _without_null(name: str, values: Any, size: int) -> NDArray[np.int64]:
     return numbers
 
 
-def floats(name: str, values: Any, size: int) -> NDArray[np.float64]:
-    """A column of numbers."""
+def floats(name: str, values: Any, size: int | None = None, *, safe: bool = True) -> NDArray[np.float64]:
+    """A column of numbers; NaN: null. `safe` refuses whole numbers that a float cannot hold."""
     array = arrow_column(name, values)
     if pa.types.is_null(array.type):
         array = array.cast(pa.float64())
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
         raise InputError(f"{name} must be a column of numbers, not {array.type}")
-    check_size(name, len(array), size)
+    if size is not None:
+        check_size(name, len(array), size)
     try:
-        numbers = array.cast(pa.float64()).to_numpy(zero_copy_only=False)  # nulls become NaN
+        numbers = array.cast(pa.float64(), safe=safe).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid as reason:
         raise InputError(f"{name} must be numbers that a float can hold: {reason}") from None
     return np.array(numbers, dtype=np.float64)
 
 
 def check_size(name: str, came: int, size: int, other: str = "key") -> None:
-    """A clear word when columns are not equally long."""
+    """Refuse columns of different lengths."""
     if came != size:
         raise InputError(f"{name} has {came} rows where {other} has {size}: all columns must be equally long")

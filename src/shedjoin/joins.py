@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shedjoin.budget import Budget
@@ -68,6 +68,13 @@ def PredicateJoin(  # noqa: N802
         cpu=cpu,
         queue=queue,
     )
+
+
+def MultiJoinSpec(windows: Mapping[str, Window], on: str | tuple[str, ...], **settings: Any) -> JoinSpec:  # noqa: N802
+    """A join of the streams that `windows` names, in their order: `JoinSpec(window=windows, on=on, ...)`."""
+    if not isinstance(windows, Mapping):
+        raise SpecError(f"MultiJoinSpec.windows must map 2 to 16 streams to their windows, not {windows!r}")
+    return JoinSpec(window=windows, on=on, **settings)
 
 
 def DualJoin(  # noqa: N802

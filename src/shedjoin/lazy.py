@@ -1,6 +1,6 @@
 """Packages whose names are imported when they are first asked for (PEP 562), as lazy_loader and scipy do it.
 
-Engines bring numba with them, 40 MB and half a second, and whoever plans a query or reads a job file runs none. The names of
+Engines bring numba with them, 40 MB and half a second, and code that plans a query or reads a job file runs none. The names of
 such a package stand once, in its stub `__init__.pyi`: type checkers read it, and so does `lazily`.
 """
 
@@ -36,8 +36,8 @@ def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     >>> get, listed = lazily("shedjoin", shedjoin.__file__)
     >>> get("TimeWindow")(3), "RowWindow" in listed()
     (TimeWindow(length=3), True)
-    >>> get("Prob").__name__, get("words").__name__, "words" in listed()
-    ('Prob', 'shedjoin.words', True)
+    >>> get("Prob").__name__, get("parse").__name__, "parse" in listed()
+    ('Prob', 'shedjoin.parse', True)
     """
     modules, stars = _read(Path(file).with_suffix(".pyi"))
 

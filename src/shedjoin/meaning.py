@@ -44,6 +44,12 @@ class Dials:
         "random", "semantic", "integrated" or None.
     selective, dual
         Whether these are set.
+    how
+        The join type.
+    recall
+        Whether recall is estimated while the join runs.
+    best_speed
+        Whether dual windows look for the best speed, to drop the rows beyond it.
     """
 
     streams: int = 2
@@ -58,6 +64,9 @@ class Dials:
     queue: str | None = None
     selective: bool = False
     dual: bool = False
+    how: str = "inner"
+    recall: bool = False
+    best_speed: bool = False
 
     @property
     def limits_cpu(self) -> bool:
@@ -87,6 +96,16 @@ MEANINGLESS: tuple[Meaningless, ...] = (
         "policy",
         lambda d: d.policy == "prospect" and d.condition not in KEYED,
         "Prospect() learns from a key that all streams share: take a policy such as Prob() here.",
+    ),
+    Meaningless(
+        "policy",
+        lambda d: d.policy == "sample" and d.how != "inner",
+        "Sample() weighs pairs of rows, and rows without a partner have no weight: leave how out.",
+    ),
+    Meaningless(
+        "policy",
+        lambda d: d.policy == "sample" and d.limits_cpu,
+        "Sample() knows with which probability memory kept a row, but not what a slow CPU leaves out: leave one of the two out.",
     ),
     Meaningless(
         "policy",
@@ -132,6 +151,26 @@ MEANINGLESS: tuple[Meaningless, ...] = (
         "dual",
         lambda d: d.dual and len(d.windows) > 1,
         "Dual windows need windows of one kind: the aux-window is as long as they are.",
+    ),
+    Meaningless(
+        "dual",
+        lambda d: d.best_speed and not (d.streams == 2 and d.condition in KEYED),
+        "The best speed follows from how likely each key is in two streams: in other joins give front a share or False.",
+    ),
+    Meaningless(
+        "how",
+        lambda d: d.streams > 2 and d.how not in ("inner", "left_semi", "left_outer"),
+        "A join of three and more streams is inner, left_semi or left_outer: its first stream with all others.",
+    ),
+    Meaningless(
+        "how",
+        lambda d: d.dual and d.how != "inner" and "row" in d.windows,
+        "Dual windows of rows count the rows that are let in, so nothing tells what a row without a partner has missed.",
+    ),
+    Meaningless(
+        "how",
+        lambda d: d.recall and d.how in ("left_semi", "left_anti"),
+        "Live recall is that of pairs, and left_semi and left_anti joins give none.",
     ),
 )
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import LATEST, STREAMS, Batch, Table
-from shedjoin.engine.output import LeftOutLog, ShedLog
+from shedjoin.batch import LATEST, STREAMS, Batch, TableLike
+from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError, SpecError
 from shedjoin.spec import JoinSpec, check_pair, check_seed, check_warmup
@@ -38,6 +39,8 @@ class Run:
         Wall-clock time in the loop.
     batch, seed, warmup
         What was run: the interleaved rows, the seed, and the time from which results count.
+    orders
+        The join orders of three streams and more.
     """
 
     spec: JoinSpec
@@ -53,18 +56,20 @@ class Run:
     batch: Batch = field(repr=False)
     seed: int
     warmup: int
+    orders: dict[str, tuple[str, ...]]
 
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Row numbers (left, right) of the counted results. Runs again: the same seed gives the same output."""
+        """Row numbers (left, right) of the counted results; -1 where a row has no partner. Runs again: the same seed gives the
+        same output."""
         engine = self.spec.engine(self.seed, warmup=self.warmup)
-        out = engine.push(self.batch)
+        out = Output.joined([engine.push(self.batch), engine.end()])
         return out.left, out.right
 
 
 def simulate(
     spec: JoinSpec,
-    left: Table,
-    right: Table,
+    left: TableLike,
+    right: TableLike,
     *,
     warmup: int | None = None,
     seed: int = 0,
@@ -86,7 +91,7 @@ def simulate(
         For policies that draw lots.
     late
         What to do with rows that lag behind their stream by more than the lateness: ``"refuse"`` (an error, before anything
-        runs) or ``"log"`` (they go to the shed log, as in `Engine.push`).
+        runs) or ``"log"`` (they are joined with what is stored, and logged, as in `Engine.push`).
     trace
         Note what is stored every so many instants; 0: never.
 
@@ -106,13 +111,41 @@ def simulate(
     check_seed(seed)
     if left is None and right is None:
         raise InputError("left and right are both None: give at least one stream (an empty table is allowed)")
-    batch = Batch.of(left, right)
+    batch = Batch.of_streams(
+        {"left": left, "right": right}, dict.fromkeys(STREAMS, ("key",)), checked=spec.plan().checked
+    )
     if late == "refuse":
         _refuse_late(spec, batch)
+    return _run(spec, batch, warmup, seed, int(trace))
+
+
+#: What `simulate_multi` returns.
+MultiRun = Run
+
+
+def simulate_multi(
+    spec: JoinSpec, tables: Mapping[str, TableLike], *, warmup: int | None = None, seed: int = 0
+) -> MultiRun:
+    """Run n whole streams through a join. Late rows go to the shed log.
+
+    Examples
+    --------
+    >>> from shedjoin.window import TimeWindow
+    >>> spec = JoinSpec({"a": TimeWindow(3), "b": TimeWindow(3), "c": TimeWindow(3)})
+    >>> simulate_multi(spec, dict.fromkeys("abc", {"key": [1, 2, 1, 1]})).matches
+    16
+    """
+    if not isinstance(spec, JoinSpec):
+        raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
+    check_warmup(warmup)
+    return _run(spec, spec.engine(seed).batch(tables), warmup, seed)
+
+
+def _run(spec: JoinSpec, batch: Batch, warmup: int | None, seed: int, trace: int = 0) -> Run:
     since = NEVER if warmup is None else int(warmup)
-    engine = spec.engine(seed, warmup=since, trace_every=int(trace), emit=False)
+    engine = spec.engine(seed, warmup=since, trace_every=trace, emit=False)
     begin = time.perf_counter()
-    out = engine.push(batch)
+    out = Output.joined([engine.push(batch), engine.end()])
     seconds = time.perf_counter() - begin
     counters = engine.counters
     return Run(
@@ -129,6 +162,7 @@ def simulate(
         batch=batch,
         seed=seed,
         warmup=since,
+        orders=engine.orders,
     )
 
 

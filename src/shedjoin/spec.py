@@ -17,14 +17,24 @@ from shedjoin.engine.graph import Graph, of_columns, parse
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.plan import Index, Orders, Plan
 from shedjoin.engine.reordering import Reordering
+from shedjoin.engine.where import parse_where
 from shedjoin.errors import SpecError
 from shedjoin.estimators import Met, Table
+from shedjoin.join_type import TYPES, check_how, check_matches
 from shedjoin.meaning import GRAPH, KEY, Dials, check_meaning
-from shedjoin.plain import made_of, make_estimator, only, plain
+from shedjoin.parse import (
+    parse_budget,
+    parse_duration,
+    parse_interval,
+    parse_lateness,
+    parse_policy,
+    parse_window,
+    parse_windows,
+)
+from shedjoin.plain_dict import made_of, make_estimator, only, plain
 from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect, SimpProb
 from shedjoin.predicates import PREDICATES, Predicate
-from shedjoin.window import RowWindow, TimeWindow, Window, check_duration
-from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_window, parse_windows
+from shedjoin.window import RowWindow, TimeWindow, Window, check_duration, check_interval, interval_windows
 
 if TYPE_CHECKING:
     from shedjoin.engine.engine import Engine
@@ -46,10 +56,17 @@ class JoinSpec:
     window
         `TimeWindow` or `RowWindow`: one for both of two streams (called left and right), a pair, or a mapping from the names of
         two to 16 streams, in their order, to their windows.
+    between
+        In place of `window`: (low, high) for two streams that join iff low <= right.ts - left.ts <= high, as in SQL. Both may be
+        negative. A row is kept only while it can still find a partner.
     on
         The name of a column that must be equal in all streams; or predicates: ``"a.x = b.y"``, also with ``<``, ``<=``, ``>``,
         ``>=``, ``!=``, and ``"|a.x - b.y| <= 5"``. Of two streams also a predicate on numbers or sets: `Band`, `Theta`, `Equal`,
         `SameSet`, `Subset`, `Superset`, `Overlap`, `InnerProduct`.
+    where
+        What else must be true of the rows of a result: ``"left.bid < right.price AND (right.open OR NOT left.strict)"``, with
+        SQL's logic for nulls. Comparisons of columns of whole numbers, as in `on`, also ``<=>``; columns that are true where they
+        are not 0; AND, OR, NOT, IS NULL, IS TRUE, IS FALSE. Constants are compared beforehand, as a column.
     budget
         The hard cap on stored tuples. None: none, the join is exact.
     policy
@@ -58,8 +75,8 @@ class JoinSpec:
     importance
         How an output's importance follows from its inputs': min, max, sum, product or mean.
     lateness
-        How far a row may lag behind the largest `ts` of its stream and still be joined. `UNLIMITED`: rows are never
-        late and never expire; only a budget bounds the memory.
+        How far a row may lag behind the largest `ts` of its stream and miss nothing. Later rows meet what is still stored.
+        `UNLIMITED`: rows are never late and never expire; only a budget bounds the memory.
     max_skew
         A stream whose clock lags behind the newest by more than this counts as idle and no longer holds up expiry.
     order
@@ -93,6 +110,14 @@ class JoinSpec:
         time and each push ends with the clocks and the number of rows of the whole. `Prospect` is not available for them; the
         default policy is `Prob`.
 
+    how
+        The join type, by Spark's names: inner, left_semi, left_anti, left_outer, right_outer, full_outer. A row without a partner
+        is given when it leaves its window, and only if it certainly has none: see docs/semantics.md. Joins of three and more
+        streams are inner, left_semi or left_outer.
+    matches
+        A number for each stream, or None: its rows leave once they have found that many partners, as an order does that is paid
+        once. Exact where no row has more partners than that.
+
     Examples
     --------
     >>> spec = JoinSpec(window=TimeWindow(400), budget=Budget(tuples=400))
@@ -105,7 +130,7 @@ class JoinSpec:
     array([[1, 0, 0], [1, 0, 1]])
     """
 
-    window: Window | tuple[Window, Window] | Mapping[str, Window]
+    window: Window | tuple[Window, Window] | Mapping[str, Window] | None = None
     budget: Budget | None = None
     policy: Policy | None = None
     importance: str = "min"
@@ -122,11 +147,19 @@ class JoinSpec:
     queue: Queue | None = None
     dual: Dual | None = None
     counted_elsewhere: bool = False
+    between: tuple[int, int] | None = None
+    where: str | None = None
+    how: str = "inner"
+    matches: tuple[int | None, ...] | None = None
 
     def __post_init__(self) -> None:
         self._check_windows()
+        _freeze(self, "how", check_how("JoinSpec.how", self.how))
+        _freeze(self, "matches", check_matches("JoinSpec.matches", self.matches, len(self.names)))
         self._freeze_lists()
         graph = self._graph()
+        if self.where is not None:
+            parse_where(self.where, self.names)
         if self.policy is None:
             _freeze(self, "policy", self._default_policy(graph))
         self._check_kinds()
@@ -136,8 +169,6 @@ class JoinSpec:
         check_meaning("JoinSpec", self._dials(graph))
         self._check_memory()
         self._check_waiting()
-        if self.dual is not None:
-            self._check_dual(self.dual, graph)
         self._orders()
         self._indexes(graph)
 
@@ -156,6 +187,15 @@ class JoinSpec:
         return Prospect() if keyed else Prob()
 
     def _check_windows(self) -> None:
+        if self.between is not None:
+            if self.window is not None:
+                raise SpecError("JoinSpec.between stands in place of a window: leave one of the two out")
+            _freeze(self, "between", check_interval("JoinSpec.between", self.between))
+            return
+        if self.window is None:
+            raise SpecError(
+                "JoinSpec.window must be given, such as TimeWindow(400), or between=(low, high): both are None"
+            )
         if isinstance(self.window, Mapping):
             if not 2 <= len(self.window) <= MOST_STREAMS:
                 raise SpecError(
@@ -232,21 +272,11 @@ class JoinSpec:
             raise SpecError(f"JoinSpec.cpu must be a VirtualCpu, a Deadline or None, not {self.cpu!r}")
 
     def _check_waiting(self) -> None:
-        """What rows that wait cannot be combined with yet."""
-        if not isinstance(self.cpu, VirtualCpu) and self.dual is None:
-            return
-        on_items = isinstance(self.on, Predicate) and self.on.code != SAME
-        if self.dual is not None and on_items:
-            raise SpecError(f"JoinSpec.on must be a key or a join graph with dual windows, not {self.on!r}")
-        if self.dual is not None and self.selective is not None:
+        """What a queue that drops by a table needs, and dual windows in front of a slow CPU."""
+        dual, cpu = self.dual, self.cpu
+        if isinstance(cpu, VirtualCpu) and dual is not None and dual.follows and not (cpu.probe > 0 and cpu.update > 0):
             raise SpecError(
-                "JoinSpec.selective must be None with dual windows: these choose the rows that probe whole windows"
-            )
-        counts_values = self.dual is not None or (self.queue is not None and self.queue.drop != "random")
-        if counts_values and not on_items and self.policy is not None and isinstance(self.policy.estimator, Met):
-            raise SpecError(
-                "JoinSpec.policy must not ask Met() with dual windows, or with a queue that counts values: take another "
-                "estimator, such as InMemory()"
+                "JoinSpec.cpu must have costs of a probe and of an update above 0 with dual windows: k_r follows from them"
             )
         table = self.queue.drop if self.queue is not None else None
         if isinstance(table, Table) and (self.policy is None or self.policy.estimator not in (None, table)):
@@ -256,10 +286,6 @@ class JoinSpec:
         if isinstance(table, Table) and table.streams != len(self.names):
             raise SpecError(
                 f"JoinSpec.queue drops by a Table of {table.streams} streams, but this join has {len(self.names)}"
-            )
-        if self.expire_every:
-            raise SpecError(
-                "JoinSpec.expire_every must be 0 with a VirtualCpu or dual windows: rows expire at each turn"
             )
 
     def _check_counts(self) -> None:
@@ -277,18 +303,6 @@ class JoinSpec:
                 "engines. Take a policy such as Prob()"
             )
 
-    def _check_dual(self, dual: Dual, graph: Graph) -> None:
-        if (dual.front is True or dual.distribution is not None) and (
-            len(self.names) != len(STREAMS) or not self._is_keyed(graph)
-        ):
-            raise SpecError(
-                "JoinSpec.dual must give front a share or False here: the best speed is known for two streams on a key"
-            )
-        if isinstance(self.cpu, VirtualCpu) and dual.follows and not (self.cpu.probe > 0.0 and self.cpu.update > 0.0):
-            raise SpecError(
-                "JoinSpec.cpu must have costs of a probe and of an update above 0 with dual windows: k_r follows from them"
-            )
-
     @property
     def names(self) -> tuple[str, ...]:
         """The streams, in their order."""
@@ -297,6 +311,9 @@ class JoinSpec:
     @property
     def windows(self) -> tuple[Window, ...]:
         """The window of each stream."""
+        if self.between is not None:
+            return interval_windows(*self.between)
+        assert self.window is not None  # __post_init__ has looked
         if isinstance(self.window, Mapping):
             return tuple(self.window.values())
         return self.window if isinstance(self.window, tuple) else (self.window,) * len(STREAMS)
@@ -334,6 +351,8 @@ class JoinSpec:
             queue=None if queue is None else "integrated" if queue.integrated else queue.drop,
             selective=getattr(self, "selective", None) is not None,
             dual=getattr(self, "dual", None) is not None,
+            how=self.how,
+            best_speed=self.dual is not None and (self.dual.front is True or self.dual.distribution is not None),
         )
 
     def _orders(self) -> Orders:
@@ -380,6 +399,11 @@ class JoinSpec:
                 f"part must be (0, 1) with a VirtualCpu or dual windows, not {part!r}: one CPU serves one join"
             )
         assert self.policy is not None  # __post_init__ fills it in
+        if part[1] > 1 and (self.how != "inner" or self.matches is not None):
+            raise SpecError(
+                f"part must be (0, 1) with how={self.how!r} and matches={self.matches!r}, not {part!r}: of the partners of its "
+                "rows, a part of a join sees only some"
+            )
         graph = self._graph()
         return Plan.of(
             policy=self.policy,
@@ -395,11 +419,15 @@ class JoinSpec:
             evaluate_every=self.evaluate_every,
             expire_every=self.evaluate_every if self.expire_every is None else self.expire_every,
             on=self.on if isinstance(self.on, Predicate) else None,
+            where=None if self.where is None else parse_where(self.where, self.names),
             lists=self._has_lists,
             part=part,
             selective=self.selective,
             deadline=self.cpu.seconds if isinstance(self.cpu, Deadline) else None,
             counted_elsewhere=self.counted_elsewhere,
+            how=TYPES[self.how],
+            matches=self.matches,
+            dials=self._dials(graph),
             admission=admission_of(
                 self.windows, self.cpu if isinstance(self.cpu, VirtualCpu) else None, self.queue, self.dual
             ),
@@ -441,13 +469,23 @@ class JoinSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for TOML or JSON job files; `from_dict` reads it."""
-        data: dict[str, Any] = {"window": self._plain_windows()}
+        data: dict[str, Any] = {}
+        if self.between is not None:
+            data["between"] = list(self.between)
+        else:
+            data["window"] = self._plain_windows()
         if self.budget is not None:
             data["budget"] = plain(self.budget)
         data["policy"] = plain(self.policy)
         data["importance"] = self.importance
         data["lateness"] = self.lateness
-        for name, default in (("max_skew", None), ("on", "key"), ("evaluate_every", 0), ("expire_every", None)):
+        for name, default in (
+            ("max_skew", None),
+            ("on", "key"),
+            ("where", None),
+            ("evaluate_every", 0),
+            ("expire_every", None),
+        ):
             if getattr(self, name) != default:
                 data[name] = _listed(getattr(self, name))
         if isinstance(self.on, Predicate):
@@ -457,15 +495,17 @@ class JoinSpec:
                 data[name] = _listed(getattr(self, name))
         if self.reordering != Reordering():
             data["reordering"] = plain(self.reordering)
-        if self.selective is not None:
-            data["selective"] = plain(self.selective)
-        for name in ("cpu", "queue", "dual"):
+        for name in ("selective", "cpu", "queue", "dual"):
             if getattr(self, name) is not None:
-                data[name] = {key: _listed(value) for key, value in plain(getattr(self, name)).items()}
+                data[name] = plain(getattr(self, name))
         if self.cpu is not None:
             data["cpu"]["name"] = next(name for name, kind in CPUS.items() if isinstance(self.cpu, kind))
         if self.counted_elsewhere:
             data["counted_elsewhere"] = True
+        if self.how != "inner":
+            data["how"] = self.how
+        if self.matches is not None:
+            data["matches"] = [number or 0 for number in self.matches]  # TOML knows no null
         return data
 
     def _plain_windows(self) -> Any:
@@ -478,29 +518,30 @@ class JoinSpec:
     def from_dict(cls, data: Mapping[str, Any]) -> JoinSpec:
         """The spec that `to_dict` described, or one in words: "10 minutes" (in microseconds), "20k tuples", "prob"."""
         only("JoinSpec", data, [one.name for one in fields(cls)])
-        if "window" not in data:
-            raise SpecError("JoinSpec needs a window, such as {'time': 400} or {'row': 400}")
+        if "window" not in data and "between" not in data:
+            raise SpecError("JoinSpec needs a window, such as {'time': 400} or {'row': 400}, or between = [low, high]")
         made: dict[str, Any] = {
             **data,
-            "window": _windows(data["window"]),
             "budget": parse_budget(data.get("budget")),
             "policy": parse_policy(data.get("policy")),
             "lateness": parse_lateness(data.get("lateness", 0)),
         }
+        if data.get("window") is not None:
+            made["window"] = _windows(data["window"])
+        if data.get("between") is not None:
+            made["between"] = parse_interval(data["between"])
         if isinstance(data.get("on"), Mapping):
             made["on"] = parse_predicate(data["on"])
         if data.get("max_skew") is not None:
             made["max_skew"] = parse_duration(data["max_skew"], argument="max_skew")
-        if data.get("reordering") is not None:
-            only("reordering", data["reordering"], ["every", "drift"])
-            made["reordering"] = Reordering(**data["reordering"])
-        if data.get("selective") is not None:
-            made["selective"] = made_of(Selective, "selective", data["selective"])
         if data.get("cpu") is not None:
             made["cpu"] = _cpu(data["cpu"])
-        for name, kind in (("queue", Queue), ("dual", Dual)):
+        kinds: dict[str, type[Any]] = {"reordering": Reordering, "selective": Selective, "queue": Queue, "dual": Dual}
+        for name, kind in kinds.items():
             if data.get(name) is not None:
                 made[name] = made_of(kind, name, _with_table(data[name]))
+        if data.get("matches") is not None:
+            made["matches"] = [number or None for number in data["matches"]]
         return cls(**made)
 
 
@@ -537,13 +578,7 @@ def parse_predicate(data: Mapping[str, Any]) -> Predicate:
     name = data.get("name")
     if name not in PREDICATES:
         raise SpecError(f"on.name must be one of {', '.join(PREDICATES)}, not {name!r}")
-    kind = PREDICATES[name]
-    settings = {field: value for field, value in data.items() if field != "name"}
-    only(f"on ({name})", settings, [one.name for one in fields(kind)])  # type: ignore[arg-type]
-    try:
-        return kind(**settings)
-    except TypeError as reason:
-        raise SpecError(f"on ({name}) does not take these settings: {reason}") from None
+    return made_of(PREDICATES[name], f"on ({name})", {field: value for field, value in data.items() if field != "name"})
 
 
 def _freeze(spec: JoinSpec, name: str, value: Any) -> None:
@@ -565,7 +600,7 @@ def _check_part(part: Any, on: Any) -> None:
 
 
 def check_seed(seed: object) -> None:
-    """A clear word when a seed is none."""
+    """Refuse invalid seeds."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
         raise SpecError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
 
@@ -578,6 +613,18 @@ def check_pair(what: str, spec: object) -> None:
         raise SpecError(f"{what} is for joins of two streams on a key with results at once, not for {spec!r}")
 
 
+def check_unconditional(what: str, spec: JoinSpec) -> None:
+    """Refuse a join with a condition, for what knows its rows by their keys alone."""
+    if spec.where is not None:
+        raise SpecError(f"{what} counts partners by their keys, so it is for joins without where, not for {spec!r}")
+
+
+def check_inner(what: str, spec: JoinSpec) -> None:
+    """Refuse a join that gives more or less than pairs, for what knows nothing else."""
+    if spec.how != "inner" or spec.matches is not None:
+        raise SpecError(f"{what} is for inner joins whose rows stay until their windows end, not for {spec!r}")
+
+
 def check_whole_windows(what: str, spec: JoinSpec) -> None:
     """Refuse a join that compares rows with parts of windows, for what does not read the log of what was left out."""
     if spec.selective is not None:
@@ -585,7 +632,7 @@ def check_whole_windows(what: str, spec: JoinSpec) -> None:
 
 
 def check_warmup(warmup: Any) -> None:
-    """A clear word when a warm-up is no time."""
+    """Refuse invalid warm-ups."""
     whole = isinstance(warmup, int | np.integer) and not isinstance(warmup, bool)
     if warmup is not None and (not whole or abs(warmup) > LATEST):
         raise SpecError(f"warmup must be a whole number within +-2**53, not {warmup!r}")

@@ -32,6 +32,20 @@ def check_duration(argument: str, value: object) -> None:
     raise SpecError(f"{argument} must be a whole number of at least 0, in the unit of ts, not {value!r}")
 
 
+def check_interval(argument: str, value: object) -> tuple[int, int]:
+    """The ends of an interval, in the unit of `ts`."""
+    ends = tuple(value) if isinstance(value, list | tuple) else ()
+    whole = all(isinstance(end, int | np.integer) and not isinstance(end, bool) for end in ends)
+    if len(ends) != 2 or not whole or not all(abs(end) < LONGEST for end in ends):
+        raise SpecError(
+            f"{argument} must be two whole numbers (low, high) within +-2**50, in the unit of ts, not {value!r}"
+        )
+    low, high = map(int, ends)
+    if low > high:
+        raise SpecError(f"{argument} must have low <= high, not ({low}, {high}): no row would join")
+    return low, high
+
+
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
     """Two tuples can join iff their times differ by less than `length` (half-open).
@@ -58,6 +72,45 @@ class TimeWindow:
     def size(self) -> int:
         return self.length
 
+    @property
+    def range(self) -> int:
+        """How many times there are at which partners of a tuple may lie, counted to one side."""
+        return self.length
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalWindow(TimeWindow):
+    """The window of one stream of a join on an interval, see `interval_windows`.
+
+    Parameters
+    ----------
+    length
+        A tuple can join while a tuple of the other stream is newer by less than this. Zero or less: only tuples of the other
+        stream that are older.
+    within
+        The number of times in the interval.
+    """
+
+    within: int = 1
+
+    def __post_init__(self) -> None:
+        pass  # `interval_windows` has checked the interval
+
+    @property
+    def range(self) -> int:
+        return self.within
+
+
+def interval_windows(low: int, high: int) -> tuple[IntervalWindow, IntervalWindow]:
+    """The windows of two streams that join iff low <= right.ts - left.ts <= high.
+
+    Examples
+    --------
+    >>> [window.length for window in interval_windows(5, 10)]
+    [11, -4]
+    """
+    return IntervalWindow(high + 1, high - low + 1), IntervalWindow(1 - low, high - low + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class RowWindow:
@@ -79,6 +132,10 @@ class RowWindow:
 
     @property
     def size(self) -> int:
+        return self.rows
+
+    @property
+    def range(self) -> int:
         return self.rows
 
 

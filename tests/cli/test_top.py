@@ -17,9 +17,9 @@ from rich.console import Console
 from shedjoin.cli import main, top
 from shedjoin.cli.view import of_rows, of_samples
 from shedjoin.recall.estimate import LIVE_COLUMNS
+from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.metrics import METRIC_SCHEMA, metric_schema
 from shedjoin.spark.prometheus import Endpoint, QueryCollector, samples_of
-from shedjoin.spark.watch import Watch
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 BUDGET = {"tuples": 400, "allocation": "fixed"}
@@ -37,6 +37,7 @@ def metric(batch: int, shard: int) -> dict[str, Any]:
         "results": 80,
         "nulls": 4,
         "restored": False,
+        "changed": None,
     }
     row |= {"resident_left": 120, "resident_right": 60, "bytes_left": 1200, "bytes_right": 600}
     return row | {
@@ -52,7 +53,7 @@ ROWS = [metric(batch, shard) for batch in range(3) for shard in range(2)]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "job.json").write_text(json.dumps({"format": 3, "spec": {"budget": BUDGET}}))
+    (tmp_path / "job.json").write_text(json.dumps({"format": 4, "spec": {"budget": BUDGET}}))
     for batch in range(3):
         write(tmp_path, batch)
     return tmp_path
@@ -70,7 +71,7 @@ def write(folder: Path, batch: int, done: bool = True) -> None:
 
 
 def test_a_watch_gives_each_complete_batch_once(folder: Path) -> None:
-    watch = Watch(folder)
+    watch = MetricFiles(folder)
     assert [rows[0]["batch"] for rows in watch.new()] == [0, 1, 2]
     assert watch.new() == []
     write(folder, 3, done=False)
@@ -78,10 +79,10 @@ def test_a_watch_gives_each_complete_batch_once(folder: Path) -> None:
     (folder / "metrics" / "batch=3" / "_SUCCESS").touch()
     assert watch.new() == [[metric(3, 0), metric(3, 1)]]
     assert {row["batch"] for row in watch.last(2)} == {2, 3}
-    late = Watch(folder)
+    late = MetricFiles(folder)
     late.skip()
     assert late.new() == []
-    assert Watch(folder / "nowhere").new() == []
+    assert MetricFiles(folder / "nowhere").new() == []
 
 
 def test_rows_and_samples_show_the_same_query() -> None:
@@ -135,7 +136,7 @@ def test_one_frame_of_a_directory(folder: Path, capsys: pytest.CaptureFixture[st
         "left 60/s, right 20/s",
         "2,400 last 3 batches",
         "shed: evicted  25.0% of rows",
-        "shed: late     5.0% of rows",
+        "late           5.0% of rows",
         "80.0% (",
         "60.0% of the budget, 240 tuples",
         "30.0% of the budget, 120 tuples",
@@ -179,7 +180,7 @@ def test_a_join_with_a_deadline_shows_how_much_it_compares(
     assert seen.ranking == told.ranking == ((2, 0, 1), (-1, 1, 0))
     assert seen.partial == told.partial == 50
     assert 'shedjoin_compared_total{shard="0"} 900' in generate_latest(collector).decode()
-    (tmp_path / "job.json").write_text(json.dumps({"format": 3, "spec": {}}))
+    (tmp_path / "job.json").write_text(json.dumps({"format": 4, "spec": {}}))
     place = tmp_path / "metrics" / "batch=0"
     place.mkdir(parents=True)
     pq.write_table(

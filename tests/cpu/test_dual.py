@@ -11,9 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shedjoin as sj
-from shedjoin.cpu.dual_speed import best_speed, output_at, partners, rear_share
+from shedjoin.cpu.dual_speed import Numbers, _kept, best_speed, partners, rear_share
 
 CPU = sj.VirtualCpu(capacity=1.0, probe=10.0, comparison=0.0, update=2.5)
+
+
+def output_at(rows: float, distributions: list[Numbers], probes: float, updates: float) -> float:
+    """Results in a time unit when so many rows enter and rear-shedding keeps up: the curve whose top is V_opt."""
+    shed = np.array([rear_share(rows, probes, updates)])
+    kept = sum(share * _kept(one, shed) for share, one in zip((0.5, 0.5), distributions, strict=True))
+    speed = min(rows, probes * updates / probes if shed[0] == 1.0 else rows)
+    return float(speed * np.asarray(kept)[0])
 
 
 @st.composite

@@ -108,7 +108,7 @@ REFUSED = {
     "JoinSpec.cpu must be a VirtualCpu": {"cpu": 1.0},
     "give selective=Selective": {"cpu": sj.Deadline(1.0)},
     "costs of a probe and of an update above 0": {"cpu": sj.VirtualCpu(1.0), "dual": sj.Dual()},
-    "the best speed is known for two streams on a key": {
+    "JoinSpec.dual: The best speed follows from how likely each key is": {
         "dual": sj.Dual(),
         "on": ("left.x = right.x", "left.y < right.y"),
     },
@@ -124,8 +124,11 @@ def test_errors_name_the_argument(sentence: str) -> None:
 def test_specs_are_plain_data() -> None:
     for cpu in (*QUEUES, "dual"):
         for seed, combination in enumerate(some(cpu, 10)):
-            spec = spec_of(drawn(combination, seed))
-            assert sj.JoinSpec.from_dict(spec.to_dict()) == spec
+            if combination.window != "interval":  # here with names of streams, which `between` does not give
+                spec = spec_of(drawn(combination, seed))
+                assert sj.JoinSpec.from_dict(spec.to_dict()) == spec
+    spec = sj.JoinSpec(between=(-3, 8), cpu=CPU)
+    assert sj.JoinSpec.from_dict(spec.to_dict()) == spec
     spec = sj.JoinSpec(sj.RowWindow(3), dual=sj.Dual(distribution=([0.5, 0.5], [1, 0])), cpu=CPU)
     assert sj.JoinSpec.from_dict(spec.to_dict()) == spec
     with pytest.raises(sj.SpecError, match="queue has no setting 'rows'"):

@@ -12,7 +12,7 @@ import shedjoin as sj
 from matrix import Case
 from naive import Dual
 from shedjoin.engine import waiting_rows
-from waiting_cases import check, drawn, some
+from waiting_cases import CONDITIONS, PREDICATE_CONDITIONS, check, drawn, some
 
 pytestmark = pytest.mark.small
 
@@ -22,6 +22,11 @@ QUEUES = {
     "semantic": sj.Queue(span=3, drop="semantic"),
     "integrated": sj.Queue(integrated=True, drop="semantic"),
 }
+EVERY_KIND = pytest.mark.parametrize(
+    ("cpu", "conditions"),
+    [(cpu, conditions) for cpu in ("dual", "selective dual") for conditions in (CONDITIONS, PREDICATE_CONDITIONS)],
+    ids=["keys", "predicates", "keys, selective", "predicates, selective"],
+)
 KNOWN = ((1.0, 2.0, 3.0, 1.0, 1.0), (2.0, 1.0, 1.0, 1.0, 4.0))
 
 
@@ -29,21 +34,24 @@ def with_dials(case: Case, **dials: Any) -> Case:
     return replace(case, join=replace(case.join, **dials))
 
 
-def test_the_engine_does_as_its_twin() -> None:
-    for seed, combination in enumerate(some("dual", 24)):
+@EVERY_KIND
+def test_the_engine_does_as_its_twin(cpu: str, conditions: tuple[str, ...]) -> None:
+    for seed, combination in enumerate(some(cpu, 16, conditions)):
         check(drawn(combination, seed))
 
 
-def test_a_join_goes_on_from_snapshots() -> None:
-    for seed, combination in enumerate(some("dual", 18)):
+@EVERY_KIND
+def test_a_join_goes_on_from_snapshots(cpu: str, conditions: tuple[str, ...]) -> None:
+    for seed, combination in enumerate(some(cpu, 12, conditions)):
         check(drawn(combination, 100 + seed), resumes=True, tells=True)
 
 
+@EVERY_KIND
 @pytest.mark.parametrize("queue", QUEUES)
-def test_queues_in_front_of_the_aux_window(queue: str) -> None:
-    for seed, combination in enumerate(some("dual", 12)):
+def test_queues_in_front_of_the_aux_window(queue: str, cpu: str, conditions: tuple[str, ...]) -> None:
+    for seed, combination in enumerate(some(cpu, 8, conditions)):
         case = drawn(combination, 200 + seed)
-        if queue != "integrated" or case.join.budget is not None:
+        if queue != "integrated" or (case.join.budget is not None and combination.estimator != "met"):
             check(with_dials(case, cpu=CPU, queue=QUEUES[queue]), resumes=seed % 2 == 0)
 
 
@@ -66,9 +74,10 @@ def test_front_shedding_follows_the_best_speed(rear: bool | float, distribution:
         check(with_dials(case, cpu=CPU, dual=Dual(rear, True, 5, distribution)), resumes=seed % 2 == 0)
 
 
-def test_arrays_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+@EVERY_KIND
+def test_arrays_grow(cpu: str, conditions: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_rows, "LEAST", 2)
-    for seed, combination in enumerate(some("dual", 10)):
+    for seed, combination in enumerate(some(cpu, 8, conditions)):
         check(drawn(combination, 400 + seed, size=80), resumes=seed % 2 == 0)
 
 
@@ -100,3 +109,14 @@ def test_errors_name_the_argument() -> None:
     ):
         with pytest.raises(sj.SpecError, match=name):
             sj.Dual(**settings)  # type: ignore[arg-type]
+
+
+def test_a_policy_without_an_estimator_follows_met() -> None:
+    """By Met() tuples of a join graph are groups of their own; by another policy they share cells, and their values are known."""
+    graphs = [one for one in some("dual", 60, ("graph",)) if one.budget is not None and one.also is None][:3]
+    for number, combination in enumerate(graphs):
+        met = replace(combination, policy="prob", estimator="met")
+        for queue in (None, QUEUES["semantic"]):
+            case = replace(drawn(met, 600 + number), policies={2: sj.Simp()})
+            check(with_dials(case, cpu=CPU, queue=queue), resumes=number % 2 == 0)
+            check(with_dials(case, cpu=CPU, queue=queue or QUEUES["random"], dual=None), resumes=number % 2 == 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -175,11 +177,19 @@ def test_three_streams_get_more_than_by_chance() -> None:
     assert found(sj.Prospect()) > 2 * found(sj.Rand())
 
 
-def test_a_snapshot_of_an_earlier_revision_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = sj.JoinSpec(window=sj.TimeWindow(8), budget=sj.Budget(tuples=2), policy=sj.Prospect())
+def test_what_an_earlier_revision_has_learned_is_learned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From what is stored, as by another estimator."""
+    spec = sj.JoinSpec(window=sj.TimeWindow(8), budget=sj.Budget(tuples=9), policy=sj.Prob())
+    rows = {"key": [1, 2, 1], "ts": [0, 1, 2]}
+    engine = spec.build()
+    engine.push(left=rows, right=rows)
     with monkeypatch.context() as before:
         before.setattr(prospect, "REVISION", 1)
-        saved = spec.build().snapshot()
-    with pytest.raises(sj.SnapshotError, match="another estimator"):
-        spec.resume(saved)
-    spec.resume(spec.build().snapshot())
+        old = spec.build()
+        old.set_policy(sj.Prospect())
+        old.push(left=rows, right=rows)
+        saved = old.snapshot()
+    engine.set_policy(sj.Prospect())
+    again = replace(spec, policy=sj.Prospect()).resume(saved)
+    assert again.residents == (3, 3)
+    assert again.snapshot() == engine.snapshot()

@@ -61,10 +61,10 @@ class Admission:
     def number(self, instant: list[Row]) -> list[Stored]:
         """Rows get their numbers when they arrive, and know how many came with them."""
         self.instant += 1
-        made = []
+        made, before = [], tuple(self.arrivals)
         for row in instant:
             seq = self.arrivals[row.stream]
-            made.append(Stored(row, seq, sum(self.arrivals), self.instant, (), place=seq))
+            made.append(Stored(row, seq, sum(self.arrivals), self.instant, (), place=seq, before=before))
             self.arrivals[row.stream] += 1
             self.twin.counters["rows"] += 1
         for x in made:

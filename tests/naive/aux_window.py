@@ -47,7 +47,7 @@ class AuxWindow:
         self.windows[x.stream].append(x)
         for stream, window in enumerate(self.twin.windows):
             there = self.windows[stream]
-            while there and (there[0].ts <= x.ts - window.size if self.by_time else len(there) > window.size):
+            while there and (there[0].ts <= x.ts - window.range if self.by_time else len(there) > window.size):
                 there.pop(0)
         while self.is_over(x):
             self.leave()
@@ -124,7 +124,7 @@ class AuxWindow:
         about = rates if self.by_time else [rate / sum(rates) for rate in rates]
         rounded = [float(f"{max(rate, 1e-3 * max(about)):.3g}") for rate in about]
         windows = self.twin.windows
-        sizes = [w.size * (rate if self.by_time else 1.0) for w, rate in zip(windows, rounded, strict=True)]
+        sizes = [w.range * (rate if self.by_time else 1.0) for w, rate in zip(windows, rounded, strict=True)]
         chances = [
             partners(distribution[stream], distribution[1 - stream], sizes[1 - stream], timed=self.by_time)
             for stream in (0, 1)

@@ -48,6 +48,10 @@ class Condition(ABC):
     def holds(self, x: Row, y: Row) -> bool:
         """Whether two rows go together; x is of the stream with the lower number."""
 
+    def passes(self, rows: Sequence[Row]) -> bool:
+        """Whether the rows of a result, one of each stream, fulfil `where`."""
+        return True
+
     @abstractmethod
     def values(self, row: Row) -> list[Value]:
         """The values by which estimators count a row."""

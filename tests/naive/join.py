@@ -19,6 +19,7 @@ from naive.weights import (
     TableWeights,
     Weights,
 )
+from shedjoin.join_type import TYPES, JoinType
 from shedjoin.window import RowWindow
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ class Join:
     dual: Dual | None = None
     #: "scan": a probe looks at the whole part of the window. Only the work depends on it.
     index: str = "lists"
+    how: JoinType = TYPES["inner"]
+    #: After how many partners rows of each stream leave.
+    matches: Sequence[int | None] | None = None
 
     @property
     def streams(self) -> range:
@@ -88,6 +92,7 @@ class Join:
                     condition = Key(2)
                 join = cls(spec.windows, condition, spec.budget, spec.policy or sj.KeepAll())
                 join = replace(join, evaluate_every=spec.evaluate_every, expire_every=expire, lateness=spec.lateness)
+        join = replace(join, how=TYPES[spec.how], matches=spec.matches)
         return replace(join, importance=spec.importance, max_skew=spec.max_skew)
 
 
@@ -111,3 +116,13 @@ def weights_of(twin: Twin, estimator: sj.Estimator | None) -> Weights:
         case sj.CountMin():
             return CountMinWeights(twin, estimator.width, estimator.depth)
     raise TypeError(f"the twin does not know {estimator!r}")
+
+
+def has_another_estimator(before: sj.Policy, after: sj.Policy) -> bool:
+    """Whether what the estimator of a policy knows is of no use to another. Half-lives may change."""
+    if isinstance(after, sj.Prospect):
+        return not isinstance(before, sj.Prospect)
+    one, other = before.estimator, after.estimator
+    if other is None or (isinstance(one, sj.Decayed) and isinstance(other, sj.Decayed)):
+        return False
+    return one != other

@@ -25,9 +25,9 @@ class LearnedWeights(Weights):
 
     def __init__(self, twin: Twin) -> None:
         super().__init__(twin)
-        lengths = [window.length for window in twin.windows if isinstance(window, TimeWindow)]
+        lengths = [window.range for window in twin.windows if isinstance(window, TimeWindow)]
         self.by_rows = not lengths
-        self.span = float(max(lengths) if lengths else sum(window.size for window in twin.windows))
+        self.span = float(max(lengths) if lengths else sum(window.range for window in twin.windows))
         self.streams = range(len(twin.windows))
         self.counted = [0 for _ in self.streams]
         self.until: int | None = None

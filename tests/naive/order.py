@@ -9,13 +9,13 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-from naive.arithmetic import exp, log, power, times_log
+from naive.arithmetic import GOLDEN, exp, log, mix, power, product, times_log
 from naive.learned import LearnedWeights
-from naive.rows import Stored
+from naive.rows import EVICTED, Stored
 from naive.weights import DecayedWeights
-from shedjoin.engine.codes import CUMULATIVE, KEY, LIFE, LOGSUM, PRODUCT, RANDOM, SCHEDULE, SUM, TUPLE
+from shedjoin.engine.codes import CUMULATIVE, KEY, LIFE, LOGSUM, PRODUCT, RANDOM, SAMPLE, SCHEDULE, SUM, TUPLE
 from shedjoin.engine.codes import Order as Numbers
-from shedjoin.estimators import Met
+from shedjoin.estimators import Met, Table
 from shedjoin.policies import Policy
 from shedjoin.window import RowWindow, TimeWindow
 
@@ -45,6 +45,9 @@ class Order:
 
     def lowest(self, group: tuple[int, ...]) -> Stored:
         """The tuple that streams which share a memory give up next."""
+        if self.numbers.organisation == SAMPLE:
+            sampled = [x for stream in group for x in self.twin.stored[stream] if x.since is not None]
+            return min(sampled, key=lambda x: (x.priority, x.arrival))
         if self.numbers.organisation == RANDOM:
             everyone = [x for stream in group for x in self.twin.competing(stream)]
             return everyone[self.twin.generator.below(len(everyone))]
@@ -114,14 +117,14 @@ class Order:
         order = self.numbers
         if order.organisation != KEY or order.combine == PRODUCT:
             return 0.0
-        return order.life * (float(self.base(stream)) / self.twin.windows[stream].size)
+        return order.life * (float(self.base(stream)) / self.twin.windows[stream].range)
 
     def rank(self, x: Stored) -> float:
         """The order of tuples whose priorities are equal."""
         order = self.numbers
         if order.organisation == KEY and order.combine != PRODUCT:
             importance = x.importance if order.combine == SUM else log(x.importance)
-            return order.importance * importance + order.life * (self.end(x) / self.twin.windows[x.stream].size)
+            return order.importance * importance + order.life * (self.end(x) / self.twin.windows[x.stream].range)
         if order.organisation == LIFE:
             return float(self.end(x))
         ranked = order.organisation in (TUPLE, CUMULATIVE) or (order.organisation == KEY and order.importance != 0)
@@ -132,6 +135,9 @@ class Order:
         order = self.numbers
         if order.organisation == CUMULATIVE:
             return log(x.importance) + self.lift
+        if order.organisation == SAMPLE:
+            x.weight, x.since = self.sampling_weight(x), None
+            return x.weight / self.lot(x)
         if order.organisation != TUPLE:
             return math.nan
         m = self.current_matches(x) if order.matches != 0 else 0.0
@@ -149,6 +155,45 @@ class Order:
         if self.cumulates:
             for x in {*productive} - {*new}:
                 x.priority = self.accumulate(x, False, True)
+
+    # --------------------------------------------------------------------------------------------------------- sampling
+
+    def sampling_weight(self, x: Stored) -> float:
+        """w, fixed on arrival."""
+        weight = x.importance * max(self.current_matches(x), self.least_matches())
+        return min(max(power(weight, self.numbers.matches), 1e-150), 1e150)
+
+    def least_matches(self) -> float:
+        """Partners that a tuple is taken to expect at least: one, or as many as the rarest known value."""
+        table = self.policy.estimator
+        if not isinstance(table, Table):
+            return 1.0
+        least = [min((p for p in table.table(j)[1].tolist() if p > 0), default=1.0) for j in self.twin.streams]
+        return min(product(one for j, one in enumerate(least) if j != i) for i in self.twin.streams)
+
+    def lot(self, x: Stored) -> float:
+        """u, above 0 and up to 1: it depends on the seed and the row alone."""
+        return ((mix(self.twin.salt + mix(x.seq * 16 + x.stream + GOLDEN)) >> 11) + 1) * 2.0**-53
+
+    def divide(self, group: tuple[int, ...], cap: int) -> None:
+        """What is more than the kept part of a memory can hold is sampled: the tuples of the lowest weights."""
+        if self.numbers.organisation != SAMPLE:
+            return
+        room = math.floor(self.numbers.keep * cap)
+        while kept := [x for stream in group for x in self.twin.stored[stream] if x.since is None]:
+            if self.twin.size_of(kept) <= room:
+                return
+            lowest = min(kept, key=lambda x: (x.weight, x.arrival))
+            lowest.since = self.twin.counters[EVICTED]
+
+    def inverse(self, x: Stored) -> float:
+        """One divided by the probability with which a stored tuple is still in memory."""
+        if x.since is None:
+            return 1.0
+        highest = max(
+            (prio for n, prio, group in self.twin.thresholds if n >= x.since and x.stream in group), default=0.0
+        )
+        return max(1.0, highest / x.weight)
 
     # ------------------------------------------------------------------------------------------- cumulative priorities
 
@@ -184,6 +229,8 @@ class Order:
             queue, waiting = self.twin.join.queue, self.twin.admission.waiting
             for side in (*self.twin.stored, *(waiting if queue is not None and queue.integrated else ())):
                 side.sort(key=lambda x: x.arrival)
+        if self.numbers.organisation == before.order().organisation == SAMPLE:
+            return  # a weight is fixed: what was evicted is compared with it
         if self.cumulates and before.order().organisation == CUMULATIVE:
             if self.twin.tick >= 0:
                 for x in itertools.chain(*map(self.twin.competing, self.twin.streams)):
@@ -232,7 +279,7 @@ class Order:
 
     def share(self, x: Stored) -> float:
         """What is left of its life; a float before it is divided."""
-        return float(self.end(x) - self.base(x.stream)) / self.twin.windows[x.stream].size
+        return float(self.end(x) - self.base(x.stream)) / self.twin.windows[x.stream].range
 
     def until(self, x: Stored) -> int:
         """When a schedule lets it go."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from shedjoin.batch import ROW_BYTES
 from shedjoin.window import TimeWindow, Window
 
 EVICTED, LATE, SCHEDULE, DROPPED, PARTIAL, UNPROBED = "evicted", "late", "schedule", "dropped", "partial", "unprobed"
+UNKNOWN = "unknown"
 #: Before and after all times.
 FIRST, LAST = -(2**62), 2**62
 Windows = Sequence[Window]
@@ -19,7 +20,7 @@ Windows = Sequence[Window]
 
 class Row(NamedTuple):
     """What arrives. `value` is what the condition looks at: a key, a number, a set, weights by item, or attributes by
-    column; None is null."""
+    column; None is null. `more` has the columns that `where` looks at."""
 
     stream: int
     value: Any
@@ -27,6 +28,7 @@ class Row(NamedTuple):
     importance: float = 1.0
     bytes: int = ROW_BYTES
     kind: int = 0
+    more: Mapping[str, int | None] = {}
 
 
 @dataclass(eq=False, slots=True)
@@ -49,6 +51,15 @@ class Stored:
     #: Dual windows: the partners it can expect, and whether it may probe.
     expected: float = 0.0
     probes: bool = True
+    #: How many results it is part of; whether it was compared with a part of the windows only; how many rows of each stream
+    #: came before its instant; and of windows of rows the first row number that it may meet.
+    partners: int = 0
+    doubt: bool = False
+    before: tuple[int, ...] = ()
+    floor: Sequence[int] = ()
+    #: Sample: its weight, and how many tuples had been evicted when it began to be sampled; None: it is kept.
+    weight: float = 1.0
+    since: int | None = None
 
     @property
     def stream(self) -> int:
@@ -76,7 +87,10 @@ class Record(NamedTuple):
     when: int
     tick: int
     why: str
+    #: How many rows of each stream had come: by then, or, of a late row, before it (of its own stream: its number).
     seen: tuple[int, ...]
+    #: Of a late row: tuples of each stream with a time up to this had expired. FIRST: none.
+    expired: tuple[int, ...]
 
 
 class LeftOut(NamedTuple):
@@ -100,6 +114,8 @@ class Result(NamedTuple):
     rows: tuple[int, ...]
     importance: float
     produced: int
+    #: Sample: one divided by the probability that its older tuples were in memory.
+    weight: float = 1.0
 
 
 class Border(NamedTuple):
@@ -159,13 +175,13 @@ def instant_borders(rows: Sequence[Row]) -> list[int]:
 
 
 def in_time(windows: Windows, x: Row, y: Row) -> bool:
-    """Whether the older one by `ts` still is in its time window; row windows set no condition here.
-
-    On equal times both orders allow the pair, so it does not matter which is called older.
-    """
-    older, newer = (x, y) if x.ts <= y.ts else (y, x)
-    window = windows[older.stream]
-    return not isinstance(window, TimeWindow) or newer.ts - older.ts < window.length
+    """Whether neither is newer than the other by its window or more; row windows set no condition here."""
+    pairs = ((x, y), (y, x))
+    return all(
+        not isinstance(window, TimeWindow) or other.ts - one.ts < window.length
+        for one, other in pairs
+        for window in [windows[one.stream]]
+    )
 
 
 def place_in_window(windows: Windows, x: Stored) -> tuple[int, int]:

@@ -52,7 +52,7 @@ class Selection:
 
     @property
     def sizes(self) -> list[float]:
-        return [float(window.size) for window in self.twin.windows]
+        return [float(window.range) for window in self.twin.windows]
 
     def kind(self, x: Stored) -> int:
         return x.row.kind if self.settings.types else 0

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
+import shedjoin as sj
 from naive.admission import Admission
-from naive.arithmetic import Generator, combine
+from naive.arithmetic import Generator, combine, product
 from naive.conditions import one_of_each
-from naive.join import Join, Spec, weights_of
+from naive.join import Join, Spec, has_another_estimator, weights_of
 from naive.order import Order
 from naive.rows import (
     DROPPED,
@@ -19,6 +22,7 @@ from naive.rows import (
     LATE,
     PARTIAL,
     SCHEDULE,
+    UNKNOWN,
     UNPROBED,
     Border,
     LeftOut,
@@ -32,11 +36,13 @@ from naive.rows import (
     remove,
 )
 from naive.selection import Selection, left_out
+from naive.unmatched import Unmatched
 from shedjoin.budget import Budget
+from shedjoin.join_type import TYPES
 from shedjoin.policies import Policy, Prospect, Replay
 from shedjoin.window import RowWindow, TimeWindow
 
-COUNTERS = ("rows", "null", "late", "results", "expired", "evicted", "scheduled")
+COUNTERS = ("rows", "null", "late", "results", "expired", "evicted", "scheduled", "satisfied", "certain", "unknown")
 Clocks = Sequence[int | None]
 
 
@@ -54,6 +60,8 @@ class Twin:
         #: The row number after the last row of each stream that had its turn.
         self.taken = [0 for _ in self.streams]
         self.tick = -1
+        #: Tuples of each stream with a time up to this have expired.
+        self.expired = [FIRST for _ in self.streams]
         #: The time of the instant that is open, and which rows came together with the row at hand.
         self.time: int | None = None
         self.instant: int | None = None
@@ -68,10 +76,14 @@ class Twin:
         self.selection = Selection(self) if join.selective is not None else None
         self.admission = Admission(self)
         self.generator = Generator(seed)
+        self.salt = self.generator.state
+        #: Evictions: their number, the priority of the tuple, and the streams that share its memory.
+        self.thresholds: list[tuple[int, float, tuple[int, ...]]] = []
         self.counters = dict.fromkeys(COUNTERS, 0)
         self.more_counters = dict.fromkeys(
             (DROPPED, "probed", PARTIAL, "sampled", UNPROBED, "compared", "looked_up"), 0
         )
+        self.unmatched = Unmatched(self)
         self.out = Output()
 
     def push(
@@ -95,6 +107,14 @@ class Twin:
         self.finish()
         return self.out
 
+    def end(self) -> Output:
+        """The input is over, and so are all windows: as `Engine.end`, which has nothing to say where partners are not counted."""
+        self.out = Output()
+        self.finish()
+        if self.join.how.judged or self.join.matches:
+            self.expire(everything=True)
+        return self.out
+
     def finish(self) -> None:
         self.admission.flush()
         self.close()
@@ -105,6 +125,7 @@ class Twin:
         self.close()
         self.evaluate()
         self.budget = budget
+        self.unmatched.change(budget)
         if self.join.expire_every and self.is_crammed():
             self.expire()
         self.compete()
@@ -115,12 +136,29 @@ class Twin:
         self.close()
         before, self.policy = self.policy, policy
         if policy != before:
-            if policy.estimator is not None:
+            if has_another_estimator(before, policy):
+                self.begin_anew()
+            elif policy.estimator is not None:
                 self.weights.change(policy.estimator)
             elif isinstance(before, Prospect):
                 self.weights = weights_of(self, None)
             self.order.change(before)
         return self.out
+
+    def begin_anew(self) -> None:
+        """Another estimator knows what it would know if the stored tuples, in the order of arrival, had been all rows."""
+        keeping = replace(
+            self.join, policy=self.policy, budget=None, lateness=sj.UNLIMITED, max_skew=None, evaluate_every=0,
+            expire_every=0, selective=None, how=TYPES["inner"], matches=None,
+        )  # fmt: skip
+        stored = sorted(itertools.chain(*self.stored), key=lambda x: x.arrival)
+        other = Twin(keeping)
+        other.push([x.row for x in stored], self.clocks)
+        again = sorted(itertools.chain(*other.stored), key=lambda x: x.arrival)
+        for x, y in zip(stored, again, strict=True):
+            x.chance, x.met = y.chance, y.met
+        self.weights = other.weights
+        self.weights.belong_to(self, dict(zip(again, stored, strict=True)))
 
     # ------------------------------------------------------------------------------------------------ what is stored
 
@@ -190,30 +228,42 @@ class Twin:
         time = rows[0].ts
         if self.time != time:
             self.close()
-        if self.time is None:
-            self.open(time)
+        self.instant = rows[0].instant
         effective = [self.effective_clock(stream) for stream in self.streams]
         late = [x for x in rows if self.is_late(x, effective[x.stream])]  # 1
+        if self.time is None:
+            self.open(time, late)
+        elif late:
+            self.expire_before_late_rows()
+        came = tuple(self.taken)
         for x in rows:
             self.taken[x.stream] = x.seq + 1
             self.arrived = [max(before, now) for before, now in zip(self.arrived, x.through, strict=True)]
-            if x not in late:
-                self.move_clock(x.stream, time)  # 2
-        self.instant = rows[0].instant
+            self.move_clock(x.stream, time)  # 2
         if not self.join.expire_every:
             self.expire()  # 3
         for x in late:
-            self.log(x, LATE)
+            self.log_late(x, came)
         for x in rows:  # 4
-            if x not in late:
-                self.meet(x)
+            self.meet(x)
             self.admission.spend()
 
-    def open(self, time: int) -> None:
+    def open(self, time: int, late: list[Stored]) -> None:
         self.do_rounds(max(time, *(clock for clock in self.clocks if clock is not None), FIRST))
+        waits = self.join.cpu is not None or self.join.dual is not None
+        if late and not waits:
+            self.expire_before_late_rows()
         self.time = time
         self.tick += 1
         self.order.begin_instant()
+        if late and waits:
+            self.expire_before_late_rows()
+
+    def expire_before_late_rows(self) -> None:
+        """The log says what had expired before them."""
+        if self.join.expire_every:
+            self.evaluate()
+            self.expire()
 
     def close(self) -> None:
         """All rows of an instant have had their turn."""
@@ -224,6 +274,8 @@ class Twin:
         there = [x for x in self.fresh if x in self.stored[x.stream]]
         self.order.settle(there, [x for x in self.productive if x in self.stored[x.stream]])  # 6
         self.fresh, self.productive = [], []
+        if not self.join.evaluate_every:
+            self.unmatched.let_satisfied_go()
         if not self.join.expire_every:
             self.expire()  # 7
         elif self.is_crammed():
@@ -235,10 +287,14 @@ class Twin:
     def is_late(self, x: Stored, effective_clock: int | None) -> bool:
         return effective_clock is not None and x.ts < effective_clock - self.join.lateness
 
-    def expire(self) -> None:
+    def expire(self, everything: bool = False) -> None:
         for stream in self.streams:
-            gone = [x for x in self.stored[stream] if self.is_expired(x)]
+            window, horizon = self.windows[stream], self.horizon(stream)
+            if isinstance(window, TimeWindow) and horizon is not None:
+                self.expired[stream] = horizon - window.length
+            gone = [x for x in self.stored[stream] if everything or self.is_expired(x)]
             for x in sorted(gone, key=lambda x: place_in_window(self.windows, x)):
+                self.unmatched.expire(x)
                 remove(self.stored[stream], x)
                 self.counters["expired"] += 1
 
@@ -262,6 +318,7 @@ class Twin:
         self.worked += cpu.update if cpu is not None else 0.0
         if self.join.condition.is_null(x.row):
             self.counters["null"] += 1
+            self.unmatched.give(x)
             return
         if x.probes:
             self.probe(x)
@@ -270,6 +327,7 @@ class Twin:
             others = [other for other in self.streams if other != x.stream]
             self.out.left_out += [LeftOut(x.stream, x.seq, other, FIRST, 0, LAST, 0) for other in others]
         self.stored[x.stream].append(x)
+        self.unmatched.enter(x)
         self.fresh.append(x)
 
     def probe(self, x: Stored) -> None:
@@ -278,7 +336,7 @@ class Twin:
         found = self.results_with(x, parts)
         x.met = len(found)
         self.productive += [y for result in found for y in result]
-        self.give([self.result_of(result) for result in found])
+        self.give(self.unmatched.meet(x, found))
         self.count_work(x, parts)
         if self.selection is not None and self.selection.is_sample:
             self.selection.learn(x, windows, found)
@@ -302,11 +360,13 @@ class Twin:
 
         from_row_on = sorted(self.streams, key=lambda stream: (stream != x.stream, stream))
         found = one_of_each([parts[stream] for stream in from_row_on], goes)
-        return [tuple(sorted(result, key=lambda y: y.stream)) for result in found]
+        results = [tuple(sorted(result, key=lambda y: y.stream)) for result in found]
+        return [result for result in results if self.join.condition.passes([y.row for y in result])]
 
-    def result_of(self, members: Sequence[Stored]) -> Result:
+    def result_of(self, members: Sequence[Stored], newest: Stored) -> Result:
         importance = combine(self.join.importance, [x.importance for x in members])
-        return Result(tuple(x.seq for x in members), importance, max(x.ts for x in members))
+        weight = product(self.order.inverse(x) for x in members if x is not newest)
+        return Result(tuple(x.seq for x in members), importance, max(x.ts for x in members), weight)
 
     def count_work(self, x: Stored, parts: Sequence[Sequence[Stored]]) -> None:
         compared = looked_up = 0
@@ -337,6 +397,7 @@ class Twin:
         self.out.results += self.waiting_results
         self.counters["results"] += len(self.waiting_results)
         self.waiting_results = []
+        self.unmatched.let_satisfied_go()
 
     def do_rounds(self, time: int) -> None:
         """What is due when a time belongs to another round than the last."""
@@ -358,8 +419,11 @@ class Twin:
         for x in self.due():
             self.shed(x, SCHEDULE)
         for group, cap in self.groups():
+            self.order.divide(group, cap)
             while self.is_over(group, cap):
-                self.shed(self.order.lowest(group), EVICTED)
+                lowest = self.order.lowest(group)
+                self.thresholds.append((self.counters[EVICTED], lowest.priority, group))
+                self.shed(lowest, EVICTED)
 
     def due(self) -> list[Stored]:
         """Replay: those whose time has come."""
@@ -369,9 +433,12 @@ class Twin:
         return sorted(due, key=lambda x: (self.order.until(x), x.arrival))
 
     def is_over(self, group: tuple[int, ...], cap: int) -> bool:
-        rows = [x.row for stream in group for x in self.competing(stream)]
+        return self.size_of([x for stream in group for x in self.competing(stream)]) > cap
+
+    def size_of(self, tuples: Sequence[Stored]) -> int:
+        """How much of a budget they take."""
         assert self.budget is not None
-        return (len(rows) if self.budget.unit == "tuples" else sum(row.bytes for row in rows)) > cap
+        return len(tuples) if self.budget.unit == "tuples" else sum(x.row.bytes for x in tuples)
 
     def groups(self) -> list[tuple[tuple[int, ...], int]]:
         """The streams of each memory group, and its cap."""
@@ -391,7 +458,19 @@ class Twin:
             self.admission.drop(x)
 
     def log(self, x: Stored, why: str, when: int | None = None) -> None:
-        record = Record(x.stream, x.seq, x.ts, self.now if when is None else when, self.tick, why, tuple(self.taken))
-        self.out.shed.append(record)
+        nothing = (FIRST,) * len(self.taken)
+        self.record(x, why, self.now if when is None else when, tuple(self.taken), nothing)
+        self.unmatched.note(x, why)
         counters = self.more_counters if why in self.more_counters else self.counters
-        counters["scheduled" if why == SCHEDULE else why] += 1
+        if why != UNKNOWN:
+            counters["scheduled" if why == SCHEDULE else why] += 1
+
+    def log_late(self, x: Stored, came: tuple[int, ...]) -> None:
+        """Which tuples it did not meet because they had expired: those that came before, up to some times."""
+        seen = tuple(x.seq if stream == x.stream else before for stream, before in enumerate(came))
+        self.record(x, LATE, self.now, seen, tuple(self.expired))
+        x.doubt = True
+        self.counters[LATE] += 1
+
+    def record(self, x: Stored, why: str, when: int, seen: tuple[int, ...], expired: tuple[int, ...]) -> None:
+        self.out.shed.append(Record(x.stream, x.seq, x.ts, when, self.tick, why, seen, expired))

@@ -6,7 +6,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from naive.arithmetic import GOLDEN, added, hash_of_set, mix
@@ -28,7 +28,8 @@ class Weights:
     def __init__(self, twin: Twin) -> None:
         self.twin = twin
         self.condition: Condition = twin.join.condition
-        self.histogram = Histogram() if isinstance(self.condition, OnTheta) else None
+        inner = getattr(self.condition, "inner", self.condition)
+        self.histogram = Histogram() if isinstance(inner, OnTheta) else None
 
     def values(self, x: Stored) -> list[Value]:
         """The values by which a tuple is counted."""
@@ -57,6 +58,10 @@ class Weights:
 
     def change(self, estimator: Estimator) -> None:
         """The estimator gets other numbers."""
+
+    def belong_to(self, twin: Twin, rows: Mapping[Stored, Stored]) -> None:
+        """Of another join from now on, which has these rows in place of those that were seen."""
+        self.twin = twin
 
     def chance(self, x: Stored) -> float:
         """The partners that a tuple can expect, or a number in proportion to them; a null expects none."""
@@ -121,13 +126,17 @@ class InWindowWeights(CountedWeights):
         new = [(self.twin.clock_of(x.stream), x) for x in rows]
         self.stamped = [one for one in (*self.stamped, *new) if self.counts(*one)]
 
+    def belong_to(self, twin: Twin, rows: Mapping[Stored, Stored]) -> None:
+        super().belong_to(twin, rows)
+        self.stamped = [(stamp, rows[x]) for stamp, x in self.stamped]
+
     def counted(self, stream: int) -> Sequence[Stored]:
         return [x for stamp, x in self.stamped if x.stream == stream and self.counts(stamp, x)]
 
     def counts(self, stamp: int, x: Stored) -> bool:
         window = self.twin.windows[x.stream]
         if isinstance(window, TimeWindow):
-            return self.twin.clock_of(x.stream) < stamp + window.length
+            return self.twin.clock_of(x.stream) < stamp + window.range
         return x.place >= self.twin.arrived[x.stream] - window.rows
 
 

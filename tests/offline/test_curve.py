@@ -10,8 +10,8 @@ import pytest
 import shedjoin as sj
 from shedjoin.engine.records import NEVER
 from shedjoin.offline import solver
-from shedjoin.offline.curve import Curve, Landscape, Solved, least_memory
-from shedjoin.offline.tolls import Tangent
+from shedjoin.offline.curve import Curve, CurveSolver, Solved, least_memory
+from shedjoin.offline.multipliers import Tangent
 
 GROUPS = ((0,), (1,), (0, 1))
 MEMORIES = (1, 2, 3, 4, 6, 9, 14)
@@ -42,7 +42,7 @@ def test_every_memory_bounds_all_others(objective: str, seed: int, monkeypatch: 
     spec = sj.JoinSpec(
         random.choice((sj.TimeWindow(12), sj.RowWindow(9))), importance=random.choice(("min", "product"))
     )
-    land = Landscape(spec, batch, random.choice((NEVER, 6)), objective)
+    land = CurveSolver(spec, batch, random.choice((NEVER, 6)), objective)
     for group in GROUPS:
         found = [land.at(group, memory) for memory in MEMORIES]
         values = np.array([one.value for one in found])
@@ -60,47 +60,47 @@ def test_every_memory_bounds_all_others(objective: str, seed: int, monkeypatch: 
 
 @pytest.mark.parametrize("objective", ["matches", "importance"])
 @pytest.mark.parametrize("seed", range(8))
-def test_any_tolls_bound_every_memory(objective: str, seed: int) -> None:
+def test_any_prices_bound_every_memory(objective: str, seed: int) -> None:
     random = Random(100 + seed)
     batch = random_batch(random)
     spec = sj.JoinSpec(random.choice((sj.TimeWindow(12), sj.RowWindow(9))))
-    land = Landscape(spec, batch, random.choice((NEVER, 6)), objective)
+    land = CurveSolver(spec, batch, random.choice((NEVER, 6)), objective)
     draw = np.random.default_rng(seed)
     for group in GROUPS:
-        traffic = land.traffic(group)
+        relaxation = land.relaxation(group)
         best = [land.at(group, memory).value for memory in MEMORIES]
         everything = land.at(group, land.need(group)).value
-        free = traffic.near(None, 1, 0.0, np.inf)
+        free = relaxation.near(None, 1, 0.0, np.inf)
         assert (free.base, free.slope) == (pytest.approx(everything), 0.0)
-        for tolls in (
-            draw.random(free.toll.size),
-            draw.exponential(3.0, free.toll.size) * (draw.random(free.toll.size) < 0.3),
+        for prices in (
+            draw.random(free.price.size),
+            draw.exponential(3.0, free.price.size) * (draw.random(free.price.size) < 0.3),
         ):
-            tangent, held = traffic.pays(tolls)
+            tangent, held = relaxation.priced(prices)
             assert all(tangent.bound(memory) >= value - 1e-6 for memory, value in zip(MEMORIES, best, strict=True))
-            # What is held at these tolls is a schedule within as much memory as it takes.
-            kept = tangent.base + float(tolls @ held)
+            # What is held at these prices is a schedule within as much memory as it takes.
+            kept = tangent.base + float(prices @ held)
             assert kept <= land.at(group, max(1, int(held.max(initial=0)))).value + 1e-6
         for memory, value in zip(MEMORIES, best, strict=True):
-            near = traffic.near(free, memory, 0.0, 1e-3 * everything)
+            near = relaxation.near(free, memory, 0.0, 1e-3 * everything)
             assert value - 1e-6 <= near.bound(memory) <= free.bound(memory)
-            assert all(0 <= traffic.schedule(one, memory) <= value + 1e-6 for one in (near, tangent))
+            assert all(0 <= relaxation.schedule(one, memory) <= value + 1e-6 for one in (near, tangent))
 
 
 @pytest.mark.parametrize("objective", ["matches", "importance"])
-def test_tolls_of_one_memory_are_soon_those_of_another(objective: str) -> None:
+def test_prices_of_one_memory_are_soon_those_of_another(objective: str) -> None:
     draw = np.random.default_rng(3)
     sides = ({"key": draw.zipf(1.4, 800) % 40, "importance": draw.integers(1, 9, 800) / 4} for _ in range(2))
-    land = Landscape(sj.JoinSpec(sj.TimeWindow(60)), sj.Batch.of(*sides), 60, objective)
+    land = CurveSolver(sj.JoinSpec(sj.TimeWindow(60)), sj.Batch.of(*sides), 60, objective)
     group = (0, 1)
     everything = land.at(group, land.need(group)).value
     start = land.at(group, 40).tangent
     for memory in (10, 20, 60):
         best = land.at(group, memory).value
-        near = land.traffic(group).near(start, memory, 0.9 * best, 1e-3 * everything).bound(memory)
+        near = land.relaxation(group).near(start, memory, 0.9 * best, 1e-3 * everything).bound(memory)
         assert best <= near + 1e-6
-        had = land.traffic(group).schedule(
-            land.traffic(group).near(start, memory, 0.9 * best, 1e-3 * everything), memory
+        had = land.relaxation(group).schedule(
+            land.relaxation(group).near(start, memory, 0.9 * best, 1e-3 * everything), memory
         )
         assert 0.75 * best <= had <= best + 1e-6
         assert near - best <= 0.01 * everything < start.bound(memory) - best
@@ -111,7 +111,7 @@ def test_groups_add_up_to_the_optimum(allocation: str) -> None:
     draw = np.random.default_rng(5)
     left, right = ({"key": draw.zipf(1.6, 400) % 25} for _ in range(2))
     spec = sj.JoinSpec(sj.TimeWindow(50), sj.Budget(tuples=30, allocation=allocation))
-    land = Landscape(spec, sj.Batch.of(left, right), 50, "matches")
+    land = CurveSolver(spec, sj.Batch.of(left, right), 50, "matches")
     parts = [land.at((0,), 15), land.at((1,), 15)] if allocation == "fixed" else [land.at((0, 1), 30)]
     assert land.together + sum(part.value for part in parts) == sj.optimum(spec, left, right, warmup=50).matches
 

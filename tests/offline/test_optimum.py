@@ -28,6 +28,8 @@ WINDOWS: tuple[Any, ...] = (
     (sj.TimeWindow(4), sj.RowWindow(2)),
     (sj.RowWindow(4), sj.TimeWindow(3)),
 )
+#: Around 0, on either side of it, and a single distance.
+INTERVALS = ((-2, 3), (0, 2), (1, 4), (2, 2), (-4, -1))
 BUDGETS = (
     sj.Budget(tuples=2, shares=(1, 1)),
     sj.Budget(tuples=4, shares=(1, 1)),
@@ -102,7 +104,7 @@ def choices(tuples: list[tuple[int, int]], caps: tuple[int, ...]) -> list[frozen
     return [frozenset(itertools.chain(*chosen)) for chosen in itertools.product(*parts)]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_optimum_is_what_exhaustive_search_finds(seed: int) -> None:
     """Every window and allocation in turn, on streams of up to 8 rows."""
     random = Random(seed)
@@ -118,6 +120,25 @@ def test_optimum_is_what_exhaustive_search_finds(seed: int) -> None:
                     best = sj.optimum(spec, left, right, warmup=warmup, objective=objective, graph=graph)
                     assert best.value == pytest.approx(expected, abs=1e-9), (spec, rows, objective, graph)
                     assert best.bound == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_optimum_of_an_interval_is_what_exhaustive_search_finds(seed: int) -> None:
+    random = Random(seed)
+    for between, budget in itertools.product(INTERVALS, BUDGETS):
+        rows = random_rows(random, 8)
+        spec = sj.JoinSpec(between=between, budget=budget, importance=random.choice(list(IMPORTANCE)))
+        left, right = tables(rows)
+        for objective in ("matches", "importance"):
+            best = sj.optimum(spec, left, right, objective=objective)
+            assert best.value == pytest.approx(exhaustive(spec, rows, objective, -(2**40)), abs=1e-9), (spec, rows)
+            assert best.bound == pytest.approx(best.value, abs=1e-6)
+
+
+def test_the_compact_graph_refuses_an_interval_without_zero() -> None:
+    spec = sj.JoinSpec(between=(1, 4), budget=sj.Budget(tuples=2))
+    with pytest.raises(sj.SpecError, match="intervals that hold 0"):
+        sj.optimum(spec, {"key": [1]}, {"key": [1]}, graph="key")
 
 
 @pytest.mark.parametrize("chooser", CHOOSERS, ids=str)

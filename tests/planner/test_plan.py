@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import shedjoin as sj
+from shedjoin.parse import format_bytes
 from shedjoin.planner import CANDIDATES
 from shedjoin.planner.result import OPT, spread_of
-from shedjoin.planner.words import size
 
 WINDOW = 60
 TARGET = 0.8
@@ -93,12 +93,16 @@ def test_nothing_is_shed_at_what_exact_needs(made: Made) -> None:
         assert len(sj.simulate(sj.JoinSpec(sj.TimeWindow(WINDOW), short, sj.Rand()), left, right).shed) > 0
 
 
-@pytest.mark.parametrize("window", [sj.RowWindow(50), (sj.TimeWindow(30), sj.RowWindow(80))], ids=["rows", "both"])
-def test_other_windows(window: Any) -> None:
+@pytest.mark.parametrize(
+    "window",
+    [{"window": sj.RowWindow(50)}, {"window": (sj.TimeWindow(30), sj.RowWindow(80))}, {"between": (5, 40)}],
+    ids=["rows", "both", "interval"],
+)
+def test_other_windows(window: dict[str, Any]) -> None:
     left, right = streams(importance=False, rows=300)
-    plan = sj.plan(left, right, window=window, target=0.7, policies=["rand", "prob"])
+    plan = sj.plan(left, right, **window, target=0.7, policies=["rand", "prob"])
     for allocation, memory in (("fixed", plan.need.tuples_fixed), ("variable", plan.need.tuples)):
-        spec = sj.JoinSpec(window, sj.Budget(tuples=memory, allocation=allocation), sj.Rand())
+        spec = sj.JoinSpec(**window, budget=sj.Budget(tuples=memory, allocation=allocation), policy=sj.Rand())
         assert len(sj.simulate(spec, left, right).shed) == 0
     assert 0.7 <= plan.recommendation.share < 1
     assert all(point.share <= (point.bound or 1) for point in plan.curve)
@@ -138,10 +142,10 @@ def test_words_say_what_is_needed(made: Made) -> None:
     said = plan.recommendation
     counted = "results" if plan.objective == "matches" else "importance"
     for part in (
-        f"For 0.8 of the {counted}, run {said.policy!r} within {said.tuples:,} tuples ({size(said.bytes)})",
+        f"For 0.8 of the {counted}, run {said.policy!r} within {said.tuples:,} tuples ({format_bytes(said.bytes)})",
         f"allocation={said.allocation!r}",
         f"it gets {said.share:.1%} (from {said.lowest:.1%} to {said.highest:.1%} in its 8 blocks)",
-        f"An exact join needs {plan.need.tuples:,} tuples ({size(plan.need.bytes)})",
+        f"An exact join needs {plan.need.tuples:,} tuples ({format_bytes(plan.need.bytes)})",
         f"With less than {said.at_least:,} tuples no policy could",
     ):
         assert part in said.text
@@ -160,7 +164,7 @@ def test_blocks_say_how_much_the_share_varies() -> None:
     assert spread_of([9.0], [10.0]) == {}
 
 
-def test_a_sample_is_the_last_stretch_of_both_streams() -> None:
+def test_a_sample_is_the_end_of_both_streams() -> None:
     left, right = streams(importance=False)
     quick: dict[str, Any] = dict(window=WINDOW, policies=["prob"], optimum=False, target=0.7)
     cut = [{name: column[side["ts"] >= 500] for name, column in side.items()} for side in (left, right)]
@@ -265,11 +269,11 @@ def test_the_curve_is_drawn(made: Made, tmp_path: Path) -> None:
     [
         (
             dict(window=300),
-            r"the window is 300 long in the unit of ts, but the stretch is 100 long: .* take a longer sample",
+            r"the window is 300 long in the unit of ts, but the sample is 100 long: .* take a longer sample",
         ),
-        (dict(window="400 rows"), r"the window is 400 rows, but the stretch has 100 of left"),
-        (dict(sample=20), r"the window is 20 long in the unit of ts, but the stretch is 10 long"),
-        (dict(sample=("1 hour", "2 hours")), "sample must be one stretch"),
+        (dict(window="400 rows"), r"the window is 400 rows, but the sample has 100 of left"),
+        (dict(sample=20), r"the window is 20 long in the unit of ts, but the sample is 10 long"),
+        (dict(sample=("1 hour", "2 hours")), "sample must be one length"),
         (dict(sample=0), "sample must have at least one row"),
         (dict(sample="soon"), "sample must be a duration"),
         (dict(target=95), "target must be a share of the exact join, above 0 and at most 1, such as 0.95, not 95"),
@@ -283,8 +287,8 @@ def test_the_curve_is_drawn(made: Made, tmp_path: Path) -> None:
         (dict(policies=["keep_all"]), r"policies\[0\] must be a policy that sheds"),
         (dict(memory=[1]), "memory must have whole numbers of at least 2"),
         (dict(memory=500), "memory must be a list"),
-        (dict(warmup=1000), "warmup is 1000, but the stretch ends at 99"),
-        (dict(warmup=1.5), "warmup must be a time"),
+        (dict(warmup=1000), "warmup is 1000, but the sample ends at 99"),
+        (dict(warmup=1.5), "warmup must be a whole number"),
         (dict(right={"key": []}), "right has no rows"),
         (dict(right={"key": [1] * 3, "ts": [0, 1, 2]}, sample=30), "right has no rows in the last 30"),
         (dict(right={"key": [9] * 100}), "has no results after the warm-up"),

@@ -73,18 +73,18 @@ class Pushed:
         self.pushes.append((batch, engine.push(batch)))
 
     def truth(self, spec: sj.JoinSpec) -> tuple[int, float]:
-        """Missing results without late rows, and their importance."""
+        """What memory for all rows would have found besides, and its importance: nothing that had expired before a late row."""
         log = sj.ShedLog([out.shed.records() for _, out in self.pushes])
+        late = sj.ShedLog([log.records()[log.why == LATE]])
         batches = [batch for batch, _ in self.pushes]
         whole = sj.Batch(*(np.concatenate(column) for column in zip(*(b.fields() for b in batches), strict=True)))
-        late = [set(log.seq[(log.why == LATE) & (log.stream == side)].tolist()) for side in (0, 1)]
         importance = [whole.importance[whole.stream == side] for side in (0, 1)]
         count, total = 0, 0.0
         arrivals = quality.Arrivals.pushed(batches)
-        for left, right in zip(*quality.missing.missing_rows(log, arrivals, spec), strict=True):
-            if left not in late[0] and right not in late[1]:
-                count += 1
-                total += OUTPUT[spec.importance](float(importance[0][left]), float(importance[1][right]))
+        missed, expired = (zip(*quality.missing.missing_rows(one, arrivals, spec), strict=True) for one in (log, late))
+        for left, right in set(missed) - set(expired):
+            count += 1
+            total += OUTPUT[spec.importance](float(importance[0][left]), float(importance[1][right]))
         return count, total
 
 

@@ -28,6 +28,7 @@ class Twin:
         self.sample: list[dict[str, Any]] = []
         self.removed: list[dict[str, Any]] = []
         self.period_rows = self.period_work = 0
+        self.expired: list[float] = []
 
     def draw(self, stream: int, seq: int) -> float:
         wide = 2**64
@@ -42,7 +43,7 @@ class Twin:
 
     def follow(self, batch: sj.Batch, shed: sj.ShedLog) -> None:
         log = shed.records()
-        late = {(int(r["stream"]), int(r["seq"])) for r in log if r["why"] == LATE}
+        expired = {(int(r["stream"]), int(r["seq"])): r["expired"].tolist() for r in log if r["why"] == LATE}
         gone = [r for r in log if r["why"] != LATE]
         self.read_shed_log(gone)
         for i in range(len(batch)):
@@ -55,10 +56,10 @@ class Twin:
             seq = self.arrived[stream]
             self.arrived[stream] += 1
             self.period_rows += 1
-            if (stream, seq) not in late:
-                self.clock[stream] = max(self.clock[stream], ts)
-                if not batch.null[i]:
-                    self.process(stream, seq, ts, int(batch.key[i]), float(batch.importance[i]), whole)
+            self.clock[stream] = max(self.clock[stream], ts)
+            self.expired = expired.get((stream, seq), [-math.inf, -math.inf])
+            if not batch.null[i]:
+                self.process(stream, seq, ts, int(batch.key[i]), float(batch.importance[i]), whole)
             self.read_shed_log(gone)
             if sum(self.arrived) % self.block == 0:
                 self.end_block()
@@ -74,7 +75,8 @@ class Twin:
 
     def process(self, stream: int, seq: int, ts: int, key: int, importance: float, whole: list[int]) -> None:
         for one in self.sample:
-            if one["shed"] and one["stream"] != stream and one["key"] == key and self.joins(one, stream, ts, whole):
+            was_there = one["shed"] and one["ts"] > self.expired[one["stream"]]
+            if was_there and one["stream"] != stream and one["key"] == key and self.joins(one, stream, ts, whole):
                 one["missing"] += 1 / one["probability"]
                 one["missing_importance"] += (
                     OUTPUT[self.spec.importance](importance, one["importance"]) / one["probability"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shedjoin as sj
-from naive import Row, on_time
+from naive import Row, without_limits
 from shedjoin.recall import MultiRecall, combine, many
 from strategies import columns_of
 
@@ -52,7 +52,7 @@ def test_while_there_is_room_recall_is_exact(importance: str, max_skew: int | No
     for push in rows:
         whole.push(whole.rows(columns_of(push)))
     now = live.estimate()
-    assert now.results + now.missing == whole.counters["results"] == len(on_time(how, rows)) > now.results > 0
+    assert now.results + now.missing == whole.counters["results"] == len(without_limits(how, rows)) > now.results > 0
     assert now.low == now.recall == now.high
     assert now.importance == pytest.approx(engine.matched_importance / whole.matched_importance)
     assert now.late == engine.counters["late"] > 0
@@ -127,7 +127,7 @@ def test_what_cannot_be_estimated_is_said() -> None:
     saved = MultiRecall(spec()).to_bytes()
     with pytest.raises(sj.SnapshotError, match="damaged"):
         MultiRecall(spec()).load(saved[:-1] + b"?")
-    with pytest.raises(sj.SnapshotError, match="another join"):
+    with pytest.raises(sj.SnapshotError, match="another setting of lateness"):
         MultiRecall(spec(lateness=4)).load(saved)
 
 

@@ -171,8 +171,8 @@ def test_saved_bytes_are_checked(busy: Pushed) -> None:
     flipped[len(saved) // 2] ^= 1
     for bytes_, words in (
         (b"", "do not begin with its mark"),
-        (saved[:20], "cut short"),
-        (saved[:8] + b"\x63" + saved[9:], "format 99"),
+        (saved[:20], "checksum"),
+        (saved[:8] + b"\x63" + saved[9:], "older format"),
         (bytes(flipped), "checksum"),
         (saved[:-1], "checksum"),
     ):

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import shedjoin as sj
 from shedjoin.engine.codes import WHY
+from shedjoin.engine.records import NEVER
 from shedjoin.spark.archive import LEFT_OUT_COLUMNS, shed_columns
 from shedjoin.spark.keys import SIDES
 
@@ -134,6 +135,8 @@ def make(
             made.met |= {(shard, *row): batch for row in out.rows.tolist()}  # type: ignore[misc]
             for record in out.shed.records():
                 seen = {f"seen_{name}": int(count) for name, count in zip(names, record["seen"], strict=True)}
+                expired = zip(names, record["expired"].tolist(), strict=True)
+                seen |= {f"expired_{name}": None if time == NEVER else time for name, time in expired}
                 told = {name: int(record[name]) for name in ("stream", "seq", "ts", "key")}
                 known = {"shard": shard, "batch": batch, "left_at": int(record["when"]), "why": WHY[record["why"]]}
                 made.shed.append({**told, **seen, **known})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,18 @@ import pyarrow as pa
 from dict_store import DictStore
 
 import shedjoin as sj
-from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, Message, Packing, from_blob, pack, shard_labels
+from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, Message, from_blob, shard_labels
+from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.job import Job
-from shedjoin.spark.operator import Shard
+from shedjoin.spark.packing import Packing, pack
+from shedjoin.spark.shard import Shard
 
 #: What travels in these tests: a number that names the row, and some text.
 TRAVELS = pa.schema([("row", pa.int64()), ("text", pa.string())])
+#: Keys and times of each stream.
+Sides = list[tuple[np.ndarray, np.ndarray]]
+#: Of each micro-batch the tables of each stream.
+Tables = list[tuple[list[pa.RecordBatch], ...]]
 
 
 def job(spec: sj.JoinSpec, shards: int = 1, **more: Any) -> Job:
@@ -27,6 +34,7 @@ def job(spec: sj.JoinSpec, shards: int = 1, **more: Any) -> Job:
         "signature": {},
         "kinds": (RESULT, SHED, METRIC),
         "cache": False,
+        "cube": HyperCube.of_key(len(names), shards),
     }
     return Job(spec=spec.to_dict(), labels=shard_labels(shards, shards), **{**given, **more})
 
@@ -49,6 +57,17 @@ def table(keys: Sequence[int | None], ts: Sequence[int], first: int = 0) -> pa.R
     return pa.RecordBatch.from_pydict(columns)
 
 
+def cut(sides: Sides, batches: int, tasks: int = 2) -> Tables:
+    """The rows as micro-batches of several tasks each; the key 3 is null."""
+    made = []
+    for key, ts in sides:
+        nullable = [None if one == 3 else int(one) for one in key]
+        edges = np.linspace(0, len(ts), batches * tasks + 1).astype(int)
+        parts = [table(nullable[a:b], ts[a:b].tolist(), a) for a, b in pairwise(edges.tolist())]
+        made.append([parts[place : place + tasks] for place in range(0, batches * tasks, tasks)])
+    return list(zip(*made, strict=True))
+
+
 def messages(
     tables: Sequence[Sequence[pa.RecordBatch]],
     labels: Sequence[int],
@@ -60,14 +79,12 @@ def messages(
     for stream, tasks in enumerate(tables):
         how = Packing(
             stream,
-            tuple(labels),
-            TRAVELS.serialize().to_pybytes(),
-            False,
-            False,
-            "ts",
-            None,
-            counted,
             f"s{stream}",
+            tuple(labels),
+            HyperCube.of_key(len(tables), len(labels)),
+            TRAVELS.serialize().to_pybytes(),
+            "ts",
+            counted=counted,
             numbered=numbered,
         )
         for task, rows in enumerate(tasks):

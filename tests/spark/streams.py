@@ -75,16 +75,26 @@ def run(joined: Any, checkpoint: Path, output: Path) -> Any:
 
 
 def begin(spark: Any, folder: Path, place: Path, joins: dict[str, dict[str, Any]], **more: Any) -> list[Any]:
-    """Start these joins of the streams in a folder, each with a directory of its own; `streams` says of which ones it is."""
+    """Start these joins of the streams in a folder, each with a directory of its own.
+
+    `streams` says of which ones it is, and `watermark`, if it is there, how far their rows may lag.
+    """
     from shedjoin.spark import start
 
-    return [
-        start(*(read(spark, folder / one) for one in streams), output=place / name, **options, **more)
-        for name, join in joins.items()
-        for streams, options in [(join["streams"], {key: value for key, value in join.items() if key != "streams"})]
-    ]
+    queries = []
+    for name, join in joins.items():
+        frames = [read(spark, folder / one) for one in join["streams"]]
+        if "watermark" in join:
+            frames = [frame.withWatermark("ts", join["watermark"]) for frame in frames]
+        options = {key: value for key, value in join.items() if key not in ("streams", "watermark")}
+        queries.append(start(*frames, output=place / name, **options, **more))
+    return queries
+
+
+def rows_of(frame: Any, names: Sequence[str] = ("a", "b", "c")) -> list[tuple[int, ...]]:
+    found = frame.select(*names).toArrow()
+    return sorted(zip(*(found[name].to_pylist() for name in names), strict=True))
 
 
 def pairs(spark: Any, output: Path, names: Sequence[str] = ("a", "b")) -> list[tuple[int, ...]]:
-    rows = spark.read.parquet(str(output)).select(*names).toArrow()
-    return sorted(zip(*(rows[name].to_pylist() for name in names), strict=True))
+    return rows_of(spark.read.parquet(str(output)), names)

@@ -53,6 +53,8 @@ def _toml(value: Any) -> str:
         {"budget": 900, "policy": {"name": "prob", "estimator": {"name": "decayed", "half_life": "1 hour"}}},
         {"deadline": "2 seconds", "budget": 90},
         {"deadline": "2 seconds", "window": "50 rows", "shards": 2},
+        {"evaluate_every": "2 seconds", "expire_every": "4 seconds", "index": "scan"},
+        {"index": {"left": 64}, "order": ["right", "left"], "reordering": {"every": 500, "drift": 0.5}},
         {"deadline": 2, "selective": {"basic": "2 seconds", "sample": 0.5, "types": 3}, "kind": {"right": "x"}},
     ],
 )
@@ -82,6 +84,9 @@ def test_a_file_describes_the_join_that_a_call_does(tmp_path: Path, given: dict[
         {"selective": 3},
         {"selective": {"basic": 0}},
         {"selective": {"types": 2}},
+        {"evaluate_every": "often"},
+        {"reordering": {"always": True}},
+        {"index": "btree"},
         {"predicate": {"name": "band", "column": "x", "within": 1}},
     ],
 )

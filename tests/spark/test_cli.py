@@ -37,6 +37,7 @@ time = "ts"
 window = "4 seconds"
 lateness = 0
 budget = 80
+where = "left.a < right.b OR left.a % 3 = 0"
 select = ["k", "a", "b"]
 [output]
 path = "out"
@@ -91,7 +92,8 @@ def test_a_job_is_run_refined_and_watched(
     refined = spark.read.parquet(f"{out}/refined").selectExpr("int(a) a", "int(b) b")
     found = sorted((row["a"], row["b"]) for row in results.unionAll(refined).collect())
     left, right = streams.side(1, 1500, 60, "a"), streams.side(2, 1500, 60, "b")
-    assert found == streams.exact(left, right, 4 * streams.SECOND)
+    whole = streams.exact(left, right, 4 * streams.SECOND)
+    assert found == [(a, b) for a, b in whole if a < b or a % 3 == 0]
     assert 0 < refined.count() < len(found)
 
     assert main(["top", out, "--once"]) == 0

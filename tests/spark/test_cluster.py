@@ -26,6 +26,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from shedjoin.spark import session, start
 from processes import QUICK_JAVA
+from shortcuts import CHECKPOINTS
 from streams import read
 
 master, folder = sys.argv[1], Path(sys.argv[2])
@@ -36,6 +37,7 @@ builder = (
     .config("spark.ui.showConsoleProgress", "false").config("spark.sql.session.timeZone", "UTC")
     .config("spark.executor.cores", "1").config("spark.cores.max", "2")
     .config("spark.driver.extraJavaOptions", QUICK_JAVA).config("spark.executor.extraJavaOptions", QUICK_JAVA)
+    .config(map=CHECKPOINTS)
 )
 spark = session(builder)
 spark.sparkContext.setLogLevel("OFF")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from plans import INTERPRETED
 from processes import free_port, kill, launch, wait_for_port
+from shortcuts import CHECKPOINTS
 from streams import SECOND, exact, side, write
 
 from shedjoin.spark.session import LEAN
@@ -45,6 +46,7 @@ three = three.where("b = c").toArrow()  # each pair with the right row itself: t
 near = {"name": "band", "column": "k", "within": 1}
 planned = shed_join(*frames, predicate=near, **{**options, "on": None, "select": ["a", "b"]})
 assert planned.columns == ["a", "b"]
+passing = shed_join(*frames, where="left.a < right.b AND b % 2 = 0 AND NOT (left.a + right.b = 7)", **options).toArrow()
 query = start(
     *(read(spark, folder / name) for name in ("l", "r")), output=folder / "out", trigger={"availableNow": True}, archive=True,
     budget="40 tuples", **options
@@ -67,6 +69,7 @@ given, wanted = (
 found = {
     "counts": 0 < len(given) < len(wanted) and given == wanted[:len(given)],
     "batch": sorted(zip(batch["a"].to_pylist(), batch["b"].to_pylist())),
+    "where": sorted(zip(passing["a"].to_pylist(), passing["b"].to_pylist())),
     "three": sorted(zip(three["a"].to_pylist(), three["b"].to_pylist())),
     "start": sorted([*pairs(spark, folder / "out" / "results"), *missed]),
     "missed": refined.count,
@@ -91,6 +94,7 @@ def server(folder: Path) -> Iterator[str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         **LEAN,
         **INTERPRETED,
+        **CHECKPOINTS,
     }
     options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     main = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -118,4 +122,5 @@ def test_the_same_call_works_over_connect(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "found.json").read_text())
     wanted = [list(pair) for pair in exact(left, right, 2 * SECOND)]
     assert 0 < found.pop("missed") < len(wanted)
+    assert found.pop("where") == [[a, b] for a, b in wanted if a < b and b % 2 == 0 and a + b != 7]
     assert found == {"batch": wanted, "three": wanted, "start": wanted, "numba": False, "counts": True}

@@ -16,12 +16,12 @@ from shedjoin.spark import start
 
 #: Modules that run engines, on workers. All others are the driver's, or are used by both.
 WORKERS = {
-    "copies",
     "daemon",
     "deadline",
-    "graph_shard",
-    "keeping",
-    "operator",
+    "host_copy",
+    "moved_state",
+    "shard",
+    "shard_state",
     "state",
 }
 IMPORTS = """
@@ -46,7 +46,7 @@ def test_a_driver_imports_no_engine() -> None:
 
 
 def test_a_worker_does() -> None:
-    assert "numba" in imported("operator", "graph_shard")
+    assert "numba" in imported("shard")
 
 
 @pytest.mark.parametrize("output", [None, "", " ", 3, b"out"])

@@ -11,7 +11,9 @@ import pytest
 from shards import TRAVELS, messages, table
 
 import shedjoin as sj
-from shedjoin.spark.exchange import Packing, from_blob, pack, partition_hash, shard_labels, sorted_by_time, times_of
+from shedjoin.spark.exchange import from_blob, partition_hash, shard_labels, sorted_by_time, times_of
+from shedjoin.spark.hypercube import HyperCube
+from shedjoin.spark.packing import Packing, pack
 
 
 def test_the_hash_is_sparks(spark: Any) -> None:
@@ -48,16 +50,14 @@ def test_a_time_that_travels_is_sent_once() -> None:
     """Whether it comes as a column of its own or among the others, rows have the same times, in the same order."""
     key, ts, row = pa.array([5, None, 7]), pa.array([9, 3, 6], pa.timestamp("us", "UTC")), pa.array([0, 1, 2])
     travels = pa.schema([("row", pa.int64()), ("at", ts.type)]).serialize().to_pybytes()
-    once = Packing(0, (7,), travels, False, False, "at", None, time_at=1)
+    once = Packing(0, "left", (7,), HyperCube.of_key(2, 1), travels, "at", time_at=1)
     twice = replace(once, time_at=None)
-    sent = {
-        one: next(
-            pack(iter([pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])]), one, 0)
-        )
-        for one, columns in ((once, [key, row, ts]), (twice, [key, ts, row, ts]))
-    }
-    assert len(sent[once]["blob"][0].as_py()) < len(sent[twice]["blob"][0].as_py())
-    for message in sent.values():
+    sent = []
+    for one, columns in ((once, [key, row, ts]), (twice, [key, ts, row, ts])):
+        batch = pa.RecordBatch.from_arrays(columns, names=[str(place) for place in range(len(columns))])
+        sent.append(next(pack(iter([batch]), one, 0)))
+    assert len(sent[0]["blob"][0].as_py()) < len(sent[1]["blob"][0].as_py())
+    for message in sent:
         rows = sorted_by_time(from_blob(message["blob"][0].as_py()))
         assert times_of(rows).tolist() == [3, 6, 9]
         assert rows["c0"].to_pylist() == [1, 2, 0]
@@ -66,7 +66,8 @@ def test_a_time_that_travels_is_sent_once() -> None:
 
 @pytest.mark.parametrize("weight", [float("nan"), 0.0, -1.0, float("inf"), None])
 def test_an_importance_that_is_none_is_named(weight: float | None) -> None:
-    how = Packing(0, (7,), TRAVELS.serialize().to_pybytes(), True, False, "ts", "w")
+    cube = HyperCube.of_key(2, 1)
+    how = Packing(0, "left", (7,), cube, TRAVELS.serialize().to_pybytes(), "ts", importance="w")
     row = {"key": [1], "ts": [5], "w": pa.array([weight], pa.float64()), "row": [1], "text": ["x"]}
     with pytest.raises(sj.InputError, match=r"importance: left\.w must be finite and above 0, but a row has"):
         list(pack(iter([pa.RecordBatch.from_pydict(row)]), how, 0))

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from accounts import fail_in_the_second_batch, metrics_that_add_up
 from plans import large_plans, set_for
-from streams import SECOND, read, run, write
+from streams import SECOND, read, rows_of, run, write
 
 import shedjoin as sj
 from shedjoin.spark import refine, shed_join, start
-from shedjoin.spark.metrics import summarise
 from shedjoin.spark.start import read_job
 
 NAMES = ("a", "b", "c")
@@ -75,11 +75,6 @@ def graph_exact(given: list[pa.Table]) -> list[tuple[int, ...]]:
     return exact(given, "price_a < price_c", [["x_a", "x_b"], ["y_b", "y_c"]])
 
 
-def rows_of(frame: Any, names: tuple[str, ...] = NAMES) -> list[tuple[int, ...]]:
-    found = frame.select(*names).toArrow()
-    return sorted(zip(*(found[name].to_pylist() for name in names), strict=True))
-
-
 def test_a_stream_goes_on_after_a_stop(four: Any, tmp_path: Path, cache: str) -> None:
     given = tables(1, 200)
     for name, one in zip(NAMES, given, strict=True):
@@ -103,6 +98,27 @@ def test_a_stream_goes_on_after_a_stop(four: Any, tmp_path: Path, cache: str) ->
         write(tmp_path / "parts" / name, one.slice(0, 5), 1, first=9)
     with pytest.raises(Exception, match="another shards"):
         go_on(3)
+
+
+def test_row_windows_over_several_shards(four: Any, tmp_path: Path) -> None:
+    """Four shards give what one gives in batch; within a budget, `refine` brings the rest."""
+    given = tables(3, 120)
+    for name, one in zip(NAMES, given, strict=True):
+        write(tmp_path / name, one, 3)
+    join: dict[str, Any] = {"on": GRAPH, "time": "ts", "window": "40 rows", "names": NAMES, "select": [*NAMES]}
+    past = [four.read.parquet(str(tmp_path / name)) for name in NAMES]
+    whole, split = (rows_of(shed_join(*past, shards=shards, **join)) for shards in (1, 4))
+    assert whole == split
+    assert len(whole) > 100
+    frames, out = [read(four, tmp_path / name) for name in NAMES], tmp_path / "out"
+    more: dict[str, Any] = {"lateness": 0, "cache": False, "trigger": {"availableNow": True}, "archive": True}
+    start(*frames, output=out, shards=4, budget=60, **join, **more).awaitTermination()
+    found = rows_of(four.read.parquet(str(out / "results")))
+    assert set(found) < set(whole)
+    with large_plans(four):
+        refine(out, spark=four, upto=1)
+        refine(out, spark=four)
+    assert sorted([*found, *rows_of(four.read.parquet(str(out / "refined")))]) == whole
 
 
 def test_theta_joins_of_batches(four: Any) -> None:
@@ -140,18 +156,7 @@ def test_start_keeps_account_and_refine_completes(four: Any, tmp_path: Path, cac
         fixed = {"output": tmp_path / "out", "archive": True, "trigger": {"availableNow": True}}
         return start(*frames, **{**fixed, **options, **more})
 
-    class Stop(Exception):
-        pass
-
-    def failing(rows: Any, number: int) -> None:
-        rows.write.mode("overwrite").parquet(str(tmp_path / "out" / "results" / f"sj_batch={number}"))
-        if number == 1:
-            raise Stop
-
-    with pytest.raises(Exception, match="Stop"):
-        query(sink=failing).awaitTermination()
-    with large_plans(four):
-        assert refine(tmp_path / "out").batches == 0
+    fail_in_the_second_batch(four, query, tmp_path / "out")
     query(rates=dict(zip(names, (1, 50, 1), strict=False))).awaitTermination()  # a cube stays as it began
     job = read_job(tmp_path / "out")
     assert job is not None
@@ -164,14 +169,7 @@ def test_start_keeps_account_and_refine_completes(four: Any, tmp_path: Path, cac
     assert late.count > 0
     assert sorted(found + refined) == whole
     assert late.incomplete == {name: len({row[place] for row in refined}) for place, name in enumerate(names)}
-    told = summarise([row.asDict() for row in four.read.parquet(str(tmp_path / "out" / "metrics")).collect()])
-    assert told is not None
-    assert told.rows_of == dict.fromkeys(names, 120)
-    assert told.results == len(found)
-    assert 0 < told.peak_tuples <= 60
-    assert told.recall is not None
-    assert (told.recall.missing, told.recall.low) == (late.count, told.recall.high)
-    assert told.shed == four.read.parquet(str(tmp_path / "out" / "shed")).count()
+    metrics_that_add_up(four, tmp_path / "out", found, late, dict.fromkeys(names, 120), 60)
 
 
 WRONG = {
@@ -182,7 +180,6 @@ WRONG = {
     "one of them": ({"on": [*GRAPH, "a.x like b.x"]}, "on cannot read the predicate 'a.x like b.x'"),
     "text": ({"on": ["a.x < b.x", "b.y = c.y"]}, "on: a.x is compared as string, but <, <=, .* take whole numbers"),
     "types": ({"on": ["a.x = b.y", "b.y = c.y", "a.y < c.y"]}, "on: a.x is string and b.y is bigint"),
-    "window": ({"window": "9 rows"}, "pass shards=1"),
     "budget": ({"budget": 10}, "10 tuples are too few for 4 shards"),
     "rates": ({"rates": (1, 2)}, "rates must be one for all streams, or one each"),
     "rates of keys": ({"on": "y", "rates": (1, 2, 3)}, "rates is for join graphs"),

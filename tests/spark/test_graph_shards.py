@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise, product
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ from shards import TRAVELS
 import shedjoin as sj
 from shedjoin.engine.graph import parse
 from shedjoin.spark import state
-from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, Message, from_blob, inputs_of, pack_by, shard_labels
-from shedjoin.spark.graph_exchange import GraphPacker, GraphPacking
+from shedjoin.spark.exchange import LATE, METRIC, RESULT, SHED, Message, from_blob, inputs_of, shard_labels
 from shedjoin.spark.hypercube import HyperCube, choose, dimensions
-from shedjoin.spark.job import GraphJob
+from shedjoin.spark.job import Job
 from shedjoin.spark.metrics import latest, recall_of
+from shedjoin.spark.packing import Packing, pack
 from shedjoin.spark.payload import column_name
 
 LENGTH, LATENESS = 30, 12
@@ -72,15 +72,23 @@ class Cube:
     """All shards of a join graph, micro-batch after micro-batch."""
 
     def __init__(
-        self, spec: sj.JoinSpec, shards: int, *, archive: bool = False, stores: Any = None, shares: str = "adaptive"
+        self,
+        spec: sj.JoinSpec,
+        shards: int,
+        *,
+        archive: bool = False,
+        stores: Any = None,
+        shares: str = "adaptive",
+        front: float = 0.0,
     ) -> None:
+        self.front = front
         self.spec, self.graph = spec, parse(spec.on, spec.names)
         self.cube: HyperCube = choose(dimensions(self.graph), shards, [1.0] * len(spec.names))
         labels = shard_labels(self.cube.shards, self.cube.shards)
         kinds = (RESULT, SHED, METRIC, *(inputs_of(spec.names) if archive else ()))
-        self.job = GraphJob(
+        self.job = Job(
             spec=spec.to_dict(), labels=labels, seed=0, kept=((0, 1),) * len(spec.names), signature={}, kinds=kinds,
-            cache=False, shares=shares, names=spec.names, cube=self.cube,
+            cache=False, shares=shares, names=spec.names, cube=self.cube, front=front > 0,
         )  # fmt: skip
         self.stores = stores or [DictStore() for _ in labels]
 
@@ -89,14 +97,14 @@ class Cube:
         found = []
         for stream, side in enumerate(rows):
             names = self.graph.columns[stream]
-            how = GraphPacking(
-                stream, self.job.labels, TRAVELS.serialize().to_pybytes(), False, False, "ts", None, self.job.adaptive,
-                self.spec.names[stream], cube=self.cube, attributes=len(names), named=len(self.job.kinds) > 3,
+            how = Packing(
+                stream, self.spec.names[stream], self.job.labels, self.cube, TRAVELS.serialize().to_pybytes(), "ts",
+                counted=self.job.adaptive, numbered=self.spec.counted_elsewhere, named=len(self.job.kinds) > 3,
+                front=self.front, marked=True,
             )  # fmt: skip
             edges = np.linspace(first, last, tasks + 1).astype(int).tolist()
             for task, (start, end) in enumerate(pairwise(edges)):
-                packer = GraphPacker(how, task)
-                for batch in pack_by(packer, iter([self.table(side, names, start, end)])):
+                for batch in pack(iter([self.table(side, names, start, end)]), how, task, first):
                     found += [
                         (row["label"], Message(*(row[name] for name in Message._fields))) for row in batch.to_pylist()
                     ]
@@ -196,29 +204,36 @@ def missing(cube: Cube, given: list[dict[str, list[dict[str, Any]]]]) -> Counter
     names, graph = cube.spec.names, cube.graph
     found: Counter[tuple[int, ...]] = Counter()
     for shard in range(cube.cube.shards):
-        sides, gone = [], {}
+        sides, gone, late = [], {}, {}
         for kind in inputs_of(names):
             rows = [row for one in given for row in one[kind] if row["a2"] == shard]
             assert [row["a3"] for row in rows] == list(range(len(rows)))
             sides.append([row for row in rows if row["a4"] is not None])
         for row in (row for one in given for row in one[SHED] if row["shard"] == shard):
-            seen = [0 if row["why"] == "late" else row[f"seen_{name}"] for name in names]
-            gone[row["stream"], row["seq"]] = seen
+            seen = [0 if row["why"] == "dropped" else row[f"seen_{name}"] for name in names]
+            if row["why"] == "late":
+                late[row["stream"], row["seq"]] = seen, [row[f"expired_{name}"] for name in names]
+            else:
+                gone[row["stream"], row["seq"]] = seen
         for chosen in product(*sides):
             times = [row["a5"] for row in chosen]
             if max(times) - min(times) >= LENGTH or not holds(graph, [row["a4"] for row in chosen]):
                 continue
+            pairs = permutations(enumerate(chosen), 2)
             if any(
-                (stream, row["a3"]) in gone
-                and any(
-                    other["a3"] >= gone[stream, row["a3"]][place]
-                    for place, other in enumerate(chosen)
-                    if place != stream
-                )
-                for stream, row in enumerate(chosen)
+                has_missed(gone, late, (stream, row["a3"]), place, other) for (stream, row), (place, other) in pairs
             ):
                 found[tuple(row["a0"] for row in chosen)] += 1
     return found
+
+
+def has_missed(gone: Any, late: Any, row: tuple[int, int], place: int, other: dict[str, Any]) -> bool:
+    """Whether a row had left when another came, or came when the other had expired."""
+    if row in gone and other["a3"] >= gone[row][place]:
+        return True
+    if row not in late or late[row][1][place] is None:
+        return False
+    return bool(other["a3"] < late[row][0][place] and other["a5"] <= late[row][1][place])
 
 
 def holds(graph: Any, keys: list[list[int]]) -> bool:
@@ -227,6 +242,79 @@ def holds(graph: Any, keys: list[list[int]]) -> bool:
         if not {0: left == right, 1: left < right, 5: left != right, 6: abs(left - right) <= one.band}[one.op]:
             return False
     return True
+
+
+@pytest.mark.parametrize("on", [CHAIN, THETA, PAIR], ids=["chain", "theta", "pair"])
+def test_rows_that_are_dropped_in_front_are_logged_and_missing(on: tuple[str, ...]) -> None:
+    """In each shard that they would have gone to; metrics count them once. Recall counts what they would have met."""
+    spec = spec_of(on, budget=sj.Budget(tuples=60), policy=sj.Rand())
+    rows = rows_of(spec, 6)
+    cube = Cube(spec, 4, archive=True, front=0.25)
+    given = cube.run(rows, 3)
+    found, whole = cube.results(given), exact(spec, rows)
+    dropped = Counter((row["stream"]) for one in given for row in one[SHED] if row["why"] == "dropped")
+    for stream, name in enumerate(spec.names):
+        told = total(given, f"dropped_{name}")
+        assert 5 < told < 25
+        assert dropped[stream] == told * cube.cube.copies(stream)
+    assert found.keys() < whole.keys()
+    assert found + missing(cube, given) == whole
+    told = recall_of(latest([row for one in given for row in one[METRIC]]))
+    assert told is not None
+    assert (told.results, told.results + told.missing) == (found.total(), whole.total())
+
+
+@pytest.mark.parametrize("on", [CHAIN, MIXED, PAIR], ids=["chain", "mixed", "pair"])
+@pytest.mark.parametrize("tuples", [None, 40], ids=["exact", "shedding"])
+def test_row_windows_count_the_rows_of_all_shards(on: tuple[str, ...], tuples: int | None) -> None:
+    """Four shards give what one gives; with a budget, what is missing follows from numbers over all shards."""
+    time_spec = spec_of(on)
+    windows = dict(zip(time_spec.names, (sj.RowWindow(12), sj.TimeWindow(40), sj.RowWindow(9)), strict=False))
+    plain = sj.JoinSpec(windows, on=on, lateness=LATENESS)
+    split = sj.JoinSpec(
+        windows, on=on, lateness=LATENESS, counted_elsewhere=True,
+        budget=None if tuples is None else sj.Budget(tuples=tuples), policy=None if tuples is None else sj.Rand(),
+    )  # fmt: skip
+    rows = rows_of(plain, 7)
+    one, four = Cube(plain, 1), Cube(split, 4, archive=True)
+    whole, given = one.results(one.run(rows, 3)), four.run(rows, 3)
+    found = four.results(given)
+    assert four.cube.shards == 4
+    numbers: list[dict[int, int]] = []
+    for kind in inputs_of(plain.names):  # a row has one number, whichever shard it is in
+        pairs = {(row["a0"], row["a3"]) for batch in given for row in batch[kind]}
+        assert sorted(number for _, number in pairs) == list(range(60))
+        numbers.append(dict(pairs))
+    if tuples is None:
+        assert found == whole
+        return
+    gone: dict[tuple[int, int], dict[int, list[int]]] = {}
+    for row in (row for batch in given for row in batch[SHED]):
+        seen = [row[f"seen_{name}"] for name in plain.names]
+        gone.setdefault((row["stream"], row["seq"]), {})[row["shard"]] = seen
+    lost = Counter()
+    for result in whole:
+        seqs = [numbers[stream][row] for stream, row in enumerate(result)]
+        shards = [
+            {shard for shard in range(4) if (seq, shard) in where}
+            for seq, where in zip(seqs, places(given, plain.names), strict=True)
+        ]
+        (shard,) = set.intersection(*shards)  # they meet in one
+        if any(
+            seqs[other] >= gone[stream, seq][shard][other]
+            for stream, seq in enumerate(seqs)
+            if shard in gone.get((stream, seq), {})
+            for other in range(len(seqs))
+            if other != stream
+        ):
+            lost[result] += 1
+    assert found + lost == whole
+    assert 0 < lost.total() < whole.total()
+
+
+def places(given: list[dict[str, list[dict[str, Any]]]], names: tuple[str, ...]) -> list[set[tuple[int, int]]]:
+    """Of each stream: numbers of rows and the shards they are archived in."""
+    return [{(row["a3"], row["a2"]) for batch in given for row in batch[kind]} for kind in inputs_of(names)]
 
 
 def test_an_archived_row_has_one_name_in_all_shards() -> None:

@@ -11,7 +11,8 @@ import pytest
 import shedjoin as sj
 from shedjoin.engine.graph import Graph, parse
 from shedjoin.spark.hypercube import HyperCube, _Search, choose, dimensions, weights_of
-from shedjoin.spark.join_graph import cube_of, rates_of, read_on
+from shedjoin.spark.join_graph import cube_of
+from shedjoin.spark.on_args import On, rates_of, read_on
 
 
 def random_graph(draw: np.random.Generator) -> tuple[Graph, int]:
@@ -42,7 +43,7 @@ def test_every_combination_that_may_be_a_result_meets_in_one_shard(seed: int) ->
     for stream in range(streams):
         assert {len(shards) for shards in places[stream]} == {cube.copies(stream)}
         for shards in places[stream]:  # each row is counted in one of its shards, and never outside of the cube
-            assert sum(cube.is_first(shard, stream) for shard in shards) == 1
+            assert sum(cube.first_of(shard, stream) == shard for shard in shards) == 1
             assert shards <= set(range(cube.shards))
     met = 0
     for chosen in product(range(5), repeat=streams):
@@ -95,9 +96,7 @@ def test_a_checkpoint_keeps_its_cube() -> None:
     assert cube_of(graph, 6, windows, (1.0, 1.0)).shares == (3, 2)
     assert cube_of(graph, 6, windows, (1.0, 99.0)).shares == (1, 6)
     assert cube_of(graph, 6, windows, (1.0, 99.0), before=[3, 2]).shares == (3, 2)
-    with pytest.raises(sj.SpecError, match="pass shards=1"):
-        cube_of(graph, 6, (sj.RowWindow(9), sj.TimeWindow(3)), (1.0, 1.0))
-    assert cube_of(graph, 1, (sj.RowWindow(9), sj.TimeWindow(3)), (1.0, 1.0)).shards == 1
+    assert cube_of(graph, 6, (sj.RowWindow(9), sj.TimeWindow(3)), (1.0, 1.0)).shards == 6
 
 
 def test_rates_and_windows_weigh() -> None:
@@ -109,15 +108,16 @@ def test_rates_and_windows_weigh() -> None:
 
 
 def test_predicates_are_told_from_columns() -> None:
-    assert read_on("k", "ab") == ("k", None)
-    assert read_on(["k", ("x", "y")], "ab") == (["k", ("x", "y")], None)
-    assert read_on("x=y", "ab") == ("x=y", None)  # a column may be called so
-    assert read_on(["a.k = b.k", "b.k = c.j", "a.d = c.d", "b.d = a.d"], "abc")[0] == [("k", "k", "j"), ("d", "d", "d")]
-    assert read_on(["a.k = b.k", "b.k = c.k", "a.t < c.t"], "abc")[0] is None
+    assert read_on("k", None, "ab") == On((("k", "k"),))
+    assert read_on(["k", ("x", "y")], None, "ab") == On((("k", "k"), ("x", "y")))
+    assert read_on("x=y", None, "ab") == On((("x=y", "x=y"),))  # a column may be called so
+    keys = read_on(["a.k = b.k", "b.k = c.j", "a.d = c.d", "b.d = a.d"], None, "abc").keys
+    assert keys == (("k", "k", "j"), ("d", "d", "d"))
+    assert read_on(["a.k = b.k", "b.k = c.k", "a.t < c.t"], None, "abc").keys == ()
     with pytest.raises(sj.SpecError, match="on speaks of a stream 'd'"):
-        read_on(["a.k = d.k"], "abc")
+        read_on(["a.k = d.k"], None, "abc")
     with pytest.raises(sj.SpecError, match="no predicate leads to 'c'"):
-        read_on(["a.k < b.k"], "abc")
+        read_on(["a.k < b.k"], None, "abc")
 
 
 def test_many_streams_and_shards_are_arranged_in_a_moment() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 import shedjoin as sj
 from shedjoin.errors import InputError
-from shedjoin.spark.lasting import kept_policy
+from shedjoin.spark.compatibility import kept_policy
 from shedjoin.spark.output import check_archive
-from shedjoin.spark.start import _check_checkpoint, check_lasting, is_default, job_of, read_job, write_job
+from shedjoin.spark.start import _check_checkpoint, check_compatible, going_on, is_default, job_of, read_job, write_job
 
 
 def plan(window: int, tuples: int = 9, **more: Any) -> Any:
@@ -20,7 +20,7 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "spec": sj.JoinSpec(sj.TimeWindow(window), sj.Budget(tuples=tuples), sj.Prob()),
         "labels": (0, 1),
         "seed": 0,
-        "keys": SimpleNamespace(pairs=[("k", "k")]),
+        "condition": SimpleNamespace(keys=SimpleNamespace(pairs=[("k", "k")])),
         "times": ("at", "at"),
         "importances": (None, None),
         "kinds": (None, None),
@@ -28,6 +28,8 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "front": (0.0, 0.0),
         "names": ("left", "right"),
         "out": [],
+        "where": None,
+        "needed": lambda side: ["k"],
         "timestamps": True,
     }
     return SimpleNamespace(**(made | more))
@@ -37,7 +39,6 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
     ("what", "change"),
     [
         ("window", {"window": 20}),
-        ("shards", {"labels": (0,)}),
         ("time", {"times": ("at", "when")}),
         ("seed", {"seed": 1}),
     ],
@@ -45,7 +46,7 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
 def test_another_join_is_refused(what: str, change: dict[str, Any]) -> None:
     first = job_of(plan(10), True, None)
     with pytest.raises(sj.SnapshotError, match=rf"a join with another {what}: it has .*the budget may change"):
-        check_lasting(first, job_of(plan(**{"window": 10, **change}), True, None), "out")
+        check_compatible(first, job_of(plan(**{"window": 10, **change}), True, None), "out")
 
 
 W, B = sj.TimeWindow(10), sj.Budget(tuples=9)
@@ -63,65 +64,43 @@ def by(policy: sj.Policy | None, budget: sj.Budget | None = B, kind: str = "two"
     return job_of(plan(10, spec=sj.JoinSpec(W, budget, policy)), False, None)
 
 
-@pytest.mark.parametrize(
-    ("kind", "was", "now", "why"),
-    [
-        (
-            "two",
-            sj.Dgl(),
-            sj.Prob(),
-            "it has another estimator.*the policy, as long as it asks the same estimator or none",
-        ),
-        ("two", sj.Prob(sj.History()), sj.Prob(sj.InWindow()), "it has another estimator"),
-        ("two", sj.Prob(sj.CountMin(8, 2)), sj.Prob(sj.CountMin(8, 3)), "cannot be made wider"),
-        ("many", sj.Dgl(), sj.Prob(), "it has another estimator"),
-        ("many", sj.Prob(sj.History()), sj.Prob(sj.InWindow()), "it has another estimator"),
-    ],
-)
-def test_another_policy_is_refused_rows_or_none(kind: str, was: sj.Policy, now: sj.Policy, why: str) -> None:
-    with pytest.raises(sj.SnapshotError, match=rf"a join with another policy: it has (?i:{type(was).__name__}).*{why}"):
-        check_lasting(by(was, kind=kind), by(now, kind=kind), "out")
-    check_lasting(by(was, kind=kind), by(was, sj.Budget(tuples=5), kind=kind), "out")
-
-
 @pytest.mark.parametrize("kind", ["two", "many"])
 @pytest.mark.parametrize(
-    ("was", "now"), [(sj.Dgl(gain=1.0), sj.Dgl(gain=2.0)), (sj.Prob(), sj.Life()), (sj.Prob(), sj.Rand())]
+    ("was", "now"),
+    [
+        (sj.Dgl(gain=1.0), sj.Dgl(gain=2.0)),
+        (sj.Prob(), sj.Rand()),
+        (sj.Dgl(), sj.Prob()),
+        (None, sj.Prob(sj.InWindow())),
+    ],
 )
-def test_a_policy_that_asks_the_same_estimator_or_none_goes_on(kind: str, was: sj.Policy, now: sj.Policy) -> None:
-    check_lasting(by(was, kind=kind), by(now, kind=kind), "out")
-
-
-@pytest.mark.parametrize(("kind", "policy"), [("two", sj.Prob()), ("many", sj.Prob()), ("predicate", sj.Rand())])
-def test_a_budget_is_not_added_to_a_query_that_began_without(kind: str, policy: sj.Policy) -> None:
-    words = "^the query in out began without a budget, and a budget cannot be added to it: start with a new output directory"
-    with pytest.raises(sj.SnapshotError, match=words):
-        check_lasting(by(None, None, kind), by(policy, B, kind), "out")
-    check_lasting(by(None, None, kind), by(None, None, kind), "out")
+def test_another_policy_goes_on(kind: str, was: sj.Policy | None, now: sj.Policy) -> None:
+    before, after = by(was, None if was is None else B, kind), by(now, kind=kind)
+    check_compatible(before, after, "out")
+    (noted,) = going_on(before, after)["changes"]
+    assert noted["what"].startswith("budget: none -> 9 tuples; policy: KeepAll() -> " if was is None else "policy: ")
 
 
 @pytest.mark.parametrize(("timestamps", "words"), [(True, "10 minutes 1 microsecond"), (False, "600000001")])
 def test_a_window_is_told_in_words(timestamps: bool, words: str) -> None:
     first, second = (job_of(plan(window, timestamps=timestamps), True, None) for window in (600_000_000, 600_000_001))
     with pytest.raises(sj.SnapshotError, match=f"another window: it has [^,]*, this query {words}\\. With the same"):
-        check_lasting(first, second, "out")
+        check_compatible(first, second, "out")
 
 
 def test_the_numbers_of_a_policy_may_change() -> None:
-    check_lasting(by(sj.Dgl(gain=1.0)), by(sj.Dgl(gain=2.0)), "out")
-    check_lasting(by(sj.Prob(sj.Decayed(3.0))), by(sj.Prob(sj.Decayed(9.0))), "out")
+    check_compatible(by(sj.Dgl(gain=1.0)), by(sj.Dgl(gain=2.0)), "out")
+    check_compatible(by(sj.Prob(sj.Decayed(3.0))), by(sj.Prob(sj.Decayed(9.0))), "out")
 
 
 @pytest.mark.parametrize("kind", ["two", "many"])
 def test_while_there_is_no_budget_the_policy_is_kept(kind: str) -> None:
-    """It may come back then, as the shards have it; another may not."""
     first, without = by(sj.Dgl(), kind=kind), by(None, None, kind=kind)
-    check_lasting(first, without, "out")
     assert kept_policy(first["spec"], by(sj.Prob(), kind=kind)["spec"]) is None
-    without["spec"]["policy"] = kept_policy(first["spec"], without["spec"])
-    check_lasting(without, by(sj.Dgl(), kind=kind), "out")
-    with pytest.raises(sj.SnapshotError, match="another policy"):
-        check_lasting(without, by(sj.Prob(), kind=kind), "out")
+    job = going_on(first, without)
+    assert job["spec"]["policy"] == first["spec"]["policy"]
+    assert [one["what"] for one in job["changes"]] == ["budget: 9 tuples -> none"]
+    assert len(going_on(job, by(sj.Prob(), kind=kind))["changes"]) == 2
 
 
 def test_what_may_change_is_written(tmp_path: Path) -> None:
@@ -129,7 +108,7 @@ def test_what_may_change_is_written(tmp_path: Path) -> None:
     first = read_job(tmp_path)
     assert first is not None
     second = job_of(plan(10, tuples=5), True, None)
-    check_lasting(first, second, "out")
+    check_compatible(first, second, "out")
     write_job(str(tmp_path), second)
     now = read_job(tmp_path)
     assert now is not None

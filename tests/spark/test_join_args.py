@@ -27,7 +27,7 @@ def test_signatures_show_all_arguments_by_keyword(function: Callable[..., Any]) 
     assert not any(one.kind is Parameter.VAR_KEYWORD for one in found.values())
     defaults = {
         "time": Parameter.empty,
-        "window": Parameter.empty,
+        "how": "inner",
         "lateness": "watermark",
         "combine": "min",
         "seed": 0,

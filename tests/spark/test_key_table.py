@@ -85,7 +85,7 @@ def test_weights_from_a_dataframe_and_a_file(spark: Any, tmp_path: Path) -> None
     assert sorted(tuple(row) for row in found.collect()) == expected(sj.Table(one, two))
 
 
-def test_a_query_goes_on_by_its_table_and_no_other(spark: Any, tmp_path: Path) -> None:
+def test_a_query_goes_on_by_its_table(spark: Any, tmp_path: Path) -> None:
     """Two shards, and copies of none: the second run recovers from the state store."""
     for name, table in zip(("l", "r"), streams(), strict=True):
         write(tmp_path / "whole" / name, table, 2)
@@ -104,8 +104,6 @@ def test_a_query_goes_on_by_its_table_and_no_other(spark: Any, tmp_path: Path) -
     run(join("parts", sj.Table(one, two)), tmp_path / "c2", tmp_path / "o2")
     for name, table in zip(("l", "r"), streams(), strict=True):
         write(tmp_path / "parts" / name, table.slice(ROWS // 2), 1, first=1)
-    with pytest.raises(Exception, match="another Table of what will come"):
-        run(join("parts", sj.Table(two, one)), tmp_path / "c2", tmp_path / "o2")
     run(join("parts", sj.Table(one, two)), tmp_path / "c2", tmp_path / "o2")
     assert pairs(spark, tmp_path / "o2") == pairs(spark, tmp_path / "o1")
 
@@ -143,5 +141,82 @@ def test_dataframes_that_do_not_fit_are_named(spark: Any) -> None:
     refused(stream, "Table, right needs a batch DataFrame .* it is streaming")
     with pytest.raises(sj.SpecError, match=r"Table.* is for 3 streams"):
         joined(spark, ONE, sj.Table({}, {}, [{}]))
-    with pytest.raises(sj.SpecError, match="on Spark is for joins on a key"):
-        joined(spark, ONE, sj.Table({}, {}), on="left.k0 < right.k0")
+
+
+#: Conditions other than a key: what is said on Spark, in the library, and the column as Spark's expression of the number k.
+CONDITIONS: dict[str, tuple[dict[str, Any], Any, str]] = {
+    "band": ({"predicate": sj.Band("v", within=2.0)}, sj.Band("k", within=2.0), "cast(k as double)"),
+    "theta": ({"predicate": sj.Theta("v", "<", offset=-8.0)}, sj.Theta("k", "<", offset=-8.0), "k"),
+    "graph": (
+        {"on": ["left.v = right.v", "left.w <= right.w"]},
+        ("left.k = right.k", "left.w <= right.w"),
+        "concat('key ', k)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_other_conditions_weigh_by_true_values(spark: Any, name: str) -> None:
+    """Numbers of predicates, and attributes of join graphs, as the library has them."""
+    given, on, column = CONDITIONS[name]
+    one, two = weights(1), weights(2)
+    spec = sj.JoinSpec(sj.TimeWindow(60), sj.Budget(tuples=30), sj.Prob(sj.Table(one, two)), on=on)
+    plain, sides = [], []
+    for table in streams():
+        w = np.arange(ROWS) % 7
+        plain.append({"k": table["k"].to_numpy(), "w": w, "ts": table["ts"].to_numpy()})
+        value = table.schema.names[-1]
+        sides.append(
+            spark.createDataFrame(table.append_column("w", pa.array(w))).selectExpr(f"{column} AS v", "w", "ts", value)
+        )
+    out = spec.build().push(left=plain[0], right=plain[1])
+    called = (lambda k: f"key {k}") if name == "graph" else (lambda k: k)
+    table = sj.Table(*({called(key): weight for key, weight in side.items()} for side in (one, two)))
+    joined = shed_join(
+        *sides, **given, time="ts", window=60, budget=30, policy=sj.Prob(table), select=["a", "b"], shards=1
+    )
+    found = sorted(tuple(row) for row in joined.collect())
+    assert found == sorted(zip(out.left.tolist(), out.right.tolist(), strict=True))
+    assert len(found) > 20
+
+
+def test_items_of_sets_weigh_what_the_table_says(spark: Any) -> None:
+    """Sets of text: a row with items that partners often have stays."""
+    random = np.random.default_rng(3)
+    sets = [[sorted({f"i{item}" for item in random.integers(0, 8, 3)}) for _ in range(200)] for _ in range(2)]
+    frames = [
+        spark.createDataFrame(pa.table({"tags": one, "ts": np.arange(200), name: np.arange(200)}))
+        for name, one in zip("ab", sets, strict=True)
+    ]
+    numbers = [[[int(item[1:]) for item in one] for one in side] for side in sets]
+    left, right = {0: 0.5, 1: 0.2, 5: 0.1}, {2: 0.4, 3: 0.3}
+    spec = sj.JoinSpec(
+        sj.TimeWindow(60), sj.Budget(tuples=20), sj.Prob(sj.Table(left, right)), on=sj.Overlap("tags", at_least=2)
+    )
+    out = spec.build().push(left={"tags": numbers[0]}, right={"tags": numbers[1]})
+    table = sj.Table(*({f"i{item}": weight for item, weight in side.items()} for side in (left, right)))
+    joined = shed_join(
+        *frames, predicate=sj.Overlap("tags", at_least=2), time="ts", window=60, budget=20, policy=sj.Prob(table),
+        select=["a", "b"], shards=1,
+    )  # fmt: skip
+    found = sorted(tuple(row) for row in joined.collect())
+    assert found == sorted(zip(out.left.tolist(), out.right.tolist(), strict=True))
+
+
+def test_a_dataframe_has_the_columns_of_some_attributes(spark: Any) -> None:
+    """The attributes of a stream may be of different types: a DataFrame says which one it is about."""
+    rows = [(key, f"x{key}", ts) for ts, key in enumerate([1, 2, 1, 3, 2, 1])]
+    frames = [
+        spark.createDataFrame(rows, "k int, t string, ts int").withColumnRenamed("ts", f"ts{side}") for side in "ab"
+    ]
+    known = spark.createDataFrame([("x1", 0.5)], "t string, probability double")
+    joined = shed_join(
+        *frames, on=["left.k = right.k", "left.t = right.t", "left.k <= right.k"], time=("tsa", "tsb"), window=5, budget=4,
+        policy=sj.Prob(sj.Table(known, {})), select=["tsa", "tsb"], shards=1,
+    )  # fmt: skip
+    assert joined.count() > 0
+    with pytest.raises(sj.SpecError, match=r"Table, left has a key that is null or no value of \(int\): 'x1'"):
+        shed_join(
+            *frames, on=["left.k = right.k", "left.k <= right.k"], time=("tsa", "tsb"), window=5, budget=4,
+            policy=sj.Prob(sj.Table({"x1": 0.5}, {})), select=["tsa"], shards=1,
+        )  # fmt: skip

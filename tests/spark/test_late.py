@@ -65,8 +65,8 @@ def test_shed_join_alone_tells_of_late_rows(
     late = [late_in(batch["observedMetrics"]) for batch in query.recentProgress if batch["numInputRows"]]
     assert late == [0, 200, 200]
     assert sorted(caplog.messages) == [
-        f"batch {batch}: 200 rows were late by more than lateness='0 seconds' and were not joined. Raise lateness; with "
-        "start(archive=True), refine adds their results."
+        f"batch {batch}: 200 rows were later than lateness='0 seconds': they met only rows that were still stored. Raise "
+        "lateness; with start(archive=True), refine adds what they missed."
         for batch in (1, 2)
     ]
     assert len(pairs(spark, tmp_path / "o")) < len(exact(*tables, 2 * SECOND))
@@ -78,7 +78,7 @@ def test_start_tells_of_late_rows_and_refine_completes_them(
     given = {"output": tmp_path / "out", "archive": True, "trigger": {"availableNow": True}, "cache": cache}
     with caplog.at_level(logging.WARNING, logger="shedjoin"):
         start(*streams(spark, tmp_path), lateness=0, **given, **JOIN).awaitTermination()
-    assert [message.split(" late")[0] for message in caplog.messages] == [f"batch {i}: 200 rows were" for i in (1, 2)]
+    assert [message.split(" later")[0] for message in caplog.messages] == [f"batch {i}: 200 rows were" for i in (1, 2)]
     missed = [(row["a"], row["b"]) for row in refine(tmp_path / "out").rows.collect()]
     assert sorted([*pairs(spark, tmp_path / "out" / "results"), *missed]) == exact(*tables, 2 * SECOND)
 

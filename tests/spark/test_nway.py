@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from accounts import fail_in_the_second_batch, metrics_that_add_up
 from plans import large_plans
-from streams import SECOND, read, run, side, write
+from streams import SECOND, read, rows_of, run, side, write
 
 import shedjoin as sj
 from shedjoin.spark import refine, shed_join, start
-from shedjoin.spark.metrics import summarise
 from shedjoin.spark.prometheus import QueryCollector, samples_of
 
 NAMES = ("a", "b", "c")
@@ -35,11 +35,6 @@ def exact(tables: list[pa.Table], length: int = LENGTH) -> list[tuple[int, ...]]
     near = (times.max(axis=1) - times.min(axis=1)).dt.total_seconds() * SECOND < length
     names = [table.column_names[2] for table in tables]
     return sorted(found[near][names].itertuples(index=False, name=None))
-
-
-def rows_of(frame: Any, names: tuple[str, ...] = NAMES) -> list[tuple[int, ...]]:
-    found = frame.select(*names).toArrow()
-    return sorted(zip(*(found[name].to_pylist() for name in names), strict=True))
 
 
 def test_streams_are_joined_exactly_and_go_on_after_a_stop(spark: Any, tmp_path: Path, cache: str) -> None:
@@ -119,18 +114,7 @@ def test_start_keeps_account_and_refine_completes(spark: Any, tmp_path: Path, ca
         given = {"output": tmp_path / "out", "archive": True, "trigger": {"availableNow": True}}
         return start(*frames, **{**given, **options, **more})
 
-    class Stop(Exception):
-        pass
-
-    def failing(rows: Any, number: int) -> None:
-        rows.write.mode("overwrite").parquet(str(tmp_path / "out" / "results" / f"sj_batch={number}"))
-        if number == 1:
-            raise Stop
-
-    with pytest.raises(Exception, match="Stop"):
-        query(sink=failing).awaitTermination()
-    with large_plans(spark):
-        assert refine(tmp_path / "out").batches == 0
+    fail_in_the_second_batch(spark, query, tmp_path / "out")
     query().awaitTermination()
     with large_plans(spark):
         late = refine(tmp_path / "out")
@@ -140,15 +124,7 @@ def test_start_keeps_account_and_refine_completes(spark: Any, tmp_path: Path, ca
     assert len(set(found)) == len(found) > 0
     assert sorted(found + rows_of(late.rows)) == exact(tables)
     assert set(late.incomplete) == set(options["names"])
-    told = [row.asDict() for row in spark.read.parquet(str(tmp_path / "out" / "metrics")).collect()]
-    whole = summarise(told)
-    assert whole is not None
-    assert whole.rows_of == dict.fromkeys(options["names"], 240)
-    assert whole.results == len(found)
-    assert 0 < whole.peak_tuples <= 60
-    assert whole.recall is not None
-    assert (whole.recall.missing, whole.recall.low) == (late.count, whole.recall.high)
-    assert whole.shed == spark.read.parquet(str(tmp_path / "out" / "shed")).count()
+    told = metrics_that_add_up(spark, tmp_path / "out", found, late, dict.fromkeys(options["names"], 240), 60)
     collector = QueryCollector()
     for batch in range(4):
         collector.add(row for row in told if row["batch"] == batch)

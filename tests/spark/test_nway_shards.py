@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from shards import Shards, job, numbers, table
+from shards import Shards, Sides, Tables, cut, job, numbers, table
 
 import shedjoin as sj
 from shedjoin.spark import state
@@ -20,8 +19,6 @@ from shedjoin.spark import state
 NAMES = ("a", "b", "c", "d")
 LENGTHS = (60, 90, 60, 75)
 LATENESS = 20
-Sides = list[tuple[np.ndarray, np.ndarray]]
-Tables = list[tuple[list[pa.RecordBatch], ...]]
 
 
 def spec(streams: int = 3, **more: Any) -> sj.JoinSpec:
@@ -38,17 +35,6 @@ def rows(seed: int, streams: int = 3, count: int = 150, keys: int = 8) -> Sides:
         ts = ts[np.argsort(ts + random.integers(0, LATENESS, count), kind="stable")]
         sides.append(((random.pareto(1.0, count) * 2).astype(np.int64) % keys, ts))
     return sides
-
-
-def cut(sides: Sides, batches: int, tasks: int = 2) -> Tables:
-    """The rows as micro-batches of several tasks each."""
-    made = []
-    for key, ts in sides:
-        nullable = [None if one == 3 else int(one) for one in key]
-        edges = np.linspace(0, len(ts), batches * tasks + 1).astype(int)
-        parts = [table(nullable[a:b], ts[a:b].tolist(), a) for a, b in pairwise(edges.tolist())]
-        made.append([parts[place : place + tasks] for place in range(0, batches * tasks, tasks)])
-    return list(zip(*made, strict=True))
 
 
 def exact(sides: Sides, lengths: Sequence[int] = LENGTHS) -> list[tuple[int, ...]]:
@@ -144,9 +130,9 @@ def test_what_may_change_does_and_the_rest_is_refused() -> None:
     given = go_on(how.with_budget(sj.Budget(tuples=12)))
     assert given["metric"][0]["peak_tuples"] == 12
     assert len(go_on(replace(how, budget=None, policy=None))["shed"]) < len(given["shed"])
+    assert go_on(replace(how, policy=sj.Prob()))["metric"][0]["changed"].startswith("policy: Dgl(")
     assert go_on(replace(how, policy=sj.Rand()))["shed"] != go_on(replace(how, policy=sj.Dgl(gain=9.0)))["shed"]
     for what, change in (
-        ("policy", replace(how, policy=sj.Prob())),
         ("window", replace(how, window={**how.window, "c": sj.TimeWindow(61)})),  # type: ignore[dict-item]
         ("window", replace(how, window=dict(zip("abx", how.window.values(), strict=True)))),  # type: ignore[union-attr]
         ("lateness", replace(how, lateness=5)),

@@ -16,12 +16,13 @@ import shedjoin as sj
 from predicate_strategies import exact_pairs
 from shedjoin.spark import deadline as deadlines
 from shedjoin.spark.deadline import Pacing
-from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, from_blob, pack_by, shard_labels
+from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, from_blob, shard_labels
+from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.job import Job
 from shedjoin.spark.metrics import latest, recall_of
-from shedjoin.spark.operator import Shard
-from shedjoin.spark.predicate_exchange import PredicatePacker, PredicatePacking
-from shedjoin.spark.predicate_values import TYPES, as_column, in_order, values_in, values_of
+from shedjoin.spark.packing import Packing, pack
+from shedjoin.spark.shard import Shard
+from shedjoin.spark.values import TYPES, from_column, in_order, to_column
 
 Rows = Sequence[tuple[int, Any]]
 CASES = {
@@ -38,39 +39,31 @@ def made(join: sj.JoinSpec, shards: int = 2, **more: Any) -> Job:
         "signature": {},
         "kinds": (RESULT, SHED, METRIC),
         "cache": False,
-        "spread": not isinstance(join.on, sj.SameSet),
         "shares": "equal",
     }
-    return Job(spec=join.to_dict(), labels=shard_labels(shards, shards), **{**given, **more})
+    same = isinstance(join.on, sj.SameSet)
+    cube = HyperCube.of_key(2, shards) if same else HyperCube.of_copies(shards)
+    return Job(spec=join.to_dict(), labels=shard_labels(shards, shards), cube=cube, **{**given, **more})
 
 
 def messages(job: Job, kind: str, sides: Sequence[Rows], firsts: Sequence[int]) -> dict[int, list[Message]]:
     """What the packing tasks send each shard: one task a stream."""
     sent: dict[int, list[Message]] = {label: [] for label in job.labels}
     for stream, (rows, first) in enumerate(zip(sides, firsts, strict=True)):
-        travels = pa.schema([("name", pa.int64()), ("x", TYPES[kind])])
-        how = PredicatePacking(
-            stream,
-            job.labels,
-            travels.serialize().to_pybytes(),
-            False,
-            False,
-            "ts",
-            None,
-            kind=kind,
-            value="x",
-            spread=job.spread,
-        )
+        travels = pa.schema([("name", pa.int64())]).serialize().to_pybytes()
+        how = Packing(
+            stream, job.names[stream], job.labels, job.cube, travels, "ts", values=kind, compared="x",
+            front=0.3 * job.front, marked=True,
+        )  # fmt: skip
         values = [list(x.items()) if isinstance(x, dict) else None if x is None else x for _, x in rows]
         values = [sorted(x) if isinstance(x, set) else x for x in values]
         columns = [
-            pa.nulls(len(rows), pa.int64()),
+            pa.array(values, TYPES[kind]),
             pa.array([ts for ts, _ in rows], pa.int64()),
             pa.array(np.arange(first, first + len(rows))),
-            pa.array(values, TYPES[kind]),
         ]
-        table = pa.RecordBatch.from_arrays(columns, names=["key", "ts", "name", "x"])
-        for batch in pack_by(PredicatePacker(how, 0), iter([table])):
+        table = pa.RecordBatch.from_arrays(columns, names=["x", "ts", "name"])
+        for batch in pack(iter([table]), how, 0, first):
             for row in batch.to_pylist():
                 label = row.pop("label")
                 blob = row.pop("blob") if row["rows"] else row.pop("blob") and None  # no clock on the wall in tests
@@ -101,7 +94,7 @@ class Run:
         for number, label in enumerate(self.job.labels):
             shard = Shard(self.job, number, self.stores[number])
             if self.clock is not None:
-                shard.clock = shard.pacing.clock = self.clock(shard)
+                shard.clock = shard.state.clock = shard.state.pacing.clock = self.clock(shard)
             for kind, blob in shard.run(sent[label]):
                 for batch in from_blob(blob):
                     if kind == RESULT:
@@ -144,6 +137,31 @@ def test_shards_together_give_the_exact_join(kind: str) -> None:
                 x is None for side in sides for part in side for _, x in part
             )
             assert sum(row["results"] for row in told) == len(run.pairs)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_rows_that_are_dropped_in_front_are_logged_once_and_missing(kind: str) -> None:
+    sides = [[rows(kind, 40, seed + 10 * batch, 30 * batch) for batch in range(3)] for seed in (1, 2)]
+    for predicate in CASES[kind]:
+        join = sj.JoinSpec(sj.TimeWindow(20), on=predicate, budget=sj.Budget(tuples=60), policy=sj.Rand())
+        run = Run(made(join, 3, front=True))
+        for left, right in zip(*sides, strict=True):
+            run.push(left, right)
+        whole = exact_pairs(predicate, (20, 20), flat(sides[0]), flat(sides[1]))
+        told, log = run.rows[METRIC], run.rows[SHED]
+        dropped = [row for row in log if row["why"] == "dropped"]
+        assert 30 < len(dropped) < 90
+        assert sum(row["dropped_left"] + row["dropped_right"] for row in told) == len(dropped)
+        nulls = sum(x is None for side in sides for part in side for _, x in part)
+        assert (sum(row["nulls"] for row in told), sum(row["rows_left"] for row in told)) == (nulls, 120)
+        if predicate.name != "same_set":  # whose rows are numbered by shard
+            assert len({(row["stream"], row["seq"]) for row in dropped}) == len(dropped)
+            names = [{row["seq"] for row in dropped if row["stream"] == stream} for stream in (0, 1)]
+            assert not any(one in names[0] or other in names[1] for one, other in run.pairs)
+        now = recall_of(latest(told))
+        assert now is not None
+        assert (now.results, now.results + now.missing) == (len(run.pairs), len(whole))
+        assert set(run.pairs) < set(whole)
 
 
 def laps(shard: Shard) -> Callable[[], float]:
@@ -274,15 +292,13 @@ def test_a_checkpoint_goes_on_with_its_own_join_only() -> None:
     for change, what in (
         ({"spec": replace(with_deadline(), on=sj.Band("x", within=2.0)).to_dict()}, "another on"),
         ({"spec": replace(with_deadline(), selective=None).to_dict()}, "another selective"),
-        (
-            {"spec": replace(with_deadline(), budget=sj.Budget(tuples=8), policy=sj.Rand()).to_dict()},
-            "began without a budget",
-        ),
         ({"seed": 3}, "another seed"),
     ):
         with pytest.raises(sj.SnapshotError, match=what):
             list(Shard(replace(run.job, **change), 0, run.stores[0].copy()).run([]))
-    list(Shard(replace(run.job, deadline=3.0), 0, run.stores[0].copy()).run([]))
+    capped = replace(with_deadline(), budget=sj.Budget(tuples=4), policy=sj.SimpProb(sj.Met())).to_dict()
+    for change in ({"deadline": 3.0}, {"spec": capped}):
+        list(Shard(replace(run.job, **change), 0, run.stores[0].copy()).run([]))
 
 
 def test_what_is_in_the_store_is_checked() -> None:
@@ -353,6 +369,6 @@ def test_values_are_checked_by_the_packing_task() -> None:
     pairs = pa.array([[(5, 0.5), (2, 1.0)], None], TYPES["weighted"])
     for kind, column in (("set", pa.array([[1, 3], None, []])), ("weighted", pairs)):
         ordered = in_order("x", column, kind)
-        values = values_of(ordered, kind)
-        assert as_column(values).to_pylist() == ordered.to_pylist()
-        assert values_in(as_column(values)).items.tolist() == values.items.tolist()
+        values = from_column(ordered)
+        assert to_column(values).to_pylist() == ordered.to_pylist()
+        assert from_column(to_column(values)).items.tolist() == values.items.tolist()

@@ -9,7 +9,7 @@ from shards import Shards, job, table
 
 import shedjoin as sj
 from shedjoin.cli.stream_job import read_stream_job
-from shedjoin.recall.estimator import one_log
+from shedjoin.recall.live import one_log
 
 SPEC = sj.JoinSpec(window=sj.TimeWindow(100), budget=sj.Budget(tuples=4))
 

@@ -81,9 +81,8 @@ def test_what_may_change_does_and_the_rest_is_refused(spark: Any, tmp_path: Path
 
     refused("window", window="4 seconds")
     refused("shards", shards=1)
-    refused("policy", policy={**policy, "estimator": "history"})
     refused("keys", key="string(k)")
-    changed = {"budget": "60 tuples", "policy": additive(3.0, "100 ms")}
+    changed = {"budget": "60 tuples", "policy": {**additive(3.0, "100 ms"), "estimator": "history"}}
     run(join(spark, tmp_path, cache, **changed), tmp_path / "c", tmp_path / "o")
     found = pairs(spark, tmp_path / "o")
     assert len(set(found)) == len(found)
@@ -98,6 +97,7 @@ warnings.simplefilter("ignore")
 from pathlib import Path
 from pyspark.sql import SparkSession
 from processes import QUICK_JAVA
+from shortcuts import CHECKPOINTS, without_processes
 from shedjoin.spark import session
 from shedjoin.spark.session import LEAN
 from streams import begin
@@ -108,9 +108,10 @@ builder = (
     SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     .config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "127.0.0.1")
     .config("spark.ui.showConsoleProgress", "false").config("spark.sql.session.timeZone", "UTC")
-    .config("spark.driver.extraJavaOptions", QUICK_JAVA).config(map=LEAN)
+    .config("spark.driver.extraJavaOptions", QUICK_JAVA).config(map=LEAN).config(map=CHECKPOINTS)
 )
 spark = session(builder, check=False)
+without_processes(spark)
 spark.sparkContext.setLogLevel("OFF")
 for name, join in joins.items():
     (query,) = begin(spark, folder, folder / "out", {name: join})
@@ -366,7 +367,7 @@ def test_start_says_what_it_does_not_do(spark: Any, tmp_path: Path) -> None:
             lateness=0,
             suffixes=("", "_r"),
         )
-    job = {"format": 3, "shards": 1, "archive": False, "checkpoint": None}
+    job = {"format": 4, "shards": 1, "archive": False, "checkpoint": None, "stored": [["k"], ["k"]]}
     (tmp_path / "job.json").write_text(json.dumps(job))
     other = {"on": "k", "time": "ts", "window": "1 second", "lateness": 0, "select": ["k"], "output": tmp_path}
     with pytest.raises(sj.SpecError, match=r"checkpoint was .*/checkpoint when .* was begun and is .*elsewhere now"):

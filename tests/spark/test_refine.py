@@ -19,9 +19,9 @@ from plans import large_plans
 
 import shedjoin as sj
 from shedjoin.spark.archive import Archive, Layout
-from shedjoin.spark.ledger import Ledger
 from shedjoin.spark.lock import alone_in
 from shedjoin.spark.refine import Refinement, refine
+from shedjoin.spark.refine_log import RefineLog
 from shedjoin.spark.start import start
 
 module = sys.modules["shedjoin.spark.refine"]  # the package has a function of that name
@@ -82,7 +82,7 @@ def test_what_was_begun_is_finished_and_nothing_comes_twice(
     archive = stored(small, tmp_path / "archive", made, 2, 1)
     for owner, name in (
         (module, "_newly_incomplete"),
-        (Ledger, "finish"),
+        (RefineLog, "finish"),
     ):  # in the middle; when all but the note is done
         with monkeypatch.context() as broken:
             broken.setattr(owner, name, dies)
@@ -193,7 +193,8 @@ def test_what_cannot_be_refined_gets_one_sentence(small: Any, tmp_path: Path) ->
     with pytest.raises(sj.InputError, match=r"it has no job\.json"):
         refine(tmp_path)
     job = {
-        "format": 3,
+        "format": 4,
+        "moves": [],
         "checkpoint": None,
         "spec": {"window": {"time": 5}},
         "on": [["k", "k"]],

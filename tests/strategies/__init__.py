@@ -8,13 +8,15 @@ a scan part ways.
 from shedjoin.budget import ALLOCATIONS
 from strategies.combinations import (
     CHOOSERS,
-    COMBINATIONS,
+    EVERY_CHOOSER,
     EXACT,
+    HALVES,
     INTERPRETED,
     REPRESENTATIVES,
     WINDOWS,
     Chooser,
     Combination,
+    choosers,
 )
 from strategies.joins import (
     LONG_SHAPE,
@@ -46,8 +48,9 @@ from strategies.specs import policies
 __all__ = [
     "ALLOCATIONS",
     "CHOOSERS",
-    "COMBINATIONS",
+    "EVERY_CHOOSER",
     "EXACT",
+    "HALVES",
     "INTERPRETED",
     "LONG_SHAPE",
     "REPRESENTATIVES",
@@ -60,6 +63,7 @@ __all__ = [
     "cases",
     "cases_of",
     "changing_cases",
+    "choosers",
     "columns_of",
     "for_all",
     "go_on",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numba
+import pytest
 
 from shedjoin.budget import ALLOCATIONS
 from strategies import policies
@@ -18,7 +20,7 @@ ESTIMATORS = ("table", "in_memory", "history", "in_window", "decayed", "count_mi
 #: Exact joins are apart.
 UNWEIGHED = tuple(name for name in policies.UNWEIGHED if name != "keep_all")
 WEIGHED = policies.WEIGHED
-WINDOWS = ("time", "row", "time_time", "time_row", "row_time")
+WINDOWS = ("time", "row", "interval", "time_row", "row_time")
 
 
 class Chooser(NamedTuple):
@@ -48,8 +50,24 @@ CHOOSERS = [Chooser(policy) for policy in UNWEIGHED] + [
 REPRESENTATIVES = [Chooser(policy) for policy in UNWEIGHED] + [
     Chooser(policy, estimator) for policy, estimator in zip(WEIGHED, itertools.cycle(ESTIMATORS), strict=False)
 ]
-COMBINATIONS = [
-    Combination(chooser, allocation, window)
-    for chooser, allocation, window in itertools.product(CHOOSERS, ALLOCATIONS, WINDOWS)
+
+
+def choosers(some: Iterable[Chooser] = CHOOSERS) -> list[Any]:
+    """As parameters of a test. Those of `REPRESENTATIVES` also run without the compiler."""
+    return [pytest.param(one, marks=pytest.mark.small if one in REPRESENTATIVES else (), id=str(one)) for one in some]
+
+
+EVERY_CHOOSER = pytest.mark.parametrize("chooser", choosers())
+#: Two halves, in each of which any two of chooser, allocation and window meet. The twin is held against one, the laws against
+#: the other.
+HALVES = [
+    [
+        Combination(chooser, allocation, window)
+        for c, chooser in enumerate(CHOOSERS)
+        for a, allocation in enumerate(ALLOCATIONS)
+        for w, window in enumerate(WINDOWS)
+        if (c + a + w) % 2 == half
+    ]
+    for half in (0, 1)
 ]
 EXACT = [Combination(Chooser("keep_all"), None, window) for window in WINDOWS]

@@ -69,7 +69,7 @@ def _cases(draw: Draw, combination: Combination) -> Case:
     rows = draw(inputs())
     replayed = combination.chooser.policy == "replay"
     spec = JoinSpec(
-        window=draw(windows(combination.window)),
+        **draw(windows(combination.window)),
         budget=draw(budgets(combination.allocation)),
         policy=draw(schedules(rows) if replayed else policies(combination.chooser)),
         **draw(SETTINGS),
@@ -100,16 +100,8 @@ def learning_cases(draw: Draw, chooser: Chooser) -> Case:
     """Cases whose policy and estimator get other numbers on the way, where they have any; now and then with a budget."""
     case: Case = draw(changing_cases(chooser) if draw(st.booleans()) else cases_of(chooser))
     others = draw(st.lists(policies(chooser), min_size=1, max_size=3))
-    assert case.spec.policy is not None
-    kept = [_with_sketch_of(policy, case.spec.policy) for policy in others]
-    at = draw(st.lists(st.integers(0, len(case.cuts)), min_size=len(kept), max_size=len(kept)))
-    return replace(case, policies=dict(zip(at, kept, strict=True)))
-
-
-def _with_sketch_of(policy: Policy, first: Policy) -> Policy:
-    """What cannot change stays as it was."""
-    fixed = isinstance(first.estimator, CountMin | Table)
-    return replace(policy, estimator=first.estimator) if fixed else policy  # type: ignore[type-var]
+    at = draw(st.lists(st.integers(0, len(case.cuts)), min_size=len(others), max_size=len(others)))
+    return replace(case, policies=dict(zip(at, others, strict=True)))
 
 
 def needed_lateness(rows: list[Row]) -> int:
@@ -128,7 +120,7 @@ def punctual_cases(draw: Draw, window: str) -> Case:
     rows = draw(inputs())
     if draw(st.booleans()):
         rows = draw(st.permutations(rows))
-    spec = JoinSpec(window=draw(windows(window)), policy=KeepAll(), lateness=needed_lateness(rows))
+    spec = JoinSpec(**draw(windows(window)), policy=KeepAll(), lateness=needed_lateness(rows))
     return Case(spec, rows, cuts=draw(places(len(rows))))
 
 

@@ -12,7 +12,12 @@ from shedjoin.policies.forms import UPDATES
 
 #: Some of these numbers leave the range of floats.
 FACTORS = (1.0, 0.0, 0.5, 2.0, -1.0, 0.1)
-VALUES = {"gain": (1.0, 0.25, 3.0, 1e-6, 1e-300), "loss": (0.99, 0.5, 0.9, 1e-3, 1e-6, 1e-300)}
+VALUES = {
+    "gain": (1.0, 0.25, 3.0, 1e-6, 1e-300),
+    "loss": (0.99, 0.5, 0.9, 1e-3, 1e-6, 1e-300),
+    "power": (1.0, 0.5, 0.0, 2.0),
+    "keep": (0.0, 0.5, 0.3, 0.99),
+}
 
 
 class Variant(NamedTuple):

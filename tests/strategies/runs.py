@@ -34,8 +34,8 @@ def side_table(case: Case, stream: int) -> dict[str, Any]:
 
 def batch(rows: list[Row]) -> sj.Batch:
     """Rows as they are pushed. Made by hand: reading tables is not what is tested here, and takes longer than the join."""
-    columns = zip(*((*row, row.value is None) for row in rows), strict=True) if rows else ((),) * 7
-    stream, key, ts, importance, size, _, null = columns
+    columns = zip(*((*row, row.value is None) for row in rows), strict=True) if rows else ((),) * 8
+    stream, key, ts, importance, size, _, _, null = columns
     return sj.Batch(
         stream=np.array(stream, dtype=np.int64),
         key=np.array([one or 0 for one in key], dtype=np.int64),
@@ -59,10 +59,12 @@ def columns_of(rows: list[Row]) -> dict[str, list[Any]]:
 
 
 def records(log: sj.ShedLog) -> list[Record]:
-    columns = (log.stream, log.seq, log.ts, log.when, log.tick, log.why, log.seen)
+    columns = (log.stream, log.seq, log.ts, log.when, log.tick, log.why, log.seen, log.expired)
     return [
-        Record(stream, seq, ts, when, tick, sj.WHY[why], tuple(seen))
-        for stream, seq, ts, when, tick, why, seen in zip(*(column.tolist() for column in columns), strict=True)
+        Record(stream, seq, ts, when, tick, sj.WHY[why], tuple(seen), tuple(expired))
+        for stream, seq, ts, when, tick, why, seen, expired in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
     ]
 
 

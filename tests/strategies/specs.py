@@ -16,14 +16,19 @@ from strategies.combinations import Chooser
 from strategies.policies import VARIANTS, values
 from strategies.rows import Draw
 
+#: Around 0, on either side of it, at one end of it, and a single distance.
+INTERVALS = ((-2, 7), (0, 5), (0, 0), (2, 8), (3, 3), (-6, -1), (-4, 0), (-20, 3), (1, 400))
+
 
 @cache
-def windows(kind: str) -> st.SearchStrategy[Any]:
-    """A window for both streams, or one each."""
+def windows(kind: str) -> st.SearchStrategy[dict[str, Any]]:
+    """A window for both streams, or one each; or an interval, of which two different windows are a case."""
+    if kind == "interval":
+        return st.builds(lambda between: {"between": between}, st.sampled_from(INTERVALS)) | windows("time_time")
     time: st.SearchStrategy[Window] = st.builds(TimeWindow, st.sampled_from((1, 2, 3, 5, 8, 20, 500)))
     row: st.SearchStrategy[Window] = st.builds(RowWindow, st.sampled_from((1, 2, 3, 5, 8, 20)))
     sides = [{"time": time, "row": row}[side] for side in kind.split("_")]
-    return sides[0] if len(sides) == 1 else st.tuples(*sides)
+    return st.builds(lambda window: {"window": window}, sides[0] if len(sides) == 1 else st.tuples(*sides))
 
 
 @cache

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shedjoin.budget import Budget
 from shedjoin.cli.stream_job import StreamJob
+from shedjoin.parse import format_lateness
 from shedjoin.spark.metrics import Summary
-from shedjoin.words import format_lateness
 
 #: A budget of which less than this is used while rows are evicted is badly shared.
 USED = 0.8
@@ -16,13 +16,13 @@ def advice(done: Summary, job: StreamJob) -> list[str]:
     lines = []
     if done.late:
         later = (
-            f"shedjoin refine {job.output.path} adds their results"
+            f"shedjoin refine {job.output.path} adds what they missed"
             if job.output.archive
-            else "with archive = true, refine adds them"
+            else "with archive = true, refine adds what they missed"
         )
         lines.append(
-            f'{done.late:,} rows were late by more than join.lateness = "{format_lateness(job.spec.lateness)}" and were not '
-            f"joined: raise it; {later}."
+            f'{done.late:,} rows were later than join.lateness = "{format_lateness(job.spec.lateness)}" and met only rows that '
+            f"were still stored: raise it; {later}."
         )
     if (idle := idle_memory(done, job.spec.budget)) is not None:
         lines.append(idle)

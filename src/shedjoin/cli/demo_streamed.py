@@ -26,8 +26,8 @@ from shedjoin.plots.draw import draw_rows
 from shedjoin.plots.plot import Panel, Plot
 from shedjoin.simulation import simulate
 from shedjoin.spark.java import check_java
+from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.metrics import Summary, by_batch, summarise
-from shedjoin.spark.watch import Watch
 from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
 from shedjoin.workloads import zipf
@@ -64,7 +64,7 @@ PLOT = Plot(
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoQuery:
     """One query of the demo."""
 
     policy: str
@@ -124,7 +124,7 @@ def in_order(left: Any, right: Any) -> Pairs:
     return np.stack([np.asarray(left)[order], np.asarray(right)[order]], axis=1)
 
 
-def run(spark: Any, folder: Path, policy: str, window: int, cap: int, console: Console) -> Outcome:
+def run(spark: Any, folder: Path, policy: str, window: int, cap: int, console: Console) -> DemoQuery:
     """One streaming query over both streams, followed to its end."""
     from shedjoin.spark import start
 
@@ -161,10 +161,10 @@ def run(spark: Any, folder: Path, policy: str, window: int, cap: int, console: C
                 limits = share((now.recall.recall, now.recall.low, now.recall.high))
                 bar.update(task, advance=1, description=f"{policy}: recall {limits}")
 
-        follow(query, Watch(output), threading.Event(), tell)
+        follow(query, MetricFiles(output), threading.Event(), tell)
     whole = summarise(rows)
     assert whole is not None  # a query over files has batches
-    return Outcome(policy, by_batch(rows), whole, read_pairs(output / "results"))
+    return DemoQuery(policy, by_batch(rows), whole, read_pairs(output / "results"))
 
 
 def refine_one(spark: Any, output: Path) -> Pairs:
@@ -184,7 +184,7 @@ def read_pairs(folder: Path) -> Pairs:
     return in_order(table["left_row"].to_numpy(), table["right_row"].to_numpy())
 
 
-def summary(outcomes: list[Outcome], exact: Pairs, refined: Pairs, cap: int) -> Grid:
+def summary(outcomes: list[DemoQuery], exact: Pairs, refined: Pairs, cap: int) -> Grid:
     """Both queries side by side."""
     grid = Grid("", *(outcome.policy.upper() for outcome in outcomes))
     for column in grid.columns[1:]:
@@ -213,7 +213,7 @@ def recall_words(whole: Summary) -> str:
     return "not known" if estimate is None else share((estimate.recall, estimate.low, estimate.high))
 
 
-def points_of(outcome: Outcome, exact: Pairs, rows: int) -> list[dict[str, Any]]:
+def points_of(outcome: DemoQuery, exact: Pairs, rows: int) -> list[dict[str, Any]]:
     """What is drawn of a query: a pair is due in the batch that brings the later of its rows."""
     edges = np.linspace(0, rows, BATCHES + 1).astype(int)[1:]
     due = np.searchsorted(np.sort(exact.max(axis=1)), edges)

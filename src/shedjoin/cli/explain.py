@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,24 @@ from rich.table import Table
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
-from shedjoin.cli.preflight import check_job, parts_of, schema_of_files
+from shedjoin.cli.preflight import check_job, clause_of, parts_of, schema_of_files
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.engine.codes import SAME
 from shedjoin.errors import SpecError
-from shedjoin.plain import plain
+from shedjoin.parse import format_bytes, format_duration, format_interval, format_lateness, format_window, parse_policy
+from shedjoin.plain_dict import plain
 from shedjoin.predicates import Predicate
+from shedjoin.spark.arguments import read_deadline
+from shedjoin.spark.budget_split import share_of
 from shedjoin.spark.front import front_of
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.predicate_spec import read_deadline
 from shedjoin.spark.session import PARTITIONS
-from shedjoin.spark.shares import share_of
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import checkpoint_of, read_job
+from shedjoin.spark.where import Splitter
 from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, TimeWindow
-from shedjoin.words import format_duration, format_lateness, format_window, parse_policy
 
 #: Bytes of a stored tuple in the engine's arrays: many tuples a key, and a key of its own for each (measured).
 ENGINE = (250, 800)
@@ -56,6 +58,12 @@ def handle(args: argparse.Namespace) -> int:
     return 0
 
 
+def _type_words(spec: JoinSpec) -> str:
+    """The join type, and the memory of the filters that tell whether a row certainly has no partner."""
+    filters, cells = spec.plan().filter_shape(spec.budget)
+    return f"rows of a {spec.how} join; filters of shed rows take {filters * cells * 8:,} bytes a shard"
+
+
 def what_runs(job: StreamJob) -> Table:
     """The job in words."""
     table = Table("", "", show_header=False)
@@ -63,10 +71,11 @@ def what_runs(job: StreamJob) -> Table:
     for name, source in zip(names, job.sources, strict=True):
         table.add_row(name, source_words(source))
     table.add_row("join on", on_words(job))
-    windows = [format_window(one) for one in spec.windows]
-    each = ", ".join(f"{window} ({name})" for window, name in zip(windows, names, strict=True))
-    lengths = windows[0] if len(set(windows)) == 1 else each
-    table.add_row("window", f"{lengths}, by {', '.join(times[:-1])} and {times[-1]}")
+    for place, what in where_words(job):
+        table.add_row(f"where, {place}", what)
+    table.add_row("window", f"{window_words(spec, names)}, by {', '.join(times[:-1])} and {times[-1]}")
+    if spec.how != "inner":
+        table.add_row("gives", _type_words(spec))
     table.add_row("rows may be late", lateness_words(spec))
     seconds = read_deadline(job.join["deadline"])
     front = front_of(job.join["front"], names)
@@ -87,7 +96,7 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("shed log, metrics", output.path)
     archive = f"{output.path}/archive, for shedjoin refine" if output.archive else "none: nothing to refine"
     table.add_row("archive", archive)
-    if spec.budget is not None and isinstance(spec.on, str) and spec.selective is None and not any(front):
+    if spec.budget is not None or spec.selective is not None or any(front):
         table.add_row("live recall", "told while it runs" if output.recall else "left out")
     goes_on = "new" if read_job(output.path) is None else "goes on"
     table.add_row("checkpoint", f"{checkpoint_of(output.path, output.checkpoint)}, {goes_on}")
@@ -113,7 +122,7 @@ def split_words(job: StreamJob) -> str:
 
 def by_key(job: StreamJob) -> bool:
     """Whether tuples are stored by a key, so that their memory is known."""
-    return job.predicate is None
+    return job.on.predicate is None
 
 
 def memory(job: StreamJob) -> Table:
@@ -139,6 +148,15 @@ def memory(job: StreamJob) -> Table:
     table.add_section()
     table.add_row("all", *caps(budget, streams), *([bytes_words(shares, widths)] if by_key(job) else []))
     return table
+
+
+def window_words(spec: JoinSpec, names: Sequence[str]) -> str:
+    """The windows, or the interval."""
+    if spec.between is not None:
+        return f"{names[1]} minus {names[0]} {format_interval(*spec.between)}"
+    windows = [format_window(one) for one in spec.windows]
+    each = ", ".join(f"{window} ({name})" for window, name in zip(windows, names, strict=True))
+    return windows[0] if len(set(windows)) == 1 else each
 
 
 def lateness_words(spec: JoinSpec) -> str:
@@ -173,21 +191,7 @@ def bytes_words(shares: list[Budget], widths: list[int | None]) -> str:
         width = max(one or 0 for one in widths)
         low += share.total * (ENGINE[0] + min(one or 0 for one in widths))
         high += share.total * (ENGINE[1] + PAYLOAD * width)
-    return f"{size_words(low)} to {size_words(high)}"
-
-
-def size_words(size: float) -> str:
-    """Bytes, rounded.
-
-    Examples
-    --------
-    >>> size_words(25_300_000)
-    '25 MB'
-    """
-    for unit, amount in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= amount:
-            return f"{size / amount:.2g} {unit}" if size < 10 * amount else f"{size / amount:.0f} {unit}"
-    return f"{size:.0f} bytes"
+    return f"{format_bytes(low)} to {format_bytes(high)}"
 
 
 def shards_of(job: StreamJob) -> tuple[int, str]:
@@ -207,7 +211,7 @@ def cube_of(job: StreamJob) -> HyperCube | None:
 
 def _most_shards(job: StreamJob) -> tuple[int, str]:
     before = read_job(job.output.path)
-    if before is not None:
+    if before is not None and (job.join["shards"] is None or "cube" in before):
         return int(before["shards"]), "as the checkpoint has it"
     if job.join["shards"] is not None:
         return job.join["shards"], "join.shards"
@@ -277,11 +281,19 @@ def on_words(job: StreamJob) -> str:
     if job.graph is not None:
         assert isinstance(job.spec.on, tuple)
         return ", ".join(job.spec.on)
-    return key_words(job) if job.predicate is None else predicate_words(job.predicate)
+    return key_words(job) if job.on.predicate is None else predicate_words(job.on.predicate)
+
+
+def where_words(job: StreamJob) -> list[tuple[str, str]]:
+    """Where each part of the condition is evaluated, as far as that is known without the types of columns."""
+    clause = clause_of(job)
+    return [] if clause is None else list(Splitter(clause, job.names).split().explained())
 
 
 def key_words(job: StreamJob) -> str:
-    each = [pair[:1] if len(set(pair)) == 1 else map(".".join, zip(job.names, pair, strict=True)) for pair in job.keys]
+    each = [
+        pair[:1] if len(set(pair)) == 1 else map(".".join, zip(job.names, pair, strict=True)) for pair in job.on.keys
+    ]
     return ", ".join(" = ".join(one) for one in each)
 
 

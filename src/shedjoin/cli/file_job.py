@@ -41,9 +41,9 @@ import pyarrow.compute as pc
 
 from shedjoin.cli.tables import Column, errors_in, located, read_table, read_toml, settings
 from shedjoin.errors import InputError, SpecError
+from shedjoin.parse import parse_budget
 from shedjoin.spark.keys import by_stream
 from shedjoin.spec import JoinSpec
-from shedjoin.words import parse_budget
 from shedjoin.workloads import zipf
 
 TABLES = ("join", "left", "right", "workload", "run")
@@ -83,7 +83,9 @@ def read_file_job(path: Path) -> FileJob:
         )
     settings(data, "", TABLES)
     if "join" not in data:
-        raise SpecError(f"{path} needs a table [join], with at least a window such as window = {{time = 400}}")
+        raise SpecError(
+            f"{path} needs a table [join], with a window such as window = {{time = 400}}, or between = [0, 400]"
+        )
     spec = _spec(settings(data["join"], "join", JOIN))
     options = dict(settings(data.get("run", {}), "run", RUN))
     left, right = _workload(data) if "workload" in data else read_streams(path.parent, data)

@@ -42,6 +42,14 @@ def add_files(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return files
 
 
+def windows_in_words(spec: JoinSpec) -> str:
+    """The windows of two streams, or the interval between them, in the unit of ts."""
+    if spec.between is not None:
+        return "an interval from {} to {}".format(*spec.between)
+    left, right = spec.windows
+    return str(left) if left == right else f"{left} and {right}"
+
+
 def job_of(
     args: argparse.Namespace,
     command: str,

@@ -12,14 +12,14 @@ from rich.table import Table
 from shedjoin.batch import STREAMS
 from shedjoin.budget import ALLOCATIONS
 from shedjoin.cli.file_job import FileJob
-from shedjoin.cli.files import INTERRUPTED, add_files, job_of, number, stages
+from shedjoin.cli.files import INTERRUPTED, add_files, job_of, number, stages, windows_in_words
 from shedjoin.cli.options import as_typed, check_file
 from shedjoin.offline import Optimum, optimum
 from shedjoin.offline.worth import OBJECTIVES
+from shedjoin.parse import parse_budget, parse_policy, parse_window
 from shedjoin.quality import Comparison, from_run
 from shedjoin.simulation import Run, simulate
 from shedjoin.spec import JoinSpec
-from shedjoin.words import parse_budget, parse_policy, parse_window
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,9 +93,7 @@ def summary(best: Optimum, policy: Run, quality: Comparison) -> Table:
     assert budget is not None
     what = "results" if best.objective == "matches" else "importance"
     reached = policy.matches if best.objective == "matches" else policy.importance
-    windows = best.spec.windows
-    window = str(windows[0]) if windows[0] == windows[1] else f"{windows[0]} and {windows[1]}"
-    title = f"the most {what} over {window}, {budget.total:,} {budget.unit}, {budget.allocation}"
+    title = f"the most {what} over {windows_in_words(best.spec)}, {budget.total:,} {budget.unit}, {budget.allocation}"
     table = Table("", "", title=title, show_header=False, title_justify="left")
     state = "" if best.complete else " (interrupted: the schedule holds nothing after the last finished block)"
     lines = {

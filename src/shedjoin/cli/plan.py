@@ -15,10 +15,10 @@ from shedjoin.cli.files import INTERRUPTED, add_files, job_of, number, stages
 from shedjoin.cli.options import as_typed
 from shedjoin.errors import SpecError
 from shedjoin.offline.worth import OBJECTIVES
+from shedjoin.parse import parse_window
 from shedjoin.planner import Plan, plan
 from shedjoin.spark.master import check_master
 from shedjoin.spec import JoinSpec
-from shedjoin.words import parse_window
 
 PLOTS = (".png", ".svg")
 ROWS = (".csv", ".parquet")
@@ -28,7 +28,7 @@ SOLVING = ("blocks", "proof")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Run a stretch of two streams with every policy and several memories, find the optimum, and recommend "
+        "Run a sample of two streams with every policy and several memories, find the optimum, and recommend "
         "policy, allocation and memory for a target. Of a job file, window, streams and importance count. Ctrl-C ends "
         "the work early and shows what was found."
     )
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target", type=float, default=0.95, metavar="SHARE", help="the share of the exact join (default: 0.95)"
     )
     parser.add_argument(
-        "--sample", metavar="S", help="only the last stretch: such as '1 hour', or '200k rows' of both streams together"
+        "--sample", metavar="S", help="only the end of the streams: such as '1 hour', or '200k rows' of both together"
     )
     parser.add_argument(
         "--objective", choices=OBJECTIVES, help="what to count (default: importance where rows differ in it)"
@@ -104,6 +104,7 @@ def _plan(args: argparse.Namespace, job: FileJob) -> Plan:
             job.left,
             job.right,
             window=job.spec.window,
+            between=job.spec.between,
             target=args.target,
             objective=args.objective,
             importance=job.spec.importance,

@@ -10,12 +10,15 @@ from typing import Any
 
 from shedjoin.budget import Budget
 from shedjoin.cli.stream_job import StreamJob
+from shedjoin.cli.tables import errors_in
 from shedjoin.errors import SpecError
+from shedjoin.parse import format_budget
 from shedjoin.spark.formats import check_jar
+from shedjoin.spark.join_args import PARAMETERS
 from shedjoin.spark.key_table import is_table
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import check_before, check_writable, is_default, read_job
-from shedjoin.words import format_budget
+from shedjoin.spark.where import Clause, read_where
 
 
 def check_job(job: StreamJob) -> None:
@@ -30,13 +33,15 @@ def check_job(job: StreamJob) -> None:
 
 def check_columns(job: StreamJob) -> None:
     """See that the columns of keys, times and importance are there, where a source says which it has."""
-    wanted: list[tuple[str, tuple[str | None, ...]]] = [("join.on", pair) for pair in job.keys]
-    if job.predicate is not None:
-        wanted.append(("join.predicate", job.predicate.columns))
+    wanted: list[tuple[str, tuple[str | None, ...]]] = [("join.on", pair) for pair in job.on.keys]
+    if job.on.predicate is not None:
+        wanted.append(("join.predicate", job.on.predicate.columns))
     if (graph := job.graph) is not None:
         most = max(map(len, graph.columns))
         padded = [(*columns, *[None] * (most - len(columns))) for columns in graph.columns]
         wanted += [("join.on", tuple(column)) for column in zip(*padded, strict=True)]
+    for one in () if (clause := clause_of(job)) is None else clause.columns:
+        wanted.append(("join.where", tuple(one.name if one.stream == side else None for side in range(len(job.names)))))
     wanted += [("join.time", job.times), ("join.importance", job.importances), ("join.kind", job.kinds)]
     for side, (name, source) in enumerate(zip(job.names, job.sources, strict=True)):
         known = columns_of(source)
@@ -48,6 +53,16 @@ def check_columns(job: StreamJob) -> None:
             # A dot may lead to a field of a column.
             if column is not None and not {column.lower(), column.lower().partition(".")[0]} & there:
                 raise SpecError(f"{what}: {name} has no column {column!r}; it has {', '.join(known)}")
+
+
+def clause_of(job: StreamJob) -> Clause | None:
+    """The condition `where`. Names without a stream are looked up if the columns of all sources are known."""
+    if job.join["where"] is None:
+        return None
+    columns = [columns_of(source) for source in job.sources]
+    known = [one for one in columns if one is not None]
+    with errors_in("join", PARAMETERS):
+        return read_where(job.join["where"], job.names, known if len(known) == len(columns) else None)
 
 
 def check_formats(job: StreamJob) -> None:
@@ -101,7 +116,8 @@ def known_of(job: StreamJob, before: dict[str, Any]) -> dict[str, Any]:
         "shards": shards if cube is None else cube.shards,
         **({} if cube is None else {"cube": list(cube.shares)}),
         "seed": job.join["seed"],
-        "on": job.keys,
+        "on": job.on.keys,
+        **({} if job.join["where"] is None else {"where": job.join["where"]}),
         "time": job.times,
         "importance": job.importances,
         **({"kind": job.kinds} if any(job.kinds) else {}),

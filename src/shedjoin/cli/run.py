@@ -22,10 +22,10 @@ from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cli.top import share
 from shedjoin.errors import EnvironmentProblem, InputError, SpecError
 from shedjoin.spark.java import check_java
+from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.metrics import Summary, fractions_of, summarise
 from shedjoin.spark.prometheus import Endpoint, QueryCollector
 from shedjoin.spark.sources import first_line
-from shedjoin.spark.watch import Watch
 
 #: How often, in seconds, to look for news.
 LOOK = 0.3
@@ -137,7 +137,7 @@ def run_query(
     """Start the query and follow it until it ends, fails or is to stop."""
     from shedjoin.spark import start
 
-    watch = Watch(job.output.path)
+    watch = MetricFiles(job.output.path)
     watch.skip()
     query = start(
         *(source.frame(spark) for source in job.sources),
@@ -168,7 +168,7 @@ def run_query(
         say(line)
 
 
-def follow(query: Any, watch: Watch, stop: threading.Event, tell: Callable[[list[dict[str, Any]]], None]) -> None:
+def follow(query: Any, watch: MetricFiles, stop: threading.Event, tell: Callable[[list[dict[str, Any]]], None]) -> None:
     """Tell of each batch of a query until it ends or is to stop; raises what it fails of."""
     failed: str | None = None
     try:
@@ -192,7 +192,9 @@ def batch_line(batch: Summary, job: StreamJob, fractions: tuple[float, ...] | No
         f"{batch.results:,} results",
     ]
     if batch.shed:
-        parts.append(f"{batch.shed:,} tuples shed" + (f" ({batch.late:,} of them late)" if batch.late else ""))
+        parts.append(f"{batch.shed:,} tuples shed")
+    if batch.late:
+        parts.append(f"{batch.late:,} rows late")
     if fractions is not None and fractions[0] < 1.0:
         parts.append(f"compared with {fractions[0]:.1%} of the windows")
     if batch.recall is not None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from shedjoin.cli.file_job import read_file_job
+from shedjoin.cli.files import windows_in_words
 from shedjoin.cli.options import check_file
 from shedjoin.engine.codes import WHY
 from shedjoin.quality import Comparison, from_run
@@ -63,9 +64,7 @@ def headline(run: Run) -> str:
     """The policy and what it had to work with."""
     budget = run.spec.budget
     within = "no budget" if budget is None else f"{budget.total:,} {budget.unit}, {budget.allocation}"
-    windows = run.spec.windows
-    window = str(windows[0]) if windows[0] == windows[1] else f"{windows[0]} and {windows[1]}"
-    return f"{run.spec.policy} over {window}, {within}"
+    return f"{run.spec.policy} over {windows_in_words(run.spec)}, {within}"
 
 
 def memory(run: Run) -> str:

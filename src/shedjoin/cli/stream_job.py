@@ -58,21 +58,20 @@ from pathlib import Path
 from typing import Any
 
 from shedjoin.cli.tables import errors_in, flattened, located, read_table, read_toml, settings
-from shedjoin.engine.graph import Graph, parse
+from shedjoin.engine.graph import Graph
 from shedjoin.errors import SpecError
-from shedjoin.predicates import Predicate
+from shedjoin.parse import parse_duration
 from shedjoin.spark.arguments import duration_of, spec_of, stream_names
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.join import shed_join
 from shedjoin.spark.join_args import NOT_ON_SPARK, PARAMETERS, JoinArgs, check_known, complete
-from shedjoin.spark.join_graph import cube_of, rates_of, read_on
-from shedjoin.spark.keys import SIDES, column_names, key_pairs
+from shedjoin.spark.join_graph import cube_of
+from shedjoin.spark.keys import SIDES, column_names
 from shedjoin.spark.master import check_places
-from shedjoin.spark.predicate_spec import join_condition
+from shedjoin.spark.on_args import On, rates_of, read_on
 from shedjoin.spark.sources import Sink, Source
 from shedjoin.spark.start import output_folder
 from shedjoin.spec import JoinSpec
-from shedjoin.words import parse_duration
 
 TABLES = ("join", "left", "right", "streams", "output", "sink", "run", "spark")
 #: Settings of [join]. Streams are named by their tables.
@@ -81,7 +80,7 @@ AVAILABLE_NOW = ("available now", "available-now", "availableNow")
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputTable:
     """The table [output]: arguments of `start`."""
 
     path: str
@@ -94,7 +93,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunTable:
     """The table [run]."""
 
     trigger: str | None = None
@@ -142,9 +141,9 @@ class StreamJob:
     sources: tuple[Source, ...]
     join: JoinArgs
     spec: JoinSpec
-    output: Output
+    output: OutputTable
     sink: Sink | None
-    run: Run
+    run: RunTable
     settings: dict[str, str]
 
     def spec_on(self, shards: int) -> JoinSpec:
@@ -153,28 +152,20 @@ class StreamJob:
             return spec_of(self.join, self.names, lateness=self.spec.lateness, shards=shards)
 
     @property
-    def predicate(self) -> Predicate | None:
-        """None: the join is by key."""
-        return join_condition(self.join["on"], self.join["predicate"])[1]
-
-    @property
-    def keys(self) -> tuple[tuple[str, ...], ...]:
-        """The key columns, one name a stream; none for a join on a predicate or of a join graph."""
-        on, predicate = join_condition(self.join["on"], self.join["predicate"])
-        on, graph = read_on(on, self.names)
-        return key_pairs(on, self.names) if predicate is None and graph is None else ()
+    def on(self) -> On:
+        """What rows are joined on."""
+        return read_on(self.join["on"], self.join["predicate"], self.names)
 
     @property
     def graph(self) -> Graph | None:
         """The join graph; None if the join is by key or on a predicate."""
-        graph = read_on(self.join["on"], self.names)[1]
-        return None if graph is None else parse(graph, self.names)
+        return self.on.parsed(self.names)
 
     def cube(self, shards: int, before: Sequence[int] | None = None) -> HyperCube | None:
         """How the rows of a join graph are spread over at most this many shards; `before`: as the checkpoint has it."""
-        if self.graph is None:
+        if (graph := self.graph) is None:
             return None
-        return cube_of(self.graph, shards, self.spec.windows, rates_of(self.join["rates"], self.names), before)
+        return cube_of(graph, shards, self.spec.windows, rates_of(self.join["rates"], self.names), before)
 
     @property
     def times(self) -> tuple[str, ...]:
@@ -203,7 +194,7 @@ def read_stream_job(path: Path) -> StreamJob:
             )
     sources = _sources(data, folder)
     join, spec = _join(data["join"], tuple(sources), folder)
-    output = read_table(Output, located(data["output"], folder), "output")
+    output = read_table(OutputTable, located(data["output"], folder), "output")
     spark = dict(flattened("spark", settings(data.get("spark", {}), "spark", None), "spark"))
     check_places(spark)
     return StreamJob(
@@ -213,7 +204,7 @@ def read_stream_job(path: Path) -> StreamJob:
         spec=spec,
         output=output,
         sink=read_table(Sink, located(data["sink"], folder), "sink") if "sink" in data else None,
-        run=read_table(Run, data.get("run", {}), "run"),
+        run=read_table(RunTable, data.get("run", {}), "run"),
         settings=spark,
     )
 

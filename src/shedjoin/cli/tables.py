@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from shedjoin.errors import InputError, SpecError
-from shedjoin.words import nearest
+from shedjoin.parse import nearest
 
 Made = TypeVar("Made")
 #: A setting that is not any text.

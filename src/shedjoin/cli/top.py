@@ -15,9 +15,9 @@ from rich.text import Text
 
 from shedjoin.cli.view import FRONT, Share, View, of_rows, of_samples
 from shedjoin.errors import InputError, SpecError
+from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.prometheus import Samples, read_endpoint
 from shedjoin.spark.start import read_job
-from shedjoin.spark.watch import Watch
 
 #: Rates and shares are over this many batches.
 BATCHES = 20
@@ -63,7 +63,7 @@ def reader(query: str) -> Callable[[], View | None]:
     job = read_job(query)
     if job is None:
         raise InputError(f"{Path(query)} is not the output directory of a query: it has no job.json")
-    watch, budget = Watch(query), job["spec"].get("budget")
+    watch, budget = MetricFiles(query), job["spec"].get("budget")
     return lambda: of_rows(watch.last(BATCHES), budget)
 
 
@@ -108,9 +108,12 @@ def _numbers(view: View) -> Table:
     rows = max(view.all_rows, 1)
     for why, count in view.shed.items():
         if count or why == "evicted":
-            grid.add_row(f"shed: {why}", f"{count / rows:.1%} of rows", f"{count:,}")
+            grid.add_row(why if why == "late" else f"shed: {why}", f"{count / rows:.1%} of rows", f"{count:,}")
     if view.nulls:
         grid.add_row("null keys", f"{view.nulls / rows:.1%} of rows", f"{view.nulls:,}")
+    if view.unmatched is not None:
+        certain, unknown = view.unmatched
+        grid.add_row("without a partner", f"{certain:,} certain", f"{unknown:,} unknown")
     if view.fractions is not None:
         r, *parts = view.fractions
         sides = ", ".join(f"{name} {part:.1%}" for name, part in zip(view.names, parts, strict=True))

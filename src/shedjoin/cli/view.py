@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shedjoin.cli.advice import idle_memory
+from shedjoin.parse import parse_budget
 from shedjoin.spark.metrics import Row, Summary, fractions_of, latest, recall_of, summarise
 from shedjoin.spark.prometheus import BEST, Samples
-from shedjoin.words import parse_budget
 
 WHY = ("evicted", "late", "schedule")
 #: Of rows that are dropped before they are sent to shards.
@@ -39,6 +39,8 @@ class View:
         r, r_1, r_2, ... of such a join, on average over the shards.
     ranking
         The ages of its most profitable basic windows, of each stream, in the first shard.
+    unmatched
+        Of outer, semi and anti joins: rows that left without a partner, certain and unknown.
     budget
         (unit, amount) of the whole query.
     idle
@@ -65,6 +67,7 @@ class View:
     partial: int = 0
     fractions: tuple[float, ...] | None = None
     ranking: tuple[tuple[int, ...], ...] | None = None
+    unmatched: tuple[int, int] | None = None
     idle: str | None = None
     age: float = field(default=0.0, compare=False)
 
@@ -103,6 +106,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         partial=sum(row.get("partial") or 0 for row in known),
         fractions=fractions_of(latest(known)),
         ranking=_ranking(latest(known)[0], tuple(found.rows_of)),
+        unmatched=None if found.certain is None or found.unknown is None else (found.certain, found.unknown),
         idle=None if budget is None else idle_memory(found, parse_budget(budget)),
         age=max((now - found.at).total_seconds(), 0.0),
     )

@@ -89,6 +89,6 @@ class FollowedSpeeds:
 def speed_of(windows: Sequence[Window], cpu: VirtualCpu, values: Probabilities, rates: Sequence[float]) -> Speed:
     """V_opt of two streams of these values and rates."""
     timed = isinstance(windows[0], TimeWindow)
-    sizes = [one.size * (rate if timed else 1.0) for one, rate in zip(windows, rates, strict=True)]
+    sizes = [one.range * (rate if timed else 1.0) for one, rate in zip(windows, rates, strict=True)]
     chances = [partners(values[stream], values[1 - stream], sizes[1 - stream], timed=timed) for stream in range(2)]
     return best_speed(chances, cpu.capacity / cpu.probe, cpu.capacity / cpu.update, rates)

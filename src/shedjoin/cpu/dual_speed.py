@@ -115,17 +115,6 @@ def best_speed(
     return Speed(float(speed[best]), float(borders[best]), float(output[best]))
 
 
-def output_at(
-    rows: float, distributions: Sequence[Numbers], probes: float, updates: float, shares: Sequence[float] = (0.5, 0.5)
-) -> float:
-    """Results in a time unit when so many rows enter and rear-shedding keeps up: the curve whose top is V_opt."""
-    shed = np.array([rear_share(rows, probes, updates)])
-    part = np.asarray(shares, np.float64) / float(np.sum(shares))
-    kept = sum(share * _kept(one, shed) for share, one in zip(part, distributions, strict=True))
-    speed = min(rows, probes * updates / probes if shed[0] == 1.0 else rows)
-    return float(speed * np.asarray(kept)[0])
-
-
 def _kept(chances: Numbers, shed: Numbers) -> Numbers:
     """Mean partners that are still met when the share `shed` of the rows, those with fewest, does not probe."""
     lost = np.concatenate(([0.0], np.cumsum(chances)))

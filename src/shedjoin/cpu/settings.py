@@ -16,7 +16,7 @@ DROPS = ("random", "semantic")
 
 
 def check_whole(owner: str, name: str, value: Any, least: int) -> None:
-    """A clear word when a setting is no whole number, or out of bounds."""
+    """Refuse what is not a whole number, or out of bounds."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**50:
         raise SpecError(f"{owner}.{name} must be a whole number of at least {least} (below 2**50), not {value!r}")
 
@@ -151,7 +151,7 @@ class Queue:
         ``"random"``, or ``"semantic"``: the row with the lowest importance times the partners that are stored (with dual
         windows: that the windows will hold). A `Table`: importance times what it says of the other streams.
     integrated
-        One order over rows that wait and tuples that are stored, within the join's budget: whoever is lowest goes.
+        One order over rows that wait and tuples that are stored, within the join's budget: the lowest goes.
     """
 
     tuples: int | None = None

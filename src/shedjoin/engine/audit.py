@@ -17,8 +17,10 @@ from shedjoin.batch import LATEST
 from shedjoin.engine import selection, waiting_audit
 from shedjoin.engine.audit_checks import ENDLESS, require, within
 from shedjoin.engine.codes import (
+    BY_STOCK,
     CUMULATIVE,
     DECAYED,
+    DROP_SEMANTIC,
     IN_MEMORY,
     IN_WINDOW,
     LEARNED,
@@ -26,14 +28,16 @@ from shedjoin.engine.codes import (
     MOST,
     MOST_ITEMS,
     RANDOM,
+    SAMPLE,
     TUPLE,
     WHY,
 )
 from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
 from shedjoin.engine.item_memory import counts_values, has_items, has_numbers, values_of_numbers
+from shedjoin.engine.memory import has_floor
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import COUNTERS, NEVER, NONE, TRAIL_RECORD, shed_record
-from shedjoin.engine.stages import learn, neighbours
+from shedjoin.engine.stages import learn, neighbours, sampling
 from shedjoin.engine.structures.histogram import NOTHING, ONE, SEVERAL
 from shedjoin.errors import SnapshotError
 
@@ -54,13 +58,15 @@ def audit(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
     _check_values(plan, cfg, by_stream, columns)
     _check_estimates(plan, cfg, numbers, by_stream, columns)
     _check_rounds(cfg, numbers, columns)
+    if cfg[0]["organisation"] == SAMPLE:
+        _check_samples(plan, numbers, columns)
     selection.audit(cfg, columns)
 
 
 def checked_log(rows: Any, streams: int) -> NDArray[Any]:
     """Shed records that were saved as plain data, to be told with the next push."""
     try:
-        log = np.array([(*row[:-1], row[-1]) for row in rows], shed_record(streams))
+        log = np.array([tuple(row) for row in rows], shed_record(streams))
     except (TypeError, ValueError, OverflowError, IndexError) as reason:
         raise SnapshotError(f"the shed records in the snapshot's header make no sense: {reason}") from None
     require(log.ndim == 1, "its shed records are not a list")
@@ -90,18 +96,28 @@ def _check_shapes(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
         "sketch": ("<i8", (max(len(plan.parts), 1) * streams * plan.weigher.depth * plan.weigher.width,)),
         "model": ("<f8", (streams, model)),
         "numbers": ("<i8", (len(_NAMES),)),
-        "random": ("<u8", (1,)),
+        "random": ("<u8", (2,)),
         "floats": ("<f8", (len(FLOATS),)),
         "by stream": ("<i8", (len(BY_STREAM), streams)),
+        "filters": ("<i8", _shape_of_filters(plan, columns)),
     }
     if organisation in (TUPLE, CUMULATIVE):
         expected["tuple prio"] = ("<f8", (tuples,))
+    if organisation == SAMPLE:
+        expected |= {"tuple weight": ("<f8", (tuples,)), "tuple since": ("<i8", (tuples,))}
+        for stream in range(streams):
+            known = columns.get(f"threshold stamp {stream}", np.empty(0)).size
+            expected |= {f"threshold stamp {stream}": ("<i8", None), f"threshold prio {stream}": ("<f8", (known,))}
     if organisation == RANDOM:
         expected["tuple place"] = ("<i4", (tuples,))
     if plan.alone and cfg[0]["weighed"]:
         expected["tuple chance"] = ("<f8", (tuples,))
     if estimator == MET:
         expected["tuple met"] = ("<i8", (tuples,))
+    if cfg[0]["counts"]:
+        expected["tuple partners"] = ("<i4", (tuples,))
+    if has_floor(cfg):
+        expected["tuple floor"] = ("<i8", (tuples, streams))
     held = waiting_audit.held(columns)
     if has_numbers(cfg):
         expected["tuple number"] = ("<f8", (tuples + held,))
@@ -132,6 +148,15 @@ def _check_shapes(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
         require(
             columns[name].dtype == dtype and right, f"{name!r} is {columns[name].dtype} of shape {columns[name].shape}"
         )
+
+
+def _shape_of_filters(plan: Plan, columns: Columns) -> tuple[int, int]:
+    """A filter of shed rows has cells for the largest budget so far: a power of two."""
+    there = columns.get("filters", np.empty((0, 0)))
+    cells = there.shape[-1] if there.ndim == 2 else 0
+    known = cells == 1 if plan.filter_shape(None)[1] == 1 else cells > 0 and cells & (cells - 1) == 0
+    require(known, f"its filters of shed rows have {cells} cells")
+    return plan.filter_shape(None)[0], cells
 
 
 def _check_numbers(
@@ -217,7 +242,9 @@ def _check_values(plan: Plan, cfg: NDArray[Any], by_stream: dict[str, NDArray[An
     require(within(columns["value held"], 0, 2**31), "an estimator holds a value less than never")
     weight = columns["value weight"]
     require(np.isfinite(weight) & (weight >= 0), "a weight is not finite and at least 0")
-    if not cfg[0]["weighed"] or (cfg[0]["estimator"] == MET and not (has_items(cfg) and counts_values(cfg))):
+    stocked = cfg[0]["drop"] == DROP_SEMANTIC and cfg[0]["drop_by"] == BY_STOCK
+    named = counts_values(cfg) if has_items(cfg) else cfg[0]["estimator"] != MET or stocked
+    if not cfg[0]["weighed"] or not named:
         return
     known = {(int(one), int(other)) for one, other in both} if not plan.keyed else set()
     if has_items(cfg):
@@ -332,6 +359,17 @@ def _check_learned(
     require(neighbours.PLACES <= length <= 2.0**neighbours.MOST_DOUBLINGS, f"keys lie on a ring that is {length} long")
     speed = ring[neighbours.SPEED]
     require(speed in range(-neighbours.FASTEST, neighbours.FASTEST + 1), f"keys move at a speed of {speed}")
+
+
+def _check_samples(plan: Plan, numbers: dict[str, int], columns: Columns) -> None:
+    """Sample: weights, and thresholds that rise from the newest to the oldest."""
+    weight, since, evicted = columns["tuple weight"], columns["tuple since"], numbers["evicted"]
+    require((weight >= sampling.LIGHTEST) & (weight <= sampling.HEAVIEST), "a tuple's weight is out of range")
+    require(within(since, sampling.KEPT, evicted + 1), "a tuple is sampled since an eviction that was not")
+    for stream in range(plan.streams):
+        stamp, prio = columns[f"threshold stamp {stream}"], columns[f"threshold prio {stream}"]
+        require(within(stamp, 0, evicted) & np.isfinite(prio) & (prio > 0), "a threshold is out of range")
+        require((np.diff(stamp) > 0) & (np.diff(prio) < 0), "thresholds are not in order")
 
 
 def _check_rounds(cfg: NDArray[Any], numbers: dict[str, int], columns: Columns) -> None:

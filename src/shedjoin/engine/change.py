@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from shedjoin.engine.afresh import learned_afresh
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -15,6 +16,7 @@ from shedjoin.engine.codes import (
     MET,
     PRODUCT,
     RANDOM,
+    SAMPLE,
     SCHEDULE,
     TABLE,
     TUPLE,
@@ -25,6 +27,8 @@ from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
 from shedjoin.engine.plan import FAR, Plan, check_order
 from shedjoin.errors import SnapshotError
 
+#: The columns of a sample.
+SAMPLED = ("tuple weight", "tuple since", "threshold ")
 #: Where a number stands in the column of numbers.
 _AT = {name: place for place, name in enumerate(name for name in NUMBERS if name != "random")}
 
@@ -32,7 +36,8 @@ _AT = {name: place for place, name in enumerate(name for name in NUMBERS if name
 def as_it_was(plan: Plan, signature: dict[str, Any]) -> Plan:
     """The same join by the policy of a signature, which comes from outside."""
     order, weigher = _numbers(signature.get("policy"), Order), _numbers(signature.get("estimator"), Weigher)
-    made = replace(plan, order=order, weigher=weigher, schedule=None)
+    indexes = plan.indexes if signature.get("index") else ()
+    made = replace(plan, order=order, weigher=weigher, schedule=None, indexes=indexes).laid_out()
     check_order(order, () if order.organisation == SCHEDULE else None)
     known = weigher.code in range(TABLE, MET + 1) and weigher.half_life > 0
     if not known or not 1 <= weigher.width <= 2**28 or not 1 <= weigher.depth <= 16:
@@ -51,8 +56,8 @@ def _numbers(values: Any, kind: Any) -> Any:
 def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
     """The contents of a running join, made ready for another policy. `was` is the signature it ran by.
 
-    Estimates go on from what they are. Priorities that were fixed on arrival are fixed anew, as if all arrived now; what
-    cumulative policies have gathered is kept.
+    Estimates go on from what they are; another estimator begins with what is stored. Priorities that were fixed on arrival are
+    fixed anew, as if all arrived now; what cumulative policies have gathered is kept.
     """
     order, weigher = Order(*was["policy"]), Weigher(*was["estimator"])
     mine = now.signature()
@@ -64,11 +69,15 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
         _carry_waiting(columns, order, now)
     if order.organisation in (CUMULATIVE, TUPLE):
         if order.organisation == now.order.organisation == CUMULATIVE:
-            _without_lift(columns)
+            without_lift(columns)
         else:
             del columns["tuple prio"]
+    if order.organisation == SAMPLE and now.order.organisation != SAMPLE:
+        columns = {name: column for name, column in columns.items() if not name.startswith(SAMPLED)}
     if order.organisation == RANDOM and now.order.organisation != RANDOM:
         del columns["tuple place"]
+    if now.has_another_estimator(was):
+        return learned_afresh(columns, now)
     if weigher.code == now.weigher.code == DECAYED and (
         weigher != now.weigher or _as_they_stand(order) != _as_they_stand(now.order)
     ):
@@ -78,7 +87,29 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
         _decay_from_now(columns, weigher, now, _as_they_stand(order) or _as_they_stand(now.order))
     if now.weigher != weigher and now.weigher.code != DECAYED:
         _forget_estimates(columns, now)
+    if weigher.code == MET and now.weigher.code != MET and now.indexes:
+        _name_values(columns, now)
     return columns
+
+
+def _name_values(columns: Columns, now: Plan) -> None:
+    """By Met() tuples of a join graph are groups of their own, and their values need not be known. Now they are."""
+    stream, keys = columns["tuple stream"], columns["tuple key"]
+    wanted = {
+        (number, int(key))
+        for number, part in enumerate(now.parts)
+        for one, attr in part.items()
+        for key in keys[stream == one, attr]
+    }
+    known = zip(columns["value part"].tolist(), columns["value key"].tolist(), strict=True)
+    new = sorted(wanted - set(known))
+    for name, values in (("part", [part for part, _ in new]), ("key", [key for _, key in new])):
+        column = columns[f"value {name}"]
+        columns[f"value {name}"] = np.concatenate([column, np.array(values, column.dtype)])
+    for name in ("held", "weight"):
+        column = columns[f"value {name}"]
+        nothing = np.zeros((len(new), *column.shape[1:]), column.dtype)
+        columns[f"value {name}"] = np.concatenate([column, nothing])
 
 
 def _carry_waiting(columns: Columns, order: Order, now: Plan) -> None:
@@ -111,7 +142,7 @@ def _forget_estimates(columns: Columns, now: Plan) -> None:
         columns["by stream"][BY_STREAM.index(name)] = 0
 
 
-def _without_lift(columns: Columns) -> None:
+def without_lift(columns: Columns) -> None:
     """Cumulative priorities as they are now."""
     lift, tick = FLOATS.index("lift"), int(columns["numbers"][_AT["tick"]])
     columns["tuple prio"] -= columns["floats"][lift]

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shedjoin.engine.handle import marked
+from shedjoin.join_type import FIRSTS as FIRSTS
+from shedjoin.join_type import PAIRS as PAIRS
 
 # How a policy's tuples are organised so that the lowest is found without a scan.
 KEEP = 0  # nothing is ever evicted
@@ -20,6 +22,7 @@ KEY = 3  # a heap of groups (tuples of one key and stream), tuples ordered insid
 LIFE = 4  # a kinetic tournament of groups: priorities fall with time
 CUMULATIVE = 5  # the same heap; tuples that produce output are touched
 SCHEDULE = 6  # the same heap, by the time they leave
+SAMPLE = 7  # two such heaps: tuples that are kept by their weight, and tuples that are sampled
 
 # How importance, weight and life make a priority.
 SUM = 0
@@ -83,7 +86,8 @@ SCHEDULED = 2
 DROPPED = 3  # by a full queue, before it was processed
 PARTIAL = 4  # stored, but compared with a part of the opposite window only
 UNPROBED = 5  # stored, but compared with nothing
-WHY = ("evicted", "late", "schedule", "dropped", "partial", "unprobed")
+UNKNOWN = 6  # expired without a partner, but one of them may have been shed
+WHY = ("evicted", "late", "schedule", "dropped", "partial", "unprobed", "unknown")
 
 
 class Order(NamedTuple):
@@ -96,6 +100,7 @@ class Order(NamedTuple):
     life: float = 0.0  # exponent or factor `c`
     gain: float = 0.0
     loss: float = 1.0
+    keep: float = 0.0  # the part of memory that samples nothing
 
 
 class Weigher(NamedTuple):
@@ -107,7 +112,11 @@ class Weigher(NamedTuple):
     depth: int = 1
 
 
-_NUMBERS = ("importance", "matches", "life", "gain", "log_loss", "half_life", "span", "fold_at", "bound")
+_NUMBERS = (
+    *("importance", "matches", "life", "gain", "log_loss", "half_life", "span", "fold_at", "bound"),
+    "keep",
+    "floor",  # Sample: the least number of partners that a tuple is weighed by
+)
 #: Of joins whose rows wait for their turn, see stages/admit.py: the speed of the CPU (0: none is slow) and what costs how much.
 _COSTS = ("capacity", "probe_cost", "comparison_cost", "lookup_cost", "update_cost")
 _ADMISSION = (
@@ -123,6 +132,7 @@ _ADMISSION = (
     "adapts",  # and how many of them follows the speeds
     "let_in",  # row windows count the rows that were let in
     "shared_key",  # all streams share one key, however it is stored
+    "where",  # results have to pass tests, whatever the layout
 )
 _CODES = (
     "streams",
@@ -159,7 +169,8 @@ _CODES = (
 #: Settings of each stream; `mem` reads them.
 _BY_STREAM = (
     "kind",
-    "window",
+    "window",  # zero or less where only older tuples of the other stream are met
+    "range",  # how many times there are at which partners may lie
     "factors",  # how many weights make the chance of a tuple
 )
 #: Selective processing; behind all others, so that those of two keyed streams stay where they are.
@@ -178,6 +189,20 @@ _SELECTIVE = (
     "counts_work",  # `compared` and `looked_up` count the work of decision 017
 )
 _SELECTIVE_NUMBERS = ("boost", "sample")
+#: Joins that count the partners of their rows, see stages/unmatched.py.
+_PARTNERS = (
+    "counts",  # whether any row's partners are counted; 0: nothing below is looked at
+    "gives",
+    "gives_unmatched",  # rows that certainly have no partner are results
+)
+_PARTNERS_BY_STREAM = (
+    "counted",  # whether the partners of its rows are counted
+    "judged",  # whether its rows without a partner are told apart: certain or unknown
+    "most",  # its rows leave once they have found so many partners; 0: no limit
+    "filter",  # which filter has its shed rows; -1: none
+    "shed_attr",  # by which attribute; -1: all have one value
+    "asked_attr",  # and the attribute of a judged row that is looked for in it
+)
 #: Everything a kernel needs to know that does not change while it runs.
 SETTINGS_RECORD = np.dtype(
     [(name, "f8") for name in _NUMBERS + _COSTS]
@@ -185,12 +210,13 @@ SETTINGS_RECORD = np.dtype(
     + [(name, "i8", (MOST,)) for name in _BY_STREAM]
     + [(name, "i8") for name in _SELECTIVE]
     + [(name, "f8") for name in _SELECTIVE_NUMBERS]
+    + [(name, "i8") for name in _PARTNERS]
+    + [(name, "i8", (MOST,)) for name in _PARTNERS_BY_STREAM]
 )
 #: The settings of the form PAIR: two streams on a common key, results at once.
 PAIR = {
     "streams": 2,
     "layout": KEYED,
-    "width": 1,
     "parts": 1,
     "spots": 1,
     "evaluate_every": 0,
@@ -211,6 +237,8 @@ PAIR = {
 }
 #: The settings of the form PLAIN: of such joins the exact one, by time, of streams that are each in order.
 PLAIN = PAIR | {
+    "width": 1,
+    "where": 0,
     "organisation": KEEP,
     "fifo": 0,
     "estimator": TABLE,
@@ -220,6 +248,8 @@ PLAIN = PAIR | {
     "output_importance": IMPORTANCE["min"],
     "memories": 0,
     "trace_every": 0,
+    "counts": 0,
+    "gives": PAIRS,
 }
 PAIR_SETTINGS = marked(SETTINGS_RECORD, "pair")
 PLAIN_SETTINGS = marked(SETTINGS_RECORD, "plain")

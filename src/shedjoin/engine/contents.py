@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine import item_memory, loop, memory, push_buffers, selection, waiting_rows
+from shedjoin.engine import item_memory, loop, memory, protocol, push_buffers, selection, waiting_contents
 from shedjoin.engine.codes import (
     CUMULATIVE,
     DECAYED,
@@ -26,19 +26,35 @@ from shedjoin.engine.codes import (
     PRODUCT,
     RANDOM,
     ROW,
+    SAMPLE,
     SCHEDULE,
     TUPLE,
 )
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.item_memory import has_items, has_numbers
 from shedjoin.engine.layouts.items import EVERY_ROW
-from shedjoin.engine.memory import Rings, Sizes, fill_indexes, fill_rings, in_use, is_keyed, measure, power_of_two
+from shedjoin.engine.memory import Rings, Sizes, fill_indexes, fill_rings, in_use, is_keyed, power_of_two
 from shedjoin.engine.plan import Plan
-from shedjoin.engine.records import CELL_RECORD, COUNTERS, ENTRY_RECORD, EXPIRY_RECORD, GONE, NONE, SEEN_RECORD
+from shedjoin.engine.records import (
+    CELL_RECORD,
+    COUNTERS,
+    DOUBT,
+    ENTRY_RECORD,
+    EXPIRY_RECORD,
+    GONE,
+    NONE,
+    SEEN_RECORD,
+    THRESHOLD_RECORD,
+)
+from shedjoin.engine.stages import sampling
+from shedjoin.engine.stages.sketch import GOLDEN
 from shedjoin.engine.structures import heap
 
 Columns = dict[str, NDArray[Any]]
 Integers = NDArray[np.int64]
+
+# The hash as plain Python, which takes whole arrays.
+_mix = getattr(sampling.mix, "py_func", sampling.mix)
 
 #: Numbers that are part of the contents; all others follow from the columns.
 NUMBERS = (
@@ -84,7 +100,9 @@ def cards_of(cfg: NDArray[Any], state: Handle, items: Integers) -> NDArray[Any]:
 def keys_of(cfg: NDArray[Any], state: Handle, items: Integers) -> NDArray[np.int64]:
     """The attributes of stored tuples: one column each."""
     keys: NDArray[np.int64]
-    if is_keyed(cfg):
+    if cfg[0]["where"]:
+        keys = state.arrays["attr"].reshape(-1, int(cfg[0]["width"]))[items]
+    elif is_keyed(cfg):
         values = state.arrays["pool"]["group"][items] // int(cfg[0]["streams"])
         keys = state.arrays["keys"]["key"][values].reshape(-1, 1)
     elif has_items(cfg):
@@ -102,7 +120,8 @@ def gather(cfg: NDArray[Any], state: Handle) -> Columns:
     if cfg[0]["waits"]:
         state["arrival"] = state["rows"]  # between pushes no row is at hand, whose number this is
     columns = {**_tuples(cfg, state), **_values(cfg, state), **_numbers(state), **selection.gather(cfg, state)}
-    return {**columns, **waiting_rows.gather(cfg, state, live_tuples(state), _known_values(cfg, state))}
+    columns |= _thresholds(cfg, state)
+    return {**columns, **waiting_contents.gather(cfg, state, live_tuples(state), _known_values(cfg, state))}
 
 
 def _known_values(cfg: NDArray[Any], state: Handle) -> Integers:
@@ -126,14 +145,20 @@ def _tuples(cfg: NDArray[Any], state: Handle) -> Columns:
         columns["tuple prio"] = (
             heaps["prio"][pool["stream"], place[items]] if organisation == TUPLE else state.arrays["prio"][items]
         )
+    if organisation == SAMPLE:
+        columns |= {"tuple weight": state.arrays["prio"][items], "tuple since": state.arrays["since"][items]}
     if organisation == RANDOM:
         columns["tuple place"] = state.arrays["place"][items]
     if cfg[0]["alone"] and cfg[0]["weighed"]:
         columns["tuple chance"] = state.arrays["buckets"]["weight"][items]
     if cfg[0]["estimator"] == MET:
         columns["tuple met"] = state.arrays["met_on_arrival"][items]
+    if cfg[0]["counts"]:
+        columns["tuple partners"] = cards["partners"]
+    if memory.has_floor(cfg):
+        columns["tuple floor"] = state.arrays["floor"].reshape(-1, int(cfg[0]["streams"]))[items]
     if has_items(cfg):
-        columns |= _compared(cfg, state, np.concatenate([items, waiting_rows.held(cfg, state)]))
+        columns |= _compared(cfg, state, np.concatenate([items, waiting_contents.held(cfg, state)]))
     if cfg[0]["waits"]:
         if organisation in (TUPLE, CUMULATIVE):  # while an instant is open, its tuples may have no priority yet
             columns["tuple prio"] = np.where(state.arrays["place"][items] == NONE, 0.0, columns["tuple prio"])
@@ -148,6 +173,15 @@ def _tuples(cfg: NDArray[Any], state: Handle) -> Columns:
         marks = (int(state["tick"]) - int(state["first_mark"])) * MOST
         columns["marks"] = state.arrays["marks"][:marks]
     return {name: np.ascontiguousarray(column) for name, column in columns.items()}
+
+
+def _thresholds(cfg: NDArray[Any], state: Handle) -> Columns:
+    """Sample: the priorities that were evicted, of each stream."""
+    columns: Columns = {}
+    for stream in range(int(cfg[0]["streams"]) if cfg[0]["organisation"] == SAMPLE else 0):
+        known = state.arrays["thresholds"][stream, : int(state["threshold_count"][stream])]
+        columns |= {f"threshold {name} {stream}": np.ascontiguousarray(known[name]) for name in ("stamp", "prio")}
+    return columns
 
 
 def _compared(cfg: NDArray[Any], state: Handle, items: Integers) -> Columns:
@@ -195,7 +229,8 @@ def _numbers(state: Handle) -> Columns:
     numbers = np.array([int(state[name]) for name in NUMBERS if name != "random"], np.int64)
     return {
         "numbers": numbers,
-        "random": np.array([state["random"]], np.uint64),
+        "random": np.array([state["random"], state["salt"]], np.uint64),
+        "filters": state.arrays["filters"],
         "floats": np.array([state[name] for name in FLOATS]),
         "by stream": np.stack([state[name][:streams] for name in BY_STREAM]),
     }
@@ -211,32 +246,59 @@ def build(plan: Plan, cfg: NDArray[Any], state: Handle, columns: Columns) -> Non
         columns = {name: column[:0] if name.startswith("value ") else column for name, column in columns.items()}
     for name, number in zip((name for name in NUMBERS if name != "random"), columns["numbers"], strict=True):
         state[name] = int(number)
-    state["random"] = columns["random"][0]
+    state["random"], state["salt"] = columns["random"]
     for name, value in zip(FLOATS, columns["floats"], strict=True):
         state[name] = value
     for name, values in zip(BY_STREAM, columns["by stream"], strict=True):
         state[name][:streams] = values
+    state["lag"] = max(int(state["lag"]), _lag_of(streams, columns))
+    state.hold(filters=columns["filters"].copy())
     _build_values(cfg, state, columns)
     stored = columns["tuple stream"].size
     places, prio = _places(cfg, columns), columns.get("tuple prio")
     items = places[:stored]
     _build_tuples(cfg, state, columns, items)
+    _build_leaving(cfg, state, columns, items)
     _build_rounds(cfg, state, columns, items)
     selection.build(cfg, state, columns)
     if cfg[0]["waits"]:
-        waiting_rows.build(cfg, state, columns, items, places[stored:])
+        waiting_contents.build(cfg, state, columns, items, places[stored:])
     ordered = np.arange(stored)
     if cfg[0]["waits"] and cfg[0]["organisation"] in (TUPLE, CUMULATIVE) and not cfg[0]["integrated"]:
         # Tuples of an open instant have no priority before it closes.
         ordered = np.setdiff1d(ordered, columns["fresh item"])
-    build_order(cfg, state, items[ordered], None if prio is None else prio[ordered], columns.get("tuple place"))
+    if "tuple weight" in columns:
+        _build_samples(cfg, state, items, columns)
+    else:
+        build_order(cfg, state, items[ordered], None if prio is None else prio[ordered], columns.get("tuple place"))
     if cfg[0]["waits"]:
         _build_met(cfg, state, columns, items)
     if cfg[0]["integrated"]:
-        turn = loop.REJOIN if "waiting prio" in columns else loop.COMPETE_ANEW
+        turn = protocol.REJOIN if "waiting prio" in columns else protocol.COMPETE_ANEW
         buffers = push_buffers.make(cfg, state)
         buffers["turn"] = turn
         loop.advance(cfg, state, buffers)
+
+
+def _lag_of(streams: int, columns: Columns) -> int:
+    """How far stored tuples lie behind earlier ones of their stream."""
+    lag = 0
+    for stream in range(streams):
+        ts = columns["tuple ts"][columns["tuple stream"] == stream]
+        lag = max(lag, int((np.maximum.accumulate(ts) - ts).max(initial=0)))
+    return lag
+
+
+def _build_leaving(cfg: NDArray[Any], state: Handle, columns: Columns, items: Integers) -> None:
+    """Which tuples leave when the open instant closes: they have as many partners as they may."""
+    if not cfg[0]["most"].any():
+        return
+    partners = columns["tuple partners"].astype(np.int64)
+    partners[partners < 0] -= DOUBT
+    most = cfg[0]["most"][columns["tuple stream"].astype(np.int64)]
+    leaving = items[(most > 0) & (partners >= most)]
+    state.arrays["leaving"][: leaving.size] = leaving
+    state["leaving_count"] = leaving.size
 
 
 def _build_met(cfg: NDArray[Any], state: Handle, columns: Columns, items: Integers) -> None:
@@ -253,7 +315,7 @@ def _places(cfg: NDArray[Any], columns: Columns) -> Integers:
     stream = columns["tuple stream"].astype(np.int64)
     if not has_items(cfg):
         return np.arange(stream.size)
-    return item_memory.places_for(np.concatenate([stream, waiting_rows.held_streams(columns)]))
+    return item_memory.places_for(np.concatenate([stream, waiting_contents.held_streams(columns)]))
 
 
 def _build_values(cfg: NDArray[Any], state: Handle, columns: Columns) -> None:
@@ -262,10 +324,9 @@ def _build_values(cfg: NDArray[Any], state: Handle, columns: Columns) -> None:
     tuples = int(_places(cfg, columns).max(initial=0)) + 1 + waiting
     values = keys.size + waiting * int(cfg[0]["parts"])
     sizes = Sizes(power_of_two(memory.LEAST + tuples), power_of_two(memory.LEAST + values))
-    state.hold(**memory.pool_arrays(cfg, sizes, state.arrays["stray_place"].size > 1))
+    state.hold(**memory.pool_arrays(cfg, sizes, state["lag"] > 0))
     state.hold(**memory.value_arrays(cfg, sizes), **memory.order_arrays(cfg, sizes))
     state["free_count"], state["free_cell_count"] = sizes.tuples, state.arrays["free_cells"].size
-    measure(state)
     weights = columns["value weight"].reshape(keys.size, streams)
     memory.add_values(cfg, state, keys, columns["value part"].astype(np.int64), columns["value held"], weights)
     if cfg[0]["estimator"] == DECAYED:
@@ -283,7 +344,6 @@ def _build_values(cfg: NDArray[Any], state: Handle, columns: Columns) -> None:
         seen["value"][stream, : stamp.size] = columns[f"seen value {stream}"]
         state["seen_size"][stream] = stamp.size
     state.hold(seen=seen)
-    measure(state)
 
 
 def _build_tuples(cfg: NDArray[Any], state: Handle, columns: Columns, items: Integers) -> None:
@@ -301,7 +361,13 @@ def _build_tuples(cfg: NDArray[Any], state: Handle, columns: Columns, items: Int
     for name in ("ts", "seq", "importance"):
         entry[name] = columns[f"tuple {name}"]
     entry["item"] = items
+    if cfg[0]["counts"]:
+        entry["partners"] = columns["tuple partners"]
+    if memory.has_floor(cfg):
+        state.arrays["floor"].reshape(-1, streams)[items] = columns["tuple floor"]
     keys = columns["tuple key"]
+    if cfg[0]["where"]:
+        state.arrays["attr"].reshape(-1, keys.shape[1])[items] = keys
     if is_keyed(cfg):
         group = _find_values(state, keys[:, 0], np.zeros(size, np.int64)) * streams + stream
         pool["group"][:size] = group
@@ -317,12 +383,16 @@ def _build_tuples(cfg: NDArray[Any], state: Handle, columns: Columns, items: Int
             _build_indexes(cfg, state, entry, keys, stream)
             if cfg[0]["weighed"] and not cfg[0]["alone"]:
                 _build_cells(cfg, state, keys, stream)
+            elif waiting_contents.is_stocked(cfg, state):
+                values = _values_of(cfg, state, keys, stream)
+                waiting_contents.restock(cfg, state, values, stream)
         if cfg[0]["alone"] and cfg[0]["weighed"]:
             _build_alone(cfg, state, columns, items)
     if cfg[0]["let_in"]:
         state.arrays["window_number"][items] = columns["tuple window number"]
     _build_expiry(cfg, state, stream, items)
     if selection.is_selective(cfg):
+        entry["seq"] = columns.get("tuple window number", entry["seq"])  # what the window counts by
         selection.fill_timeline(cfg, state, stream, entry)
 
 
@@ -343,7 +413,6 @@ def _build_items(cfg: NDArray[Any], state: Handle, columns: Columns, stored: int
         arrays["items"][places], arrays["item_weights"][places] = columns["items"], columns["item weights"]
         hashed = (columns["items"].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58)
         np.bitwise_or.at(arrays["signature"], items[owner], np.uint64(1) << hashed)
-    measure(state)
     item_memory.set_free(state, items)
     item_memory.fill_lists(cfg, state)
     if item_memory.counts_values(cfg):
@@ -400,16 +469,22 @@ def _build_indexes(cfg: NDArray[Any], state: Handle, entry: NDArray[Any], keys: 
     fill_indexes(cfg, state, Rings(*(np.concatenate(part) for part in zip(*parts, strict=True))))
 
 
-def _build_cells(cfg: NDArray[Any], state: Handle, keys: Integers, stream: Integers) -> None:
-    """Tuples of one stream with the same values are a cell; cells are linked by their values."""
-    parts, streams, size = int(cfg[0]["parts"]), int(cfg[0]["streams"]), stream.size
+def _values_of(cfg: NDArray[Any], state: Handle, keys: Integers, stream: Integers) -> Integers:
+    """The values of tuples, a column for each part; NONE where a stream has no attribute in it."""
     part_of = state.arrays["part_of"].reshape(-1, MOST)
-    values = np.full((size, parts), NONE, np.int64)
-    for part in range(parts):
-        for number in range(streams):
+    values = np.full((stream.size, int(cfg[0]["parts"])), NONE, np.int64)
+    for part in range(values.shape[1]):
+        for number in range(int(cfg[0]["streams"])):
             attr, mine = int(part_of[part, number]), np.flatnonzero(stream == number)
             if attr >= 0:
                 values[mine, part] = _find_values(state, keys[mine, attr], np.full(mine.size, part))
+    return values
+
+
+def _build_cells(cfg: NDArray[Any], state: Handle, keys: Integers, stream: Integers) -> None:
+    """Tuples of one stream with the same values are a cell; cells are linked by their values."""
+    parts, streams, size = int(cfg[0]["parts"]), int(cfg[0]["streams"]), stream.size
+    values = _values_of(cfg, state, keys, stream)
     both, first, which = (
         np.unique(np.column_stack([stream, values]), axis=0, return_index=True, return_inverse=True)
         if size
@@ -458,7 +533,6 @@ def _build_expiry(cfg: NDArray[Any], state: Handle, stream: Integers, items: Int
         state["ring_to"][number] = mine.size
         state["ring_newest"][number] = int(stamp.max()) if mine.size else 0
     state.hold(expiry=expiry)
-    measure(state)
 
 
 def _build_rounds(cfg: NDArray[Any], state: Handle, columns: Columns, items: Integers) -> None:
@@ -470,7 +544,6 @@ def _build_rounds(cfg: NDArray[Any], state: Handle, columns: Columns, items: Int
     state["pending_count"] = pending.size
     room = power_of_two(max(state.arrays["marks"].size, 2 * marks.size, 64 * MOST))
     state.hold(marks=np.concatenate([marks, np.zeros(room - marks.size, np.int64)]))
-    measure(state)
 
 
 # -------------------------------------------------------------------------------------------------------------- order
@@ -509,27 +582,57 @@ def build_order(
         prio = state.arrays["until"][state.arrays["until_from"][pool["stream"]] + cards["seq"]].astype(np.float64)
     if prio is not None:
         rank = np.zeros(items.size) if organisation == SCHEDULE else cards["importance"]
-        _build_heaps(cfg, state, items, prio, rank)
+        _build_heaps(state, pool["stream"], items, prio, rank)
         if organisation == CUMULATIVE:
             state.arrays["prio"][items] = prio
         return
-    _run_order(cfg, state, items if organisation in (TUPLE, CUMULATIVE) else items[:0])
+    _run_order(cfg, state, items if organisation in (TUPLE, CUMULATIVE, SAMPLE) else items[:0])
 
 
 def _build_heaps(
-    cfg: NDArray[Any], state: Handle, items: Integers, prio: NDArray[np.float64], rank: NDArray[np.float64]
+    state: Handle, number: NDArray[Any], items: Integers, prio: NDArray[np.float64], rank: NDArray[np.float64]
 ) -> None:
-    """Lazily sorted heaps of which only priorities of -infinity, their bound, are sorted yet."""
-    pool = state.arrays["pool"]
-    for stream in range(int(cfg[0]["streams"])):
-        mine = np.flatnonzero(pool["stream"][items] == stream)
+    """Lazily sorted heaps, by the number of each tuple's, of which only priorities of -infinity, their bound, are sorted yet."""
+    arrival = state.arrays["pool"]["arrival"]
+    for one in range(state.arrays["heap"].shape[0]):
+        mine = np.flatnonzero(number == one)
         mine = mine[np.lexsort((rank[mine], prio[mine] > -np.inf))]  # stable: of equal ranks the earlier arrival first
-        state["sorted"][stream] = int((prio[mine] == -np.inf).sum())
-        there = state.arrays["heap"][stream, heap.TOP : heap.TOP + mine.size]
+        state["sorted"][one] = int((prio[mine] == -np.inf).sum())
+        there = state.arrays["heap"][one, heap.TOP : heap.TOP + mine.size]
         there["prio"], there["rank"], there["item"] = prio[mine], rank[mine], items[mine]
-        there["arrival"] = pool["arrival"][items[mine]]
+        there["arrival"] = arrival[items[mine]]
         state.arrays["place"][items[mine]] = np.arange(heap.TOP, heap.TOP + mine.size)
-        state["heap_size"][stream] = mine.size
+        state["heap_size"][one] = mine.size
+
+
+def _build_samples(cfg: NDArray[Any], state: Handle, items: Integers, columns: Columns) -> None:
+    """Sample: both parts of memory, and what was evicted."""
+    streams = int(cfg[0]["streams"])
+    stream, weight, since = columns["tuple stream"].astype(np.int64), columns["tuple weight"], columns["tuple since"]
+    kept = since == sampling.KEPT
+    _run_order(cfg, state, items[:0])
+    state.arrays["prio"][items], state.arrays["since"][items] = weight, since
+    prio = np.where(kept, weight, weight / _lots(int(state["salt"]), stream, columns["tuple seq"]))
+    _build_heaps(state, np.where(kept, streams + stream, stream), items, prio, np.zeros(items.size))
+    for one in range(streams):
+        state["kept_bytes"][one] = int(columns["tuple bytes"][kept & (stream == one)].sum())
+        stamps = columns[f"threshold stamp {one}"]
+        state["threshold_count"][one] = stamps.size
+    room = power_of_two(1 + int(state["threshold_count"].max()))
+    thresholds = np.zeros((streams, max(room, state.arrays["thresholds"].shape[1])), THRESHOLD_RECORD)
+    for one in range(streams):
+        for name in ("stamp", "prio"):
+            thresholds[name][one, : int(state["threshold_count"][one])] = columns[f"threshold {name} {one}"]
+    state.hold(thresholds=thresholds)
+
+
+def _lots(salt: int, stream: Integers, seq: Integers) -> NDArray[np.float64]:
+    """As `sampling.lot`, of many rows."""
+    with np.errstate(over="ignore"):
+        row = _mix(seq.astype(np.uint64) * np.uint64(16) + stream.astype(np.uint64) + GOLDEN)
+        bits = (_mix(np.uint64(salt) + row) >> np.uint64(11)).astype(np.int64)
+    made: NDArray[np.float64] = (bits + 1) * 2.0**-53
+    return made
 
 
 def _build_groups(cfg: NDArray[Any], state: Handle, items: Integers, pool: NDArray[Any], cards: NDArray[Any]) -> None:
@@ -580,7 +683,7 @@ def _rank_of(cfg: NDArray[Any], stream: int, importance: float, ts: int, seq: in
         return float(end)
     if cfg[0]["combine"] == PRODUCT:
         return float(importance) if cfg[0]["importance"] else 1.0
-    age = float(cfg[0]["life"]) * (end / window)
+    age = float(cfg[0]["life"]) * (end / int(cfg[0]["range"][stream]))
     weight = float(cfg[0]["importance"])
     if cfg[0]["combine"] == LOGSUM:
         return weight * math.log(importance) + age
@@ -591,5 +694,5 @@ def _run_order(cfg: NDArray[Any], state: Handle, items: Integers) -> None:
     """Let the kernels put groups, or tuples, in order."""
     buffers = push_buffers.make(cfg, state)
     buffers.hold(out_fresh=items.astype(np.int64))
-    buffers["turn"], buffers["fresh"] = loop.ORDER, items.size
+    buffers["turn"], buffers["fresh"] = protocol.ORDER, items.size
     loop.advance(cfg, state, buffers)

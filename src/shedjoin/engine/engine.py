@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import Batch, Table
+from shedjoin.batch import Batch, TableLike
 from shedjoin.budget import Budget
 from shedjoin.engine import (
     audit,
@@ -18,6 +18,7 @@ from shedjoin.engine import (
     item_memory,
     loop,
     memory,
+    protocol,
     push_buffers,
     selection,
     snapshot,
@@ -33,18 +34,20 @@ from shedjoin.engine.records import COUNTERS, NEVER, WAITING_COUNTERS, WORK_COUN
 from shedjoin.engine.reordering import Reordering
 from shedjoin.engine.running import Clocks, Running, check_arrived, check_clocks, check_limit
 from shedjoin.engine.statistics import Statistics
+from shedjoin.engine.weights import Weights
 from shedjoin.errors import InputError, SnapshotError, SpecError
-from shedjoin.numbering import check as check_numbers
-from shedjoin.ordering import JoinOrder
+from shedjoin.join_order import JoinOrder
+from shedjoin.row_numbers import check as check_numbers
 
 Integers = NDArray[np.int64]
 
 
 class Piece(NamedTuple):
-    """Results (row numbers, importance) and the records of the logs, as they come."""
+    """Results (row numbers, importance, weights) and the records of the logs, as they come."""
 
     columns: tuple[Integers, ...]
     worth: NDArray[np.float64]
+    weights: Weights | None
     shed: list[NDArray[Any]]
     left_out: list[NDArray[Any]]
 
@@ -99,11 +102,20 @@ class Engine(Running):
     def snapshot(self) -> bytes:
         """All that is stored and known between two pushes, with a version and a checksum."""
         self._check_idle()
-        return snapshot.pack(contents.gather(self._cfg, self._state), self._plan.signature(), self._extra())
+        return snapshot.pack(self.columns(), self._plan.signature(), self._extra())
+
+    def columns(self) -> contents.Columns:
+        """All that is stored and known between two pushes, as columns."""
+        self._check_idle()
+        return contents.gather(self._cfg, self._state)
 
     def _extra(self) -> dict[str, Any]:
         """What is kept beside the state, as plain data."""
-        pending = [[*map(int, list(row)[:-1]), row["seen"].tolist()] for part in self._pending for row in part]
+        pending = [
+            [*map(int, list(row)[:-2]), row["seen"].tolist(), row["expired"].tolist()]
+            for part in self._pending
+            for row in part
+        ]
         return {
             "pending": pending,
             "orders": [list(order) for order in self._orders],
@@ -125,28 +137,32 @@ class Engine(Running):
 
     # ----------------------------------------------------------------------------------------------------------- rows
 
-    def batch(self, tables: Mapping[str, Table]) -> Batch:
+    def batch(self, tables: Mapping[str, TableLike]) -> Batch:
         """One table a stream, interleaved by time. Without a `ts` column, rows are numbered on."""
         if self._plan.on is not None:
-            return self._plan.on.interleaved(tables, self.names, self.arrived, kinds=self._types > 0)
-        return Batch.of_streams(tables, self._columns(), start=self.arrived, kinds=self._types > 0)
+            return self._plan.on.interleaved(tables, self.names, self.arrived, **self._more_columns())
+        return Batch.of_streams(tables, self._columns(), start=self.arrived, **self._more_columns())
 
-    def rows(self, table: Table) -> Batch:
+    def rows(self, table: TableLike) -> Batch:
         """Rows in an order of your own, with a column `stream` (numbers of streams) beside those of the join."""
         if self._plan.on is not None:
-            return self._plan.on.in_order(table, kinds=self._types > 0)
-        return Batch.rows(table, self._columns(), kinds=self._types > 0)
+            return self._plan.on.in_order(table, **self._more_columns())
+        return Batch.rows(table, self._columns(), **self._more_columns())
+
+    def _more_columns(self) -> dict[str, Any]:
+        """What else is read of tables: types of rows, and what the condition looks at."""
+        return {"kinds": self._types > 0, "checked": self._plan.checked}
 
     def _columns(self) -> dict[str, Sequence[str]]:
         return dict(zip(self.names, self._plan.graph.columns, strict=True))
 
     def push(
         self,
-        batch: Batch | Mapping[str, Table] | None = None,
+        batch: Batch | Mapping[str, TableLike] | None = None,
         *,
         clocks: Clocks | None = None,
         arrived: Sequence[int] | None = None,
-        **tables: Table,
+        **tables: TableLike,
     ) -> Output:
         """Run rows through the join.
 
@@ -174,7 +190,7 @@ class Engine(Running):
 
     def chunks(
         self,
-        batch: Batch | Mapping[str, Table],
+        batch: Batch | Mapping[str, TableLike],
         *,
         limit: int,
         clocks: Clocks | None = None,
@@ -227,9 +243,21 @@ class Engine(Running):
         self._check_idle()
         before = self._totals()
         waits = self._plan.evaluate_every or self._waits
-        pieces = self._drive(self._cfg, self._buffers(CHUNK, turn=loop.FLUSH)) if waits else ()
+        pieces = self._drive(self._cfg, self._buffers(CHUNK, turn=protocol.FLUSH)) if waits else ()
         shed, self._pending = self._pending if waits else [], [] if waits else self._pending
         return self._whole(list(pieces), before, earlier=shed)
+
+    def end(self) -> Output:
+        """The input is over: what waits is joined, and rows without a partner are given as if all windows had ended.
+
+        Joins that give pairs alone have nothing to say of them: for those it is a `flush`.
+        """
+        waited = self.flush()
+        if not self._cfg[0]["counts"]:
+            return waited
+        before = self._totals()
+        rest = self._whole(list(self._drive(self._cfg, self._buffers(CHUNK, turn=protocol.END, shed=CHUNK))), before)
+        return Output.joined([waited, rest])
 
     def _chunks(
         self, batch: Batch, limit: int, told: dict[str, Integers], emit: bool, pace: Pace | None
@@ -277,7 +305,7 @@ class Engine(Running):
         if "told" in told and self._waits:
             waiting_rows.add_told(self._state, told["told"])
         if told:
-            buffers = self._buffers(room, turn=loop.TELL)
+            buffers = self._buffers(room, turn=protocol.TELL)
             for name, values in told.items():
                 buffers[name][: values.size] = values
             yield from self._drive(cfg, buffers)
@@ -292,53 +320,58 @@ class Engine(Running):
         """Run what is in the buffers: results and records of the logs as they come. The last piece may be empty."""
         shed: list[NDArray[Any]] = []
         left_out: list[NDArray[Any]] = []
+        weighted = push_buffers.has_weights(cfg)
         logs_left_out = selection.is_selective(cfg) or bool(cfg[0]["rear"])
         need = -1
-        while need != loop.DONE:
+        while need != protocol.DONE:
             need = loop.advance(cfg, self._state, buffers)
-            if need in (loop.DONE, loop.NEED_SHED):
+            if need in (protocol.DONE, protocol.NEED_SHED):
                 shed.append(push_buffers.take_shed(buffers, self._plan.streams))
-            if logs_left_out and need in (loop.DONE, loop.NEED_LEFT_OUT):
+            if logs_left_out and need in (protocol.DONE, protocol.NEED_LEFT_OUT):
                 left_out.append(push_buffers.take_left_out(buffers))
-            if need == loop.PAUSE and pace is not None:
+            if need == protocol.PAUSE and pace is not None:
                 self.set_fraction(pace.look(self.fraction))
-            if need == loop.DONE and cfg[0]["trace_every"]:
+            if need == protocol.DONE and cfg[0]["trace_every"]:
                 self._trace.append(push_buffers.take_trace(buffers, self._plan.streams))
-            if need == loop.DONE or (need == loop.NEED_RESULTS and buffers["results"]):
-                yield Piece(*push_buffers.take_results(buffers, self._plan.streams), shed, left_out)
+            if need == protocol.DONE or (need == protocol.NEED_RESULTS and buffers["results"]):
+                yield Piece(*push_buffers.take_results(buffers, self._plan.streams, weighted=weighted), shed, left_out)
                 shed, left_out = [], []
             self._make_room(cfg, need, buffers)
 
     def _make_room(self, cfg: NDArray[Any], need: int, buffers: Handle) -> None:
         """Give the kernel what it needs."""
         wanted, state, streams = int(buffers["wanted"]), self._state, self._plan.streams
-        if need == loop.NEED_RESULTS and buffers["out_worth_room"] < wanted:
-            push_buffers.hold_results(buffers, streams, wanted)
-        elif need == loop.NEED_SHED:  # the full one is part of the log now
+        if need == protocol.NEED_RESULTS and buffers["out_worth_room"] < wanted:
+            push_buffers.hold_results(buffers, streams, wanted, weighted=push_buffers.has_weights(cfg))
+        elif need == protocol.NEED_SHED:  # the full one is part of the log now
             push_buffers.hold_shed(buffers, streams, max(wanted, CHUNK))
-        elif need in (loop.NEED_POOL, loop.NEED_CELLS):
+        elif need in (protocol.NEED_POOL, protocol.NEED_CELLS):
             memory.grow_pool(cfg, state, wanted)
-        elif need == loop.NEED_KEYS:
+        elif need == protocol.NEED_KEYS:
             memory.make_room_for_values(cfg, state, wanted)
             buffers["ahead"] = 0  # values that were looked up may be gone
-        elif need == loop.NEED_ENTRIES:
+        elif need == protocol.NEED_ENTRIES:
             memory.grow_entries(cfg, state, wanted)
-        elif need == loop.NEED_EXPIRY:
+        elif need == protocol.NEED_EXPIRY:
             memory.grow_expiry(state, wanted)
-        elif need == loop.NEED_SEEN:
+        elif need == protocol.NEED_STRAYS:
+            memory.hold_strays(cfg, state)
+        elif need == protocol.NEED_SEEN:
             memory.grow_seen(state, wanted)
-        elif need == loop.NEED_ITEMS:
+        elif need == protocol.NEED_ITEMS:
             item_memory.grow_items(state, wanted)
-        elif need == loop.NEED_HISTOGRAM:
+        elif need == protocol.NEED_HISTOGRAM:
             fresh = buffers.arrays["out_fresh"][: int(buffers["fresh"])]
             memory.widen_histogram(cfg, state, state.arrays["number"][fresh].tolist())
-        elif need == loop.NEED_MARKS:
+        elif need == protocol.NEED_MARKS:
             memory.grow_marks(state)
-        elif need == loop.NEED_BUCKETS:
+        elif need == protocol.NEED_BUCKETS:
             memory.grow_index_buckets(self._plan, cfg, state, wanted)
-        elif need == loop.NEED_LEFT_OUT and buffers["out_left_out_room"] < wanted:
+        elif need == protocol.NEED_LEFT_OUT and buffers["out_left_out_room"] < wanted:
             push_buffers.hold_left_out(buffers, max(wanted, CHUNK))
-        elif need == loop.NEED_TIMELINE:
+        elif need == protocol.NEED_THRESHOLDS:
+            memory.grow_thresholds(state)
+        elif need == protocol.NEED_TIMELINE:
             selection.grow_timeline(cfg, state, wanted)
         elif self._waits:
             self._make_room_to_wait(cfg, need, buffers)
@@ -346,17 +379,17 @@ class Engine(Running):
     def _make_room_to_wait(self, cfg: NDArray[Any], need: int, buffers: Handle) -> None:
         """The same for what only rows need that wait."""
         state = self._state
-        if need == loop.NEED_WAITING:
+        if need == protocol.NEED_WAITING:
             waiting_rows.grow_rows(cfg, state)
-        elif need == loop.NEED_INSTANTS:
+        elif need == protocol.NEED_INSTANTS:
             waiting_rows.grow_instants(state)
-        elif need == loop.NEED_FRESH:
+        elif need == protocol.NEED_FRESH:
             waiting_rows.grow_fresh(cfg, state, buffers)
-        elif need == loop.NEED_LET_IN:
-            waiting_rows.grow_let_in(cfg, state)
-        elif need == loop.NEED_LEVELS:
+        elif need == protocol.NEED_LET_IN:
+            waiting_rows.grow_let_in(cfg, state, int(buffers["wanted"]))
+        elif need == protocol.NEED_LEVELS:
             waiting_rows.grow_levels(cfg, state)
-        elif need == loop.NEED_SPEEDS:
+        elif need == protocol.NEED_SPEEDS:
             self._measure_speeds(int(buffers.arrays["row_ts"][int(buffers["at"])]))
 
     def _measure_speeds(self, now: int) -> None:
@@ -377,14 +410,15 @@ class Engine(Running):
         for start in starts:
             some = slice(start, start + limit)
             logs = (piece.shed, piece.left_out) if start == 0 else ([], [])
-            cut = Piece(tuple(column[some] for column in piece.columns), piece.worth[some], *logs)
+            weights = None if piece.weights is None else piece.weights.some(some)
+            cut = Piece(tuple(column[some] for column in piece.columns), piece.worth[some], weights, *logs)
             yield self._output(cut, before if start == starts[-1] else None)
 
     def _output(self, piece: Piece, before: dict[str, int] | None) -> Output:
         totals = self._totals()
         stats = dict.fromkeys(totals, 0) if before is None else {name: totals[name] - before[name] for name in totals}
         shed, left_out = ShedLog(piece.shed, self.names), LeftOutLog(piece.left_out, self.names)
-        return Output(piece.columns, piece.worth, shed, stats, self.names, left_out)
+        return Output(piece.columns, piece.worth, shed, stats, self.names, left_out, piece.weights)
 
     def _whole(
         self,
@@ -394,7 +428,8 @@ class Engine(Running):
         earlier: Sequence[NDArray[Any]] = (),
     ) -> Output:
         """All pieces of a turn as one output, with what was shed before and after it."""
-        nothing = Piece(tuple(np.empty(0, np.int64) for _ in self.names), np.empty(0), [], [])
+        weights = Weights.nothing() if push_buffers.has_weights(self._cfg) else None
+        nothing = Piece(tuple(np.empty(0, np.int64) for _ in self.names), np.empty(0), weights, [], [])
         parts = [self._output(piece, None) for piece in [nothing._replace(shed=list(earlier)), *pieces]]
         parts.append(self._output(nothing._replace(shed=list(shed)), before))
         return Output.joined(parts)
@@ -448,7 +483,7 @@ class Engine(Running):
         self._check_idle()
         before = self._totals()
         waiting = (
-            list(self._drive(self._cfg, self._buffers(CHUNK, turn=loop.FLUSH))) if self._plan.evaluate_every else []
+            list(self._drive(self._cfg, self._buffers(CHUNK, turn=protocol.FLUSH))) if self._plan.evaluate_every else []
         )
         self._close()
         self._set_caps(budget)
@@ -459,14 +494,14 @@ class Engine(Running):
     def _close(self) -> None:
         """Close the open instant, of a join whose rows have their turn one by one."""
         if self._waits:
-            for piece in self._drive(self._cfg, self._buffers(turn=loop.CLOSE, shed=CHUNK)):
+            for piece in self._drive(self._cfg, self._buffers(turn=protocol.CLOSE, shed=CHUNK)):
                 self._pending += piece.shed
 
     def set_policy(self, policy: PolicyLike) -> None:
         """Change the policy, or its numbers, while running.
 
-        Estimates go on from what they are now. Priorities that were fixed on arrival are fixed anew, as if all arrived now;
-        what cumulative policies have gathered is kept. An estimator that has not seen what came before is refused.
+        Estimates go on from what they are now; another estimator begins with what is stored. Priorities that were fixed on
+        arrival are fixed anew, as if all arrived now; what cumulative policies have gathered is kept.
         """
         if isinstance(policy, type) or not isinstance(policy, PolicyLike):
             raise SpecError(f"policy must be a policy such as Prob(), not {policy!r}")
@@ -478,13 +513,18 @@ class Engine(Running):
 
     def _adopt(self, plan: Plan) -> None:
         """Go on by another policy: its state is built from what is stored and known."""
-        columns = change.carried(contents.gather(self._cfg, self._state), self._plan.signature(), plan)
+        columns = change.carried(self.columns(), self._plan.signature(), plan)
         cfg = plan.settings(self._budget, **self._watch)
         state = memory.allocate(plan, cfg, self._seed)
-        state["caps"] = self._state["caps"]
+        caps = plan.caps(self._budget)
+        state["caps"][: len(caps)] = caps
         memory.set_steps(state, plan, self._orders)
         contents.build(plan, cfg, state, columns)
         self._plan, self._cfg, self._state = plan, cfg, state
+
+    def take_in(self, columns: contents.Columns) -> None:
+        """Fill an engine that has seen no row."""
+        contents.build(self._plan, self._cfg, self._state, columns)
 
     def set_order(self, order: Sequence[str] | Mapping[str, Sequence[str]]) -> None:
         """Join in another order from now on: one for all, or one for each origin. No result is lost or repeated."""
@@ -504,11 +544,12 @@ class Engine(Running):
     def _compete(self) -> NDArray[Any]:
         """Evict down to the caps as they are now. The log has room for all: nothing needs emptying midway."""
         queued = sum(self.queued)
-        buffers = self._buffers(turn=loop.SHRINK, shed=int(self._state["resident"].sum()) + queued + 1)
-        buffers["phase"] = loop.COMPETE
+        buffers = self._buffers(turn=protocol.SHRINK, shed=int(self._state["resident"].sum()) + queued + 1)
+        buffers["phase"] = protocol.COMPETE
         earlier = 0 if self._waits else 1
         self._state["tick"] -= earlier  # it is a part of the last instant
-        loop.advance(self._cfg, self._state, buffers)
+        while (need := loop.advance(self._cfg, self._state, buffers)) != protocol.DONE:
+            self._make_room(self._cfg, need, buffers)
         self._state["tick"] += earlier
         return push_buffers.take_shed(buffers, self._plan.streams)
 
@@ -516,6 +557,7 @@ class Engine(Running):
         caps = self._plan.caps(budget)
         self._cfg = self._plan.settings(budget, **self._watch)
         self._state["caps"][: len(caps)] = caps
+        memory.grow_filters(self._plan, self._state, budget)
         self._budget = budget
 
     # ------------------------------------------------------------------------------------------ selective processing
@@ -527,7 +569,7 @@ class Engine(Running):
         if not number or not 0.0 < fraction <= 1.0:
             raise SpecError(f"fraction must be above 0 and at most 1, not {fraction!r}")
         self._state["fraction"] = fraction
-        loop.advance(self._cfg, self._state, self._buffers(turn=loop.FRACTION))
+        loop.advance(self._cfg, self._state, self._buffers(turn=protocol.FRACTION))
 
     @property
     def fraction(self) -> float:
@@ -703,7 +745,10 @@ class Engine(Running):
     def _totals(self) -> dict[str, int]:
         more: tuple[str, ...] = WORK_COUNTERS if self._cfg[0]["counts_work"] or self._waits else ()
         more += WAITING_COUNTERS if self._waits else ()
-        return {name: int(self._state[name]) for name in (*COUNTERS, *more)}
+        totals = {name: int(self._state[name]) for name in (*COUNTERS, *more)}
+        if self._cfg[0]["dual"]:
+            totals["let_in"] = sum(self._by_stream("rows_let_in"))
+        return totals
 
 
 def _check_meaning(plan: Plan, signature: dict[str, Any]) -> None:

@@ -13,24 +13,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine.codes import PAIR, PLAIN
+from shedjoin.engine.codes import PAIR, PLAIN, SETTINGS_RECORD
 from shedjoin.engine.operation import Kernel, operation
 from shedjoin.engine.records import PAIR_STATE, PLAIN_STATE
 
 
 def is_plain(cfg: NDArray[Any]) -> bool:
     """Whether the settings are those that PLAIN stands for."""
-    return _are(cfg, PLAIN)
+    return _say(cfg, _PLAIN_BYTES)
 
 
 def is_pair(cfg: NDArray[Any]) -> bool:
     """Whether the settings are those that PAIR stands for."""
-    return _are(cfg, PAIR)
+    return _say(cfg, _PAIR_BYTES)
 
 
-def _are(cfg: NDArray[Any], known: dict[str, int]) -> bool:
-    streams = int(cfg[0]["streams"])
-    return all(np.all(cfg[0][name].reshape(-1)[:streams] == value) for name, value in known.items())
+def _bytes_of(known: dict[str, int]) -> tuple[NDArray[np.intp], bytes]:
+    """Where these settings of two streams are in the record, and what is there. Every push asks: names would take longer."""
+    record, asked = np.zeros(1, SETTINGS_RECORD), np.zeros(1, SETTINGS_RECORD)
+    for name, value in known.items():
+        record[name] = value
+        asked[name].reshape(-1)[:2].view(np.uint8)[:] = 1  # places of further streams say nothing
+    places = np.flatnonzero(asked.view(np.uint8))
+    return places, record.view(np.uint8)[places].tobytes()
+
+
+def _say(cfg: NDArray[Any], known: tuple[NDArray[np.intp], bytes]) -> bool:
+    places, settings = known
+    return cfg.view(np.uint8)[places].tobytes() == settings
+
+
+_PAIR_BYTES, _PLAIN_BYTES = _bytes_of(PAIR), _bytes_of(PLAIN)
 
 
 def in_plain(other: Kernel | None) -> Callable[[Kernel], Kernel]:

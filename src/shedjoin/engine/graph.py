@@ -10,6 +10,8 @@ from shedjoin.errors import SpecError
 
 # Predicates between an attribute of the tuple looked at and one of a tuple that is bound.
 EQUAL, LESS, AT_MOST, MORE, AT_LEAST, UNEQUAL, BAND = range(7)
+# Tests of conditions alone: farther apart than a band; some, or none, of the bits of a number.
+APART, SET, UNSET = range(7, 10)
 OPS = {
     "=": EQUAL,
     "==": EQUAL,

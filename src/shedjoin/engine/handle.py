@@ -29,15 +29,16 @@ class Handle(Unique):
         self.arrays: dict[str, NDArray[Any]] = {}
 
     def hold(self, **arrays: NDArray[Any]) -> None:
-        """Put arrays behind the handle, in place of those of the same name."""
+        """Put arrays behind the handle, in place of those of the same name; the last axis is the one that varies."""
         for name, array in arrays.items():
             if not array.flags.c_contiguous:
                 array = np.ascontiguousarray(array)
             self.arrays[name] = array
             self.record[f"{name}_at"] = array.ctypes.data
+            self.record[f"{name}_room"] = array.shape[-1]
 
     def resize(self, **rooms: int) -> None:
-        """Set how long arrays are along the axis that varies."""
+        """Say how much of arrays is used, where that is not all."""
         for name, room in rooms.items():
             self.record[f"{name}_room"] = room
 
@@ -58,6 +59,15 @@ class Handle(Unique):
         from numba import config  # whoever gets here is about to run a kernel: the others need no numba
 
         return [self] if config.DISABLE_JIT else self.record
+
+
+def cache_lines(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zeros that start where a cache line does."""
+    shape = (shape,) if isinstance(shape, int) else shape
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.zeros(size + 64, np.uint8)
+    skip = -memory.ctypes.data % 64
+    return memory[skip : skip + size].view(dtype).reshape(shape)
 
 
 def marked(dtype: np.dtype[Any], mark: str) -> np.dtype[Any]:

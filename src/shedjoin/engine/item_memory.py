@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine.codes import BAND, DROP_SEMANTIC, FIRST_OF_SETS, ITEMS, MET, ROW
-from shedjoin.engine.handle import Handle
-from shedjoin.engine.records import NONE
+from shedjoin.engine.handle import Handle, cache_lines
+from shedjoin.engine.records import LIST_RECORD, NONE
 from shedjoin.engine.stages import search
 from shedjoin.engine.structures import bitmaps, histogram, time_lists
 from shedjoin.engine.structures.time_lists import EMPTIES, FIXED_LISTS
@@ -29,7 +29,6 @@ _POOL = {
     "product": "f8",
 }
 _ENTRIES = {"list_ts": "i8", "list_seq": "i8", "list_slot": "i4"}
-_LISTS = ("list_start", "list_room", "list_head", "list_length", "list_dead", "list_bitmap")
 
 
 def has_items(cfg: NDArray[Any]) -> bool:
@@ -72,7 +71,6 @@ def set_free(state: Handle, used: Integers) -> None:
         free[stream, : places.size] = places
         state["free_places"][stream] = places.size
     state.hold(free=free.reshape(-1))
-    state.resize(free=size)
 
 
 def arena(size: int) -> Arrays:
@@ -95,7 +93,6 @@ def grow_items(state: Handle, room: int) -> None:
     state.arrays["item_at"][tuples] = np.cumsum(sizes) - sizes
     state["item_top"] = owners.size
     state.hold(**new)
-    state.resize(**{name: array.size for name, array in new.items()})
 
 
 def item_places(state: Handle, tuples: Integers, more: int = 0) -> tuple[Integers, Integers]:
@@ -113,58 +110,61 @@ def fill_lists(cfg: NDArray[Any], state: Handle, room: int = 0) -> None:
     """All lists anew, from the tuples that are stored, with room for as many again and for a row of `room` items."""
     tuples = places_in_use(state)
     tuples = tuples[state.arrays["pool"]["queued"][tuples] >= NONE]  # others wait, or left in the open instant
-    owner, stream, item, fixed = _members(cfg, state, tuples)
-    cards, pool = state.arrays["card"], state.arrays["pool"]
-    ts = np.where(cfg[0]["kind"][pool["stream"][tuples]] == ROW, 0, cards["ts"][tuples])[owner]
-    seq = cards["seq"][tuples][owner]
-    order = np.lexsort((seq, ts, item, stream, fixed))
-    owner, stream, item, fixed, ts, seq = (column[order] for column in (owner, stream, item, fixed, ts, seq))
-    first = np.append(True, (np.diff(item) != 0) | (np.diff(stream) != 0) | (np.diff(fixed) != 0))[: item.size]
-    starts = np.flatnonzero(first)
+    tuples, ts, seq = _in_time(cfg, state, tuples)
+    owner, item, kind = _members(cfg, state, tuples)
+    order = np.lexsort((item, kind))  # which is stable: lists stay in order of time
+    owner, item, kind = owner[order], item[order], kind[order]
+    starts = np.flatnonzero(np.append(True, (np.diff(item) != 0) | (np.diff(kind) != 0))[: item.size])
     lengths = np.diff(np.append(starts, item.size))
     slots = FIRST_LISTS
     while slots < 4 * (starts.size + room):
         slots *= 2
-    state.hold(list_item=np.zeros(slots, np.int64), list_tag=np.zeros(slots, np.int8))
-    state.hold(**{name: np.zeros(slots + FIXED_LISTS, np.int64) for name in _LISTS})
-    which = np.where(fixed[starts] < FIXED_LISTS, fixed[starts], 0)
-    named = fixed[starts] == FIXED_LISTS
-    which[named] = FIXED_LISTS + _enter_table(state, stream[starts][named], item[starts][named])
-    begin = 2 * (np.cumsum(lengths) - lengths)
-    entries = 2 * item.size + 8 * time_lists.FIRST_ROOM * (room + FIXED_LISTS)
-    state.hold(**{name: np.zeros(2 * entries, kind) for name, kind in _ENTRIES.items()})
+    lists = cache_lines(FIXED_LISTS + slots, LIST_RECORD)
+    which = kind[starts].astype(np.int64)
+    named = which >= FIXED_LISTS
+    which[named] = _enter_table(lists, which[named] - FIXED_LISTS, item[starts][named])
+    rooms = np.maximum(time_lists.FIRST_ROOM, 2 * lengths)
+    begin = np.cumsum(rooms) - rooms
+    lists["start"][which], lists["room"][which], lists["length"][which] = begin, rooms, lengths
+    top = int(rooms.sum())
+    entries = top + 8 * time_lists.FIRST_ROOM * (room + FIXED_LISTS)
+    state.hold(lists=lists, **{name: np.zeros(2 * entries, kind) for name, kind in _ENTRIES.items()})
     place = np.repeat(begin - starts, lengths) + np.arange(item.size)
-    state.arrays["list_ts"][place], state.arrays["list_seq"][place] = ts, seq
-    state.arrays["list_slot"][place] = tuples[owner]
-    state.arrays["list_start"][which], state.arrays["list_length"][which] = begin, lengths
-    state.arrays["list_room"][which] = 2 * lengths
-    state["list_top"], state["lists_used"] = 2 * item.size, int(named.sum())
-    state.resize(**{name: state.arrays[name].size for name in ("list_item", "list_tag", *_LISTS, *_ENTRIES)})
+    for name, column in (("list_ts", ts), ("list_seq", seq), ("list_slot", tuples)):
+        state.arrays[name][place] = column[owner]
+    state["list_top"], state["lists_used"] = top, int(named.sum())
     renew_bitmaps(state)
 
 
-def _members(cfg: NDArray[Any], state: Handle, tuples: Integers) -> tuple[Integers, Integers, Integers, Integers]:
-    """Which tuple stands in which list: (tuple, stream, item, list). Lists of items have the number FIXED_LISTS here."""
-    stream = state.arrays["pool"]["stream"][tuples].astype(np.int64)
+def _in_time(cfg: NDArray[Any], state: Handle, tuples: Integers) -> tuple[Integers, Integers, Integers]:
+    """Tuples in the order in which they stand in lists, with their times and row numbers there."""
+    cards, stream = state.arrays["card"][tuples], state.arrays["pool"]["stream"][tuples]
+    ts = np.where(cfg[0]["kind"][stream] == ROW, 0, cards["ts"])
+    order = np.lexsort((cards["seq"], ts))
+    return tuples[order], ts[order], cards["seq"][order]
+
+
+def _members(cfg: NDArray[Any], state: Handle, tuples: Integers) -> tuple[Integers, Integers, NDArray[np.int8]]:
+    """Which tuple stands in which list: (tuple, item, list). Lists of items have the number FIXED_LISTS and their stream here."""
+    stream = state.arrays["pool"]["stream"][tuples].astype(np.int8)
     everyone, nothing = np.arange(tuples.size), np.zeros(tuples.size, np.int64)
-    parts = [(everyone, stream, nothing, stream)]
+    parts = [(everyone, nothing, stream)]
     if cfg[0]["lists"]:
         if cfg[0]["predicate"] == BAND:
             buckets = values_of_numbers(cfg, state, state.arrays["number"][tuples])
-            parts.append((everyone, stream, buckets, np.full(tuples.size, FIXED_LISTS)))
+            parts.append((everyone, buckets, FIXED_LISTS + stream))
         else:
             places, owner = item_places(state, tuples)
-            items = state.arrays["items"][places]
-            parts.append((owner, stream[owner], items, np.full(owner.size, FIXED_LISTS)))
+            parts.append((owner, state.arrays["items"][places], FIXED_LISTS + stream[owner]))
             empty = np.flatnonzero(state.arrays["item_count"][tuples] == 0)
-            parts.append((empty, stream[empty], np.zeros(empty.size, np.int64), EMPTIES + stream[empty]))
-    owner, stream, item, fixed = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return owner, stream, item, fixed
+            parts.append((empty, nothing[empty], EMPTIES + stream[empty]))
+    owner, item, which = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return owner, item, which
 
 
-def _enter_table(state: Handle, stream: Integers, item: Integers) -> Integers:
-    """Places in the hash table, which is empty, for lists; those that find theirs taken go to the next."""
-    table, tags = state.arrays["list_item"], state.arrays["list_tag"]
+def _enter_table(lists: NDArray[Any], stream: Integers, item: Integers) -> Integers:
+    """Numbers for lists in the hash table, which is empty; those that find their place taken go to the next."""
+    table = lists[FIXED_LISTS:]
     mask = table.size - 1
     with np.errstate(over="ignore"):
         x = item.astype(np.uint64) * np.uint64(2) + stream.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
@@ -174,16 +174,16 @@ def _enter_table(state: Handle, stream: Integers, item: Integers) -> Integers:
     at = (x & np.uint64(mask)).astype(np.int64)
     waiting = np.arange(item.size)
     while waiting.size:
-        free = tags[at[waiting]] == 0
+        free = table["tag"][at[waiting]] == 0
         _, winners = np.unique(np.where(free, at[waiting], -1 - np.arange(waiting.size)), return_index=True)
         won = np.zeros(waiting.size, np.bool_)
         won[winners] = True
         won &= free
         there = waiting[won]
-        table[at[there]], tags[at[there]] = item[there], stream[there] + 1
+        table["item"][at[there]], table["tag"][at[there]] = item[there], stream[there] + 1
         waiting = waiting[~won]
         at[waiting] = (at[waiting] + 1) & mask
-    return at
+    return FIXED_LISTS + at
 
 
 def renew_bitmaps(state: Handle) -> None:
@@ -193,8 +193,7 @@ def renew_bitmaps(state: Handle) -> None:
         old = state.arrays.get(name)
         if old is None or old.size != size:
             state.hold(**{name: np.zeros(size, np.uint64)})
-            state.resize(**{name: size})
-    state.arrays["list_bitmap"][:] = 0
+    state.arrays["lists"]["bitmap"] = 0
     state["bitmaps_used"] = 1
 
 
@@ -217,8 +216,9 @@ def has_numbers(cfg: NDArray[Any]) -> bool:
 
 
 def counts_values(cfg: NDArray[Any]) -> bool:
-    """Whether items or buckets of numbers are counted: by an estimator, or for a queue."""
-    return bool(cfg[0]["weighed"]) and bool(cfg[0]["estimator"] != MET or cfg[0]["drop"] == DROP_SEMANTIC)
+    """Whether items or buckets of numbers are counted: by an estimator, for a queue, or for dual windows."""
+    asked = cfg[0]["estimator"] != MET or cfg[0]["drop"] == DROP_SEMANTIC or cfg[0]["dual"]
+    return bool(cfg[0]["weighed"]) and bool(asked)
 
 
 def has_histogram(cfg: NDArray[Any]) -> bool:

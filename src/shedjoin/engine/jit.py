@@ -45,7 +45,7 @@ def sources_of(package: str) -> list[Path]:
 ENGINE_FOLDERS = ("layouts", "stages", "structures")
 ENGINE_MODULES = (
     *("codes", "forms", "graph", "handle", "importance", "indirect", "jit"),
-    *("linked", "loop", "mem", "operation", "record_types", "records", "views"),
+    *("linked", "loop", "mem", "operation", "protocol", "record_types", "records", "views"),
 )
 
 

@@ -17,11 +17,13 @@ from shedjoin.engine.records import (
     KEY_RECORD,
     LEAF_RECORD,
     LEVEL_RECORD,
+    LIST_RECORD,
     MATCH_RECORD,
     MORE_RECORD,
     SEEN_RECORD,
     STEP_RECORD,
     STRETCH_RECORD,
+    THRESHOLD_RECORD,
     TIMELINE_RECORD,
     TRAIL_RECORD,
     TUPLE_RECORD,
@@ -36,7 +38,14 @@ constants(PLAIN_SETTINGS, PLAIN)
 
 window_kind = setting("kind")
 window_size = setting("window")
+window_range = setting("range")
 factors = setting("factors")
+counted = setting("counted")
+judged = setting("judged")
+most = setting("most")
+filter_of = setting("filter")
+shed_attr = setting("shed_attr")
+asked_attr = setting("asked_attr")
 
 pool = records("pool", TUPLE_RECORD)  # stored tuples
 more = records("more", MORE_RECORD)  # beside the pool
@@ -67,6 +76,8 @@ sketch = flat("sketch", np.int64)  # CountMin: part, stream, row, column
 model = by_stream("model", np.float64)  # what Prospect has learned, see learn.py
 touched = flat("touched", np.int64)  # what was met in this instant: groups of two streams, tuples of more
 prio = flat("prio", np.float64)  # priorities of tuples; cumulative ones are logs, lifted
+since = flat("since", np.int64)  # Sample
+thresholds = by_stream("thresholds", THRESHOLD_RECORD)  # priorities that were evicted, falling
 until = reader("until", np.int64)  # Replay's schedule, one stream's after the other's
 until_from = reader("until_from", np.int64)
 
@@ -104,6 +115,11 @@ levels = records("levels", LEVEL_RECORD)
 
 met_on_arrival = flat("met_on_arrival", np.int64)  # Met
 
+# Joins that count partners.
+leaving = flat("leaving", np.int32)  # tuples that leave when the instant closes
+floor = flat("floor", np.int64)  # by tuple * streams + stream
+filters = by_stream("filters", np.int64)  # by filter and cell: the largest stamp of a shed row, see shed_filter.py
+
 # Predicates.
 number = flat("number", np.float64)
 item_at = flat("item_at", np.int64)
@@ -115,14 +131,7 @@ product = flat("product", np.float64)
 items = flat("items", np.int64)
 item_weights = flat("item_weights", np.float64)
 item_values = flat("item_values", np.int32)  # the numbers of a tuple's values, and last that of all rows
-list_item = flat("list_item", np.int64)
-list_tag = flat("list_tag", np.int8)
-list_start = flat("list_start", np.int64)
-list_room = flat("list_room", np.int64)
-list_head = flat("list_head", np.int64)
-list_length = flat("list_length", np.int64)
-list_dead = flat("list_dead", np.int64)
-list_bitmap = flat("list_bitmap", np.int64)
+lists = records("lists", LIST_RECORD)  # those that every stream has, then a hash table
 list_ts = flat("list_ts", np.int64)  # 0 in windows of rows
 list_seq = flat("list_seq", np.int64)
 list_slot = flat("list_slot", np.int32)
@@ -172,7 +181,8 @@ kept = flat("kept", np.int32)  # by value: rows of the histograms and of the ope
 stock = flat("stock", np.int32)  # by value * streams + stream: stored tuples
 windowed = flat("windowed", np.float64)  # by value * streams + stream: rows that the window will hold
 let_ts = by_stream("let_ts", np.int64)  # rows that the windows will hold, a ring a stream
-let_value = flat("let_value", np.int32)  # (stream, place, part)
+let_size = by_stream("let_size", np.int32)  # how many values each has
+let_value = by_stream("let_value", np.int32)  # and the values, in a ring of their own
 level = by_stream("level", np.float64)  # numbers of partners that rows of the aux-window expect, in order
 level_count = by_stream("level_count", np.int64)  # how many expect each
 level_sum = by_stream("level_sum", np.int64)  # a Fenwick tree of these
@@ -187,6 +197,16 @@ fetch_expiry = fetcher("expiry", EXPIRY_RECORD)
 fetch_dense = fetcher("dense", np.int32)
 fetch_place = fetcher("place", np.int32)
 fetch_entry = fetcher("entries", ENTRY_RECORD)
+fetch_list = fetcher("lists", LIST_RECORD)
+fetch_list_ts = fetcher("list_ts", np.int64)
+fetch_list_seq = fetcher("list_seq", np.int64)
+fetch_list_slot = fetcher("list_slot", np.int32)
+fetch_row_stream = fetcher("row_stream", np.int64)
+fetch_row_key = fetcher("row_key", np.int64)
+fetch_row_null = fetcher("row_null", np.bool_)
+fetch_row_ts = fetcher("row_ts", np.int64)
+fetch_row_importance = fetcher("row_importance", np.float64)
+fetch_row_bytes = fetcher("row_bytes", np.int64)
 
 row_stream = reader("row_stream", np.int64, below=MOST)
 row_key = reader("row_key", np.int64)  # (row, attribute)
@@ -214,6 +234,8 @@ set_out_ahead = writer("out_ahead", np.int64)
 out_rows = reader("out_rows", np.int64)  # (stream, result)
 set_out_rows = writer("out_rows", np.int64)
 set_out_worth = writer("out_worth", np.float64)
+set_out_weight = writer("out_weight", np.float64)
+set_out_newest = writer("out_newest", np.int8)  # the stream whose row found the result
 set_out_fresh = writer("out_fresh", np.int64)
 out_fresh = reader("out_fresh", np.int64)
 set_out_shed = writer("out_shed", np.int64)  # (record, field)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shedjoin.budget import Budget
 from shedjoin.engine import indirect, item_memory, loop, selection, waiting_rows
 from shedjoin.engine.codes import (
     CUMULATIVE,
@@ -19,11 +20,13 @@ from shedjoin.engine.codes import (
     MET,
     MOST,
     RANDOM,
+    ROW,
+    SAMPLE,
     SCHEDULE,
     TUPLE,
 )
 from shedjoin.engine.forms import is_pair
-from shedjoin.engine.handle import Handle
+from shedjoin.engine.handle import Handle, cache_lines
 from shedjoin.engine.item_memory import has_items
 from shedjoin.engine.layouts.items import EVERY_ROW
 from shedjoin.engine.plan import Plan
@@ -47,6 +50,7 @@ from shedjoin.engine.records import (
     PAIR_STATE,
     SEEN_RECORD,
     SELECT_CODES,
+    THRESHOLD_RECORD,
     TRAIL_RECORD,
     TUPLE_RECORD,
     WAIT_CODES,
@@ -97,9 +101,11 @@ def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
         model=_first_model((streams, learn.NUMBERS if cfg[0]["estimator"] == LEARNED else 1)),
         until=np.concatenate([*until, np.zeros(1, np.int64)]),
         until_from=np.cumsum([0, *(part.size for part in until)]).astype(np.int64),
+        thresholds=np.zeros((streams, FEW if cfg[0]["organisation"] == SAMPLE else 1), THRESHOLD_RECORD),
         marks=np.zeros(64 * MOST if cfg[0]["evaluate_every"] else 1, np.int64),
         levels=np.zeros(MOST, LEVEL_RECORD),
         part_of=part_of.ravel(),
+        filters=np.full(plan.filter_shape(plan.budget), NEVER, np.int64),
         **index_arrays(plan, FEW),
     )
     if not is_pair(cfg):
@@ -110,14 +116,14 @@ def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
     set_steps(state, plan, plan.orders)
     if has_items(cfg):
         state.hold(**item_memory.arena(item_memory.FIRST_ITEMS))
-    measure(state)
+    state["lag"] = plan.lateness
     state["clock"] = state["base"] = state["horizon"] = state["limit"] = state["oldest"] = NEVER
     state["bound"] = -np.inf
     state["free_entries"] = NONE
     state["free_count"], state["free_key_count"] = sizes
     state["free_cell_count"] = state.arrays["free_cells"].size
     state["last_evaluation"] = state["last_expiry"] = NEVER
-    state["random"] = first_random_state(seed)
+    state["random"] = state["salt"] = first_random_state(seed)
     waiting_rows.allocate(plan.admission, cfg, state)
     for stream in range(streams):
         mine = [number for number, index in enumerate(plan.indexes) if index.stream == stream]
@@ -145,12 +151,6 @@ def _link(plan: Plan, cfg: NDArray[Any], state: Handle) -> None:
         indirect.link(state, WAIT_CODES)
 
 
-def measure(state: Handle) -> None:
-    """Tell the kernels how long the arrays are."""
-    for name, array in state.arrays.items():
-        state.resize(**{name: array.shape[-1]})
-
-
 def power_of_two(least: int) -> int:
     """The smallest power of two from `least` on."""
     return 1 << (least - 1).bit_length()
@@ -170,18 +170,9 @@ def _free_stack(first: int, size: int) -> NDArray[np.int32]:
     return np.arange(size - 1, first - 1, -1, dtype=np.int32)
 
 
-def _cache_lines(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Zeros that start where a cache line does."""
-    shape = (shape,) if isinstance(shape, int) else shape
-    size = int(np.prod(shape)) * dtype.itemsize
-    memory = np.zeros(size + 64, np.uint8)
-    skip = -memory.ctypes.data % 64
-    return memory[skip : skip + size].view(dtype).reshape(shape)
-
-
 def empty_matches(shape: tuple[int, ...]) -> NDArray[Any]:
     """A tournament for each stream that no group plays in."""
-    match = _cache_lines(shape, MATCH_RECORD)
+    match = cache_lines(shape, MATCH_RECORD)
     match["doubt"] = kinetic_tournament.SURE
     match["winner"] = NONE
     return match
@@ -205,20 +196,30 @@ def _groups(cfg: NDArray[Any], sizes: Sizes) -> int:
     return sizes.tuples if cfg[0]["weighed"] else 1
 
 
+def has_floor(cfg: NDArray[Any]) -> bool:
+    """Whether tuples note which rows of other windows they may meet: those whose lack of partners is judged."""
+    return bool(cfg[0]["judged"].any() and (cfg[0]["kind"][: int(cfg[0]["streams"])] == ROW).any())
+
+
+def grow_filters(plan: Plan, state: Handle, budget: Budget | None) -> None:
+    """More cells for a larger budget: each new cell begins with what the old one knew."""
+    cells, now = plan.filter_shape(budget)[1], state.arrays["filters"].shape[1]
+    if cells > now:
+        state.hold(filters=np.tile(state.arrays["filters"], cells // now))
+
+
 def pool_arrays(cfg: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
     """What there is one of for each tuple. (Cells are as many: each has a tuple.)"""
     size, streams = sizes.tuples, int(cfg[0]["streams"])
-    stray = size if strays else 1
     cards = 1 if is_keyed(cfg) else size
     lazy = size if cfg[0]["evaluate_every"] else 1
     cells, parts = size if _has_cells(cfg) else 1, max(int(cfg[0]["parts"]), 1)
     arrays = {
-        "pool": _cache_lines(size, TUPLE_RECORD),
+        "pool": cache_lines(size, TUPLE_RECORD),
         "free": _free_stack(0, size),
-        "stray": _cache_lines((streams, _heap_room(stray)), HEAP_RECORD),
-        "stray_place": np.full(stray, NONE, np.int32),
+        **_strays(streams, size if strays else 1),
         "card": np.zeros(cards, ENTRY_RECORD),
-        "attr": np.zeros(cards * int(cfg[0]["width"]), np.int64),
+        "attr": np.zeros((size if cfg[0]["where"] else cards) * int(cfg[0]["width"]), np.int64),
         "spot": np.full(cards * int(cfg[0]["spots"]), NONE, np.int32),
         "link": np.full(2 * cells if cfg[0]["fifo"] else 1, NONE, np.int32),
         "pending": np.zeros(lazy, np.int32),
@@ -229,31 +230,41 @@ def pool_arrays(cfg: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
         "free_cells": _free_stack(0, cells),
     }
     if not is_keyed(cfg):
-        arrays["buckets"] = _cache_lines(_groups(cfg, sizes), BUCKET_RECORD)
+        arrays["buckets"] = cache_lines(_groups(cfg, sizes), BUCKET_RECORD)
     if cfg[0]["estimator"] == MET:
         arrays["met_on_arrival"] = np.zeros(size, np.int64)
+    arrays["leaving"] = np.zeros(size if cfg[0]["most"].any() else 1, np.int32)
+    arrays["floor"] = np.zeros(size * streams if has_floor(cfg) else 1, np.int64)
     if has_items(cfg):
         arrays |= item_memory.pool_arrays(size)
     return {**arrays, **waiting_rows.pool_arrays(cfg, size)}
 
 
+def _strays(streams: int, size: int) -> Arrays:
+    """Heaps of the tuples that came out of order."""
+    return {
+        "stray": cache_lines((streams, _heap_room(size)), HEAP_RECORD),
+        "stray_place": np.full(size, NONE, np.int32),
+    }
+
+
 def value_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     """What there is one of for each value, and in the keyed layout for each group."""
     size, streams = sizes.values, int(cfg[0]["streams"])
-    cells = size if _has_cells(cfg) or (has_items(cfg) and cfg[0]["weighed"]) else 1
+    cells = size if cfg[0]["weighed"] and not is_keyed(cfg) else 1
     arrays = {
         "keys": np.zeros(size, KEY_RECORD),
         "heads": np.full(2 * size, NONE, np.int32),
         "free_keys": _free_stack(0, size),
         "mass": np.zeros(size * streams if cfg[0]["estimator"] == DECAYED else 1),
-        "trail": _cache_lines(size * streams if cfg[0]["estimator"] == LEARNED else 1, TRAIL_RECORD),
+        "trail": cache_lines(size * streams if cfg[0]["estimator"] == LEARNED else 1, TRAIL_RECORD),
         "part": np.zeros(1 if is_pair(cfg) else size, np.int32),
         "weight": np.zeros(cells * streams),
         "cell_count": np.zeros(cells, np.int32),
         "first_cell": np.full(cells * streams, NONE, np.int32),
     }
     if is_keyed(cfg):
-        arrays["buckets"] = _cache_lines(_groups(cfg, sizes), BUCKET_RECORD)
+        arrays["buckets"] = cache_lines(_groups(cfg, sizes), BUCKET_RECORD)
     return {**arrays, **waiting_rows.value_arrays(cfg, size)}
 
 
@@ -261,15 +272,18 @@ def order_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     """What a policy needs to find the lowest tuple."""
     organisation, streams = int(cfg[0]["organisation"]), int(cfg[0]["streams"])
     tuples, groups = sizes.tuples, _groups(cfg, sizes)
-    entries = {KEY: groups, TUPLE: tuples, CUMULATIVE: tuples, SCHEDULE: tuples}.get(organisation, 1)
+    of_tuples = organisation in (TUPLE, CUMULATIVE, SCHEDULE, SAMPLE)
+    entries = groups if organisation == KEY else tuples if of_tuples else 1
     leaves = tuples if organisation == LIFE else 1
     cumulative = tuples if organisation == CUMULATIVE else 1
+    heaps = 2 * streams if organisation == SAMPLE else streams
     return {
-        "heap": _cache_lines((streams, _heap_room(entries)), HEAP_RECORD),
+        "heap": cache_lines((heaps, _heap_room(entries)), HEAP_RECORD),
         "place": np.full({RANDOM: tuples, LIFE: groups}.get(organisation, entries), NONE, np.int32),
         "more": np.zeros(tuples if organisation in (KEY, LIFE) and not cfg[0]["fifo"] else 1, MORE_RECORD),
         "dense": np.tile(np.arange(tuples if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (streams, 1)),
-        "prio": np.zeros(cumulative),
+        "prio": np.zeros(tuples if organisation in (CUMULATIVE, SAMPLE) else 1),
+        "since": np.zeros(tuples if organisation == SAMPLE else 1, np.int64),
         "touched": np.zeros(cumulative, np.int64),
         "probed": np.full(groups if cumulative > 1 and is_pair(cfg) else 1, NONE, np.int64),
         "match": empty_matches((streams, 2 * leaves)),
@@ -280,7 +294,7 @@ def order_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
 def _arena(cfg: NDArray[Any], size: int) -> Arrays:
     """Room for the entries of all buckets."""
     return {
-        "entries": _cache_lines(size, ENTRY_RECORD),
+        "entries": cache_lines(size, ENTRY_RECORD),
         "entry_key": np.zeros(1 if is_keyed(cfg) else size, np.int64),
     }
 
@@ -314,7 +328,6 @@ def set_steps(state: Handle, plan: Plan, orders: tuple[tuple[int, ...], ...]) ->
     """Put the loops of these join orders in place."""
     steps, checks = plan.steps(orders)
     state.hold(steps=steps, checks=checks)
-    state.resize(steps=steps.size, checks=checks.size)
 
 
 def _preload(plan: Plan, cfg: NDArray[Any], state: Handle) -> None:
@@ -409,6 +422,11 @@ def in_use(state: Handle, stack: str, count: str) -> NDArray[np.int64]:
 # ------------------------------------------------------------------------------------------------------------- growing
 
 
+def _larger(size: int) -> int:
+    """The next size of an array that is full: small ones grow faster, since each step takes as long as thousands of rows."""
+    return 4 * size if size < AT_ONCE else 2 * size
+
+
 def _exchange(state: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
     """Put larger arrays behind the handle, the old contents at their beginning; returns the old arrays."""
     old = {name: state.arrays[name] for name in new}
@@ -416,7 +434,6 @@ def _exchange(state: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Array
         if name not in but:
             array[tuple(slice(0, length) for length in old[name].shape)] = old[name]
     state.hold(**new)
-    measure(state)
     return old
 
 
@@ -445,10 +462,10 @@ def _grow_order(cfg: NDArray[Any], state: Handle, sizes: Sizes) -> None:
 def grow_pool(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """Room for at least `room` more tuples."""
     before = state.arrays["pool"].size
-    size = power_of_two(max(2 * before, before - int(state["free_count"]) + room))
+    size = power_of_two(max(_larger(before), before - int(state["free_count"]) + room))
     strays = state.arrays["stray_place"].size > 1
     if has_items(cfg):
-        size = power_of_two(max(2 * before, 2 * (before + room)))
+        size = power_of_two(max(2 * before, before + 2 * room))
         used = item_memory.places_in_use(state)
     sizes = Sizes(size, state.arrays["keys"].size)
     old = _exchange(state, pool_arrays(cfg, sizes, strays), but=("free", "free_cells", "cell_heads"))
@@ -463,6 +480,12 @@ def grow_pool(cfg: NDArray[Any], state: Handle, room: int) -> None:
     _grow_order(cfg, state, sizes)
 
 
+def hold_strays(cfg: NDArray[Any], state: Handle) -> None:
+    """Room for tuples that come out of order: only then is there any."""
+    size, streams = state.arrays["pool"].size, int(cfg[0]["streams"])
+    state.hold(**_strays(streams, size))
+
+
 def make_room_for_values(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """Forget what can be forgotten; grow when that is not plenty."""
     loop.forget(cfg, state)
@@ -470,7 +493,7 @@ def make_room_for_values(cfg: NDArray[Any], state: Handle, room: int) -> None:
     if int(state["free_key_count"]) >= max(room, before // 2):
         return
     values = in_use(state, "free_keys", "free_key_count")
-    size = power_of_two(max(2 * before, before - int(state["free_key_count"]) + room))
+    size = power_of_two(max(_larger(before), before - int(state["free_key_count"]) + room))
     sizes = Sizes(state.arrays["pool"].size, size)
     old = _exchange(state, value_arrays(cfg, sizes), but=("free_keys", "heads"))
     _stack_more(state, "free_keys", "free_key_count", old["free_keys"])
@@ -493,7 +516,7 @@ def widen_histogram(cfg: NDArray[Any], state: Handle, numbers: list[float]) -> N
     merged = {
         name: _merged(arrays[name][groups], which, keys.size) for name in ("weight", "mass") if arrays[name].size > 1
     }
-    counted = {name: arrays[name] for name in ("kept", "stock") if name in arrays}
+    counted = {name: arrays[name] for name in ("kept", "stock", "windowed") if name in arrays}
     held = _merged(old["held"][order], which, keys.size)
     if cfg[0]["estimator"] != IN_WINDOW:
         held = np.minimum(held, 1)  # known, not counted
@@ -501,16 +524,18 @@ def widen_histogram(cfg: NDArray[Any], state: Handle, numbers: list[float]) -> N
     places, _ = item_memory.item_places(state, item_memory.places_in_use(state), more=1)
     arrays["item_values"][places] = number[arrays["item_values"][places]]
     arrays["seen"]["value"] = number[arrays["seen"]["value"]]
+    if cfg[0]["dual"]:
+        arrays["let_value"][:] = number[arrays["let_value"]]
     state.hold(**value_arrays(cfg, _sizes(state)))
     add_values(cfg, state, keys, np.zeros(keys.size, np.int64), held, merged["weight"])
     state.arrays["cell_count"][: keys.size] = stored
     if "kept" in counted:
         state.arrays["kept"][: keys.size] = _merged(counted["kept"][values[order]], which, keys.size)
-    if "stock" in counted and counted["stock"].size > 1:
-        state.arrays["stock"][: keys.size * streams] = _merged(counted["stock"][groups], which, keys.size).reshape(-1)
+    for name in ("stock", "windowed"):
+        if name in counted and counted[name].size > 1:
+            state.arrays[name][: keys.size * streams] = _merged(counted[name][groups], which, keys.size).reshape(-1)
     if "mass" in merged:
         state.arrays["mass"][: keys.size * streams] = merged["mass"].reshape(-1)
-    measure(state)
 
 
 def _merged(counts: NDArray[Any], which: Integers, size: int) -> NDArray[Any]:
@@ -543,7 +568,6 @@ def grow_seen(state: Handle, room: int) -> None:
         seen[stream, :held] = np.roll(old[stream], -int(state["seen_head"][stream]))[:held]
     state["seen_head"] = 0
     state.hold(seen=seen)
-    measure(state)
 
 
 def grow_expiry(state: Handle, room: int) -> None:
@@ -551,7 +575,7 @@ def grow_expiry(state: Handle, room: int) -> None:
     old = state.arrays["expiry"]
     streams, before = old.shape
     span = (state["ring_to"] - state["ring_from"])[:streams]
-    size = power_of_two(max(2 * before, int(span.max()) + room))
+    size = power_of_two(max(_larger(before), int(span.max()) + room))
     expiry = np.zeros((streams, size), EXPIRY_RECORD)
     for stream in range(streams):
         counters = np.arange(int(state["ring_from"][stream]), int(state["ring_to"][stream]))
@@ -561,7 +585,22 @@ def grow_expiry(state: Handle, room: int) -> None:
         there = items != NONE
         state.arrays["pool"]["queued"][items[there]] = places[there]
     state.hold(expiry=expiry)
-    measure(state)
+
+
+def grow_thresholds(state: Handle) -> None:
+    """Room for more thresholds. Those from before all that is sampled are forgotten."""
+    old, streams = state.arrays["thresholds"], state.arrays["thresholds"].shape[0]
+    with_items = "item_at" in state.arrays
+    places = item_memory.places_in_use(state) if with_items else in_use(state, "free", "free_count")
+    since = state.arrays["since"][places]
+    least = int(since[since >= 0].min(initial=int(state["evicted"])))
+    kept = [old[one, : int(state["threshold_count"][one])] for one in range(streams)]
+    kept = [one[one["stamp"] >= least] for one in kept]
+    thresholds = np.zeros((streams, power_of_two(2 * max(FEW, *(one.size for one in kept)))), THRESHOLD_RECORD)
+    for stream, one in enumerate(kept):
+        thresholds[stream, : one.size] = one
+        state["threshold_count"][stream] = one.size
+    state.hold(thresholds=thresholds)
 
 
 def grow_marks(state: Handle) -> None:
@@ -631,7 +670,6 @@ def fill_rings(cfg: NDArray[Any], state: Handle, rings: Rings, room: int = 0) ->
         state.arrays["entry_key"][place] = rings.key
         state.arrays["spot"][items.astype(np.int64) * int(cfg[0]["spots"]) + rings.which] = place
     state["entry_top"], state["free_entries"] = int(rooms.sum()), NONE
-    measure(state)
 
 
 def grow_entries(cfg: NDArray[Any], state: Handle, room: int) -> None:
@@ -639,10 +677,10 @@ def grow_entries(cfg: NDArray[Any], state: Handle, room: int) -> None:
     if has_items(cfg):
         item_memory.fill_lists(cfg, state, room)
         return
-    rings = all_rings(cfg, state)
+    rings, before = all_rings(cfg, state), state.arrays["entries"].size
     if not is_keyed(cfg):
         _empty(state.arrays["index_buckets"])
-    fill_rings(cfg, state, rings, room)
+    fill_rings(cfg, state, rings, max(room, (_larger(before) - before) // 4))
 
 
 def _empty(buckets: NDArray[Any]) -> None:

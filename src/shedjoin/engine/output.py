@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.pieces import Pieces
-from shedjoin.engine.records import LEFT_OUT_FIELDS, LEFT_OUT_RECORD, shed_record
+from shedjoin.engine.records import LEFT_OUT_FIELDS, LEFT_OUT_RECORD, NEVER, shed_record
+from shedjoin.engine.weights import Weights
 from shedjoin.errors import InputError
 
 #: What two streams are called.
@@ -33,7 +34,10 @@ class ShedLog:
     why
         A code; `WHY[code]` is the word: evicted, late, schedule.
     seen
-        For each stream (column), how many rows had arrived by then: a partner with a number of at least that was missed.
+        For each stream (column), how many rows had arrived by then: a partner with a number of at least that was missed. Of a
+        late row: how many had come before it (of its own stream: its number).
+    expired
+        Of a late row, for each stream: rows of `seen` with a time up to this had expired, and were missed. `NEVER`: none.
     """
 
     __slots__ = ("_names", "_pieces")
@@ -77,6 +81,10 @@ class ShedLog:
     def seen(self) -> NDArray[np.int64]:
         return self._column("seen")
 
+    @property
+    def expired(self) -> NDArray[np.int64]:
+        return self._column("expired")
+
     def _column(self, name: str) -> NDArray[np.int64]:
         """Made when asked for: a run may shed millions of rows whose log is never read."""
         return self._pieces.whole()[name].copy()
@@ -89,8 +97,11 @@ class ShedLog:
         """The log as a table, with words for reasons and, of three and more streams, for streams."""
         stream = self.stream if self._names == SIDES else np.array(self._names, dtype=object)[self.stream]
         columns = {name: self._column(name) for name in ("seq", "ts", "key", "when", "tick")}
-        seen = {f"seen_{name}": self.seen[:, number] for number, name in enumerate(self._names)}
-        return pa.table({"stream": stream, **columns, "why": np.array(WHY, dtype=object)[self.why], **seen})
+        more = {f"seen_{name}": self.seen[:, number] for number, name in enumerate(self._names)}
+        for number, name in enumerate(self._names):
+            expired = self.expired[:, number]
+            more[f"expired_{name}"] = pa.array(expired, mask=expired == NEVER)
+        return pa.table({"stream": stream, **columns, "why": np.array(WHY, dtype=object)[self.why], **more})
 
     def __repr__(self) -> str:
         return f"ShedLog({len(self)} rows)"
@@ -186,6 +197,8 @@ class Output:
         Of the streams.
     left_out
         What rows were not compared with, in a join with selective processing.
+    weights
+        With the policy `Sample`: see `weight`.
     """
 
     columns: tuple[NDArray[np.int64], ...]
@@ -194,6 +207,7 @@ class Output:
     stats: dict[str, int]
     names: tuple[str, ...] = SIDES
     left_out: LeftOutLog = field(default_factory=LeftOutLog)
+    weights: Weights | None = None
 
     def __len__(self) -> int:
         return int(self.importance.size)
@@ -207,6 +221,28 @@ class Output:
     def right(self) -> NDArray[np.int64]:
         """The row numbers of the second stream."""
         return self.columns[1]
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """How many results of the exact join each result stands for: sums of weighted results are unbiased. Of `Sample` only."""
+        return self._weights().weight
+
+    @property
+    def stored(self) -> NDArray[np.int64]:
+        """A number for the older row of each result of two streams, which was in memory: 2 x its row number + its stream."""
+        if len(self.columns) != 2:
+            raise InputError(
+                f"stored is for joins of two streams: a result of {len(self.columns)} has several older rows"
+            )
+        newest = self._weights().newest
+        return np.where(newest == 1, 2 * self.columns[0], 2 * self.columns[1] + 1)
+
+    def _weights(self) -> Weights:
+        if self.weights is None:
+            raise InputError(
+                "results have weights with policy=Sample() only: other policies do not know what they missed"
+            )
+        return self.weights
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -229,4 +265,7 @@ class Output:
         shed = ShedLog((piece for part in parts for piece in part.shed._pieces.parts), first.names)
         columns = tuple(np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True))
         left_out = LeftOutLog((piece for part in parts for piece in part.left_out._pieces.parts), first.names)
-        return cls(columns, np.concatenate([part.importance for part in parts]), shed, stats, first.names, left_out)
+        importance = np.concatenate([part.importance for part in parts])
+        weights = [part.weights for part in parts if part.weights is not None]
+        weighted = Weights.joined(weights) if weights else None
+        return cls(columns, importance, shed, stats, first.names, left_out, weighted)

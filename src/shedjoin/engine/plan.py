@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import ROW_BYTES, Batch, Table
+from shedjoin.batch import ROW_BYTES, Batch, Checked, TableLike
 from shedjoin.budget import Budget
 from shedjoin.engine.admission import Admission
 from shedjoin.engine.codes import (
+    CUMULATIVE,
     DROP_SEMANTIC,
     FIRST_OF_SETS,
     IMPORTANCE,
@@ -31,6 +32,7 @@ from shedjoin.engine.codes import (
     PRODUCT,
     ROW,
     SAME,
+    SAMPLE,
     SCHEDULE,
     SETTINGS_RECORD,
     SUM,
@@ -39,13 +41,17 @@ from shedjoin.engine.codes import (
     Order,
     Weigher,
 )
-from shedjoin.engine.graph import Graph
+from shedjoin.engine.graph import EQUAL, Graph
 from shedjoin.engine.records import CHECK_RECORD, NONE, STEP_RECORD, WORK_RECORD
+from shedjoin.engine.where import PASSED, Formula, Jump, Test, Where, program, streams_of
 from shedjoin.errors import SnapshotError, SpecError
+from shedjoin.join_type import PAIRS, TYPES, JoinType
 from shedjoin.meaning import Dials, check_meaning
 from shedjoin.window import Window
 
 FAR = 2.0**63
+#: A filter of shed rows has so many cells.
+FEWEST_CELLS, MOST_CELLS = 1 << 10, 1 << 16
 #: For each origin, the order in which its new tuples meet the windows.
 Orders = tuple[tuple[int, ...], ...]
 Tables = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -66,9 +72,15 @@ class PredicateLike(Protocol):
     @property
     def bound(self) -> float: ...
     def interleaved(
-        self, tables: Mapping[str, Table], names: Sequence[str], start: Sequence[int], *, kinds: bool = False
+        self,
+        tables: Mapping[str, TableLike],
+        names: Sequence[str],
+        start: Sequence[int],
+        *,
+        kinds: bool = False,
+        checked: Sequence[Checked] | None = None,
     ) -> Batch: ...
-    def in_order(self, table: Table, *, kinds: bool = False) -> Batch: ...
+    def in_order(self, table: TableLike, *, kinds: bool = False, checked: Sequence[Checked] | None = None) -> Batch: ...
 
 
 @runtime_checkable
@@ -110,7 +122,7 @@ class SelectiveLike(Protocol):
 def check_order(order: Order, schedule: object) -> None:
     """See that kernels know what to do with an order; they would not say."""
     what = f"the policy's order {order!r}"
-    if order.organisation not in range(KEEP, SCHEDULE + 1) or order.combine not in (SUM, PRODUCT, LOGSUM):
+    if order.organisation not in range(KEEP, SAMPLE + 1) or order.combine not in (SUM, PRODUCT, LOGSUM):
         raise SpecError(f"{what} has an organisation or a way to combine that there is not: see shedjoin.engine.codes")
     if (order.organisation == SCHEDULE) != (schedule is not None):
         raise SpecError(f"{what} and its schedule() do not fit: SCHEDULE needs one, and nothing else takes one")
@@ -153,10 +165,16 @@ class Plan:
         Whether a predicate has lists of items or buckets. Otherwise windows are scanned.
     part
         (k, n): of n engines that split the join between them this is the k-th.
+    where
+        What else must hold between the rows of a result.
     selective, deadline
         The part of the windows that rows are compared with, and the seconds that a push may take.
     counted_elsewhere
         Whether rows come with their numbers, because other engines have rows of the same streams.
+    how, matches
+        What the join gives beside pairs, and after how many partners rows of a stream leave.
+    dials
+        The settings as the list of what has no meaning looks at them.
     """
 
     names: tuple[str, ...]
@@ -181,6 +199,10 @@ class Plan:
     deadline: float | None = None
     counted_elsewhere: bool = False
     admission: Admission | None = None
+    where: Where | None = None
+    how: JoinType = TYPES["inner"]
+    matches: tuple[int | None, ...] | None = None
+    dials: Dials = field(default_factory=Dials)
 
     @classmethod
     def of(cls, *, policy: PolicyLike, windows: tuple[Window, ...], **settings: Any) -> Plan:
@@ -239,23 +261,55 @@ class Plan:
         return self.graph.factors(stream) if self.predicate is None else 1
 
     @property
-    def width(self) -> int:
-        """How many attributes a row has room for."""
+    def attributes(self) -> int:
+        """How many attributes a row has room for, by which it is joined."""
         return max(1, *(len(columns) for columns in self.graph.columns))
+
+    @property
+    def width(self) -> int:
+        """The same with the numbers that the condition looks at."""
+        return self.attributes + (0 if self.where is None else self.where.width)
+
+    @property
+    def checked(self) -> tuple[Checked, ...] | None:
+        """What is read of rows for the condition."""
+        return None if self.where is None else self.where.checked(self.attributes)
 
     def with_policy(self, policy: PolicyLike) -> Plan:
         """The same join by another policy."""
-        mine = {field.name: getattr(self, field.name) for field in fields(self)}
+        mine = {one.name: getattr(self, one.name) for one in fields(self)}
         for name in ("order", "weigher", "tables", "schedule"):
             del mine[name]
-        return Plan.of(policy=policy, **mine)
+        return Plan.of(policy=policy, **mine).laid_out()._with_dials(policy)
+
+    def _with_dials(self, policy: PolicyLike) -> Plan:
+        """The same with the policy among the dials. Refuses a policy that has no meaning for this join, as `JoinSpec` does."""
+        estimator = getattr(policy.estimator, "name", None)
+        follows = self.order.organisation == CUMULATIVE or estimator == "met"
+        dials = replace(
+            self.dials, policy=getattr(policy, "name", ""), estimator=estimator, follows_results=follows, budget=False
+        )
+        check_meaning("Engine", dials)
+        if self.counted_elsewhere and self.weigher.code == LEARNED:
+            raise SpecError(
+                "policy must not be Prospect() with counted_elsewhere: it learns nothing from rows that went elsewhere"
+            )
+        return replace(self, dials=dials)
+
+    def laid_out(self) -> Plan:
+        """The same join, with an index of each window if tuples of one key have different priorities."""
+        if self.weigher.code != MET or not self.keyed:
+            return self
+        return replace(self, indexes=tuple(Index(stream, 0, None) for stream in range(self.streams)))
 
     def caps(self, budget: Budget | None) -> tuple[int, ...]:
         """The caps of a budget, in its unit; empty without one."""
         if budget is None:
             return ()
         if self.order.organisation == KEEP:
-            check_meaning("JoinSpec", Dials(budget=True, policy="keep_all"))
+            raise SpecError(
+                "budget: KeepAll() keeps everything and cannot hold one: call set_policy first, such as set_policy(Prob())"
+            )
         return budget.caps(self.streams, ROW_BYTES)
 
     def settings(self, budget: Budget | None, *, warmup: int, trace_every: int, emit: bool) -> NDArray[Any]:
@@ -281,6 +335,8 @@ class Plan:
             life=order.life,
             gain=order.gain,
             log_loss=math.log(order.loss),
+            keep=order.keep,
+            floor=self._least_matches(),
             fifo=int(self._oldest_is_lowest()),
             estimator=weigher.code,
             half_life=weigher.half_life,
@@ -306,6 +362,7 @@ class Plan:
                 self.keyed or order.organisation in (KEY, LIFE) or self._asks_estimator() or self._asks_histograms()
             ),
             shared_key=int(self._shares_key()),
+            where=int(self.where is not None),
             counts_work=int(self.selective is not None or self.admission is not None),
             **({} if self.admission is None else self.admission.settings(TIME not in kinds)),
         )
@@ -314,10 +371,54 @@ class Plan:
             record[name] = value
         record["kind"][0, : self.streams] = kinds
         record["window"][0, : self.streams] = [window.size for window in self.windows]
+        record["range"][0, : self.streams] = [window.range for window in self.windows]
         record["factors"][0, : self.streams] = factors
         for name, value in self._selection().items():
             record[name] = value
+        self._set_partners(record)
         return record
+
+    def _set_partners(self, record: NDArray[Any]) -> None:
+        """What is counted of partners, as kernels read it."""
+        how, streams = self.how, range(self.streams)
+        judged, most = [stream in how.judged for stream in streams], self.most
+        every = self.weigher.code == MET and how.gives != PAIRS
+        record["counts"] = int(any(judged) or any(most))
+        record["gives"] = how.gives
+        record["gives_unmatched"] = int(bool(how.preserved))
+        record["counted"][0, : self.streams] = [
+            every or one or limit > 0 for one, limit in zip(judged, most, strict=True)
+        ]
+        record["judged"][0, : self.streams] = judged
+        record["most"][0, : self.streams] = most
+        for name, values in self._filters().items():
+            record[name][0, : self.streams] = values
+
+    @property
+    def most(self) -> list[int]:
+        """After how many partners rows of each stream leave; 0: there is no limit. Semi and anti joins ask for the first."""
+        given = self.matches or (None,) * self.streams
+        ends_at_first = self.how.gives != PAIRS
+        return [1 if stream == 0 and ends_at_first else number or 0 for stream, number in enumerate(given)]
+
+    def _filters(self) -> dict[str, list[int]]:
+        """Which filter has the shed rows of each stream, by which attribute, and where a judged row has that."""
+        columns = {name: [NONE] * self.streams for name in ("filter", "shed_attr", "asked_attr")}
+        wanted = [one for one in range(self.streams) if any(other != one for other in self.how.judged)]
+        for number, stream in enumerate(wanted):
+            judged = next(one for one in self.how.judged if one != stream)
+            columns["filter"][stream] = number
+            part = next((part for part in self.parts if stream in part and judged in part), None)
+            if self.predicate is None and part is not None:
+                columns["shed_attr"][stream], columns["asked_attr"][stream] = part[stream], part[judged]
+        return columns
+
+    def filter_shape(self, budget: Budget | None) -> tuple[int, int]:
+        """How many filters of shed rows there are, and how many cells each has."""
+        columns = self._filters()
+        filters = sum(number != NONE for number in columns["filter"])
+        by_value = any(attr != NONE for attr in columns["shed_attr"])
+        return max(filters, 1), filter_cells(budget) if filters and by_value else 1
 
     def _selection(self) -> dict[str, float]:
         """The settings of selective processing, as kernels read them."""
@@ -361,10 +462,18 @@ class Plan:
         common = len(graph.parts) == 1 and len(graph.parts[0]) == self.streams and not graph.thetas
         return common and all(len(columns) == 1 for columns in graph.columns)
 
+    def _least_matches(self) -> float:
+        """By how many partners a tuple is sampled at least: one, or as many as the rarest value that a table knows."""
+        if all(table is None for table in self.tables):
+            return 1.0
+        least = [1.0 if table is None else min(table[1][table[1] > 0].tolist(), default=1.0) for table in self.tables]
+        others = ([one for number, one in enumerate(least) if number != stream] for stream in range(self.streams))
+        return min(math.prod(one) for one in others)
+
     def _span(self) -> int:
         """How long a window is by the clock of Prospect: time, or where windows are of rows, the rows of all streams."""
-        lengths = [window.size for window in self.windows if window.kind == "time"]
-        return max(lengths) if lengths else sum(window.size for window in self.windows)
+        lengths = [window.range for window in self.windows if window.kind == "time"]
+        return max(lengths) if lengths else sum(window.range for window in self.windows)
 
     def _oldest_is_lowest(self) -> bool:
         """Whether, inside a group, the order of arrival is the policy's order."""
@@ -374,7 +483,7 @@ class Plan:
         if self.admission is not None and self.admission.integrated:
             return False  # rows that wait are in their groups before others that are stored
         if order.organisation == LIFE:
-            return self.lateness == 0 or TIME not in self.kinds
+            return TIME not in self.kinds  # rows may be late
         return order.organisation == KEY and order.importance == 0.0 and order.life == 0.0
 
     def meaning(self) -> dict[str, Any]:
@@ -391,6 +500,7 @@ class Plan:
                 ],
             ],
             "predicate": None if self.on is None else [self.on.code, self.on.bound],
+            **({} if self.where is None else {"where": self.where.text}),
             "part": list(self.part),
             "importance": self.importance,
             "lateness": self.lateness,
@@ -399,6 +509,8 @@ class Plan:
             "expire_every": self.expire_every,
             "selective": None if self.selective is None else self._selection(),
             "counted_elsewhere": self.counted_elsewhere,
+            "how": self.how.name,
+            "matches": self.most,
             "cpu, queue and dual windows": None if self.admission is None else self.admission.meaning(),
         }
 
@@ -418,37 +530,42 @@ class Plan:
         reason = self._refuses(was)
         if reason is not None:
             raise SnapshotError(
-                f"the policy cannot change like this while the join runs: {reason}. Another policy may go on with what the same "
-                "estimator knows, or without one; for all else build the join anew"
+                f"the policy cannot change like this while the join runs: {reason}. Build the join anew"
             )
 
     def _refuses(self, was: dict[str, Any]) -> str | None:
-        """Why what was learned is of no use to this policy; None if it is."""
-        weigher, mine = Weigher(*was["estimator"]), self.signature()
-        if mine["schedule"] is not None and mine["schedule"] != was["schedule"]:
-            return "it is another schedule"
-        if bool(was["index"]) != bool(mine["index"]):
-            return "tuples are stored in another way: by Met() each has a priority of its own, whatever its key"
-        if not self._asks_estimator():
-            return None
-        if self.weigher.code != weigher.code:
-            return "it has another estimator, which has not seen what came before"
-        if self.weigher[2:] != weigher[2:]:
-            if weigher.code == LEARNED:
-                return "it has another estimator: Prospect learned in another way in the shedjoin that it comes from"
-            return (
-                "CountMin's sketch cannot be made wider or deeper: which rows its counts were of is not known any more"
-            )
-        if mine["estimator table"] != was["estimator table"]:
-            return "it has another Table of what will come"
+        """Why a join cannot go on by this policy; None if it can."""
+        schedule = fingerprint(self.schedule)
+        if schedule is not None and schedule != was["schedule"]:
+            return "it is another schedule, and what left by the old one is gone"
+        if self.admission is not None and self.has_another_estimator(was):
+            return "it has another estimator, which has not seen the rows that wait for the CPU"
         return None
+
+    def has_another_estimator(self, was: dict[str, Any]) -> bool:
+        """Whether the estimator is not the one of a signature, so that what that one has learned is of no use."""
+        if not self._asks_estimator():
+            return False
+        weigher = Weigher(*was["estimator"])
+        tables = [fingerprint(table) for table in self.tables]
+        return self.weigher.code != weigher.code or self.weigher[2:] != weigher[2:] or tables != was["estimator table"]
 
     # ------------------------------------------------------------------------------------------------- join orders
 
     def steps(self, orders: Orders) -> tuple[NDArray[Any], NDArray[Any]]:
         """The loops of each origin's order, and the predicates that are looked at in them."""
+        if self.predicate is not None:  # whose probes begin with the new tuple, whatever was asked for
+            orders = ((0, 1), (1, 0))
         steps = np.zeros(self.streams**2, STEP_RECORD)
         checks: list[tuple[int, ...]] = []
+
+        def add(step: Any, order: tuple[int, ...], formulas: list[Formula]) -> None:
+            tests: list[Jump] = []
+            begin, first = len(checks), program(formulas, tests)
+            step["first_check"] = first if first < 0 else first + begin
+            step["checks"] = int(first != PASSED)
+            checks.extend(self._check(one, order, begin) for one in tests)
+
         for origin, order in enumerate(orders):
             fresh_at = order.index(origin)
             for level, stream in enumerate(order):
@@ -459,6 +576,7 @@ class Plan:
                 step["by_bucket"] = 1
                 step["shared"] = int(self.keyed and level == 1 and fresh_at == 0)
                 if not self.indexes:
+                    add(step, order, self._conditions(order, level))
                     continue
                 attr, source = self._way_in(order, level)
                 step["index"] = self._index_on(stream, attr)
@@ -467,10 +585,38 @@ class Plan:
                     step["source_level"], step["source_attr"] = source
                 if level == 1 and fresh_at == 0 and source is not None:
                     step["shared"] = int(step["index"] == self._shared_index(origin, stream))
-                step["first_check"] = len(checks)
-                checks += self._residual(order, level, attr if source is not None else None)
-                step["checks"] = len(checks) - step["first_check"]
-        return steps, np.array(checks or [(0, 0, 0, 0, 0)], CHECK_RECORD)
+                residual = self._residual(order, level, attr if source is not None else None)
+                add(step, order, [*residual, *self._conditions(order, level)])
+        return steps, np.array(checks or [(0,) * len(CHECK_RECORD.names or ())], CHECK_RECORD)
+
+    def _check(self, jump: Jump, order: tuple[int, ...], first: int) -> tuple[int, ...]:
+        """A test as a `CHECK_RECORD`, in a list that begins there."""
+        test = jump.test
+        yes, no = (to if to < 0 else to + first for to in (jump.yes, jump.no))
+        levels = order.index(test.left), order.index(test.right)
+        return (test.op, levels[0], test.attr, levels[1], test.other_attr, test.number, yes, no)
+
+    def _conditions(self, order: tuple[int, ...], level: int) -> list[Formula]:
+        """The parts of the condition that can be decided when this level is bound, and not before."""
+        if self.where is None or level == 0:
+            return []
+        found = []
+        for formula in self.where.formulas:
+            levels = [order.index(stream) for stream in streams_of(formula)]
+            if max([1, *levels]) == level:
+                found.append(self._placed(formula))
+        return found
+
+    def _placed(self, formula: Formula) -> Formula:
+        """The same of numbers as they stand in a row."""
+        if not isinstance(formula, Test):
+            return type(formula)(tuple(map(self._placed, formula.parts)))
+        assert self.where is not None
+        attr, other = (
+            self.attributes + self.where.attribute(stream, attr)
+            for stream, attr in ((formula.left, formula.attr), (formula.right, formula.other_attr))
+        )
+        return formula._replace(attr=attr, other_attr=other)
 
     def _shared_index(self, origin: int, other: int) -> int:
         """The index of a window on the first value that a row of another stream shares with its tuples; -1: none."""
@@ -520,24 +666,24 @@ class Plan:
         mine = [number for number, index in enumerate(self.indexes) if index.stream == stream]
         return next((number for number in mine if self.indexes[number].attr == attr), mine[0])
 
-    def _residual(self, order: tuple[int, ...], level: int, by: int | None) -> list[tuple[int, ...]]:
-        """What the index does not see to: (op, attribute, level of the other, its attribute, band)."""
+    def _residual(self, order: tuple[int, ...], level: int, by: int | None) -> list[Formula]:
+        """What the index does not see to."""
         stream = order[level]
-        checks: list[tuple[int, ...]] = []
+        checks: list[Formula] = []
         for mine, (above, theirs) in self._equal_to_bound(order, level).items():
             if mine != by:
-                checks.append((0, mine, above, theirs, 0))
+                checks.append(Test(EQUAL, stream, mine, order[above], theirs))
         # One attribute may have to equal several of another stream.
         for above, other in enumerate(order[:level]):
             for one in self.graph.equalities:
                 if {one.left, one.right} == {stream, other}:
                     _, mine, _, theirs = one.seen_from(stream)
                     if self._equal_to_bound(order, level)[mine] != (above, theirs) and self._doubled(other):
-                        checks.append((0, mine, above, theirs, 0))
+                        checks.append(Test(EQUAL, stream, mine, other, theirs))
             for one in self.graph.thetas:
                 if {one.left, one.right} == {stream, other}:
                     op, mine, _, theirs = one.seen_from(stream)
-                    checks.append((op, mine, above, theirs, one.band))
+                    checks.append(Test(op, stream, mine, other, theirs, one.band))
         return checks
 
     def _doubled(self, stream: int) -> bool:
@@ -545,6 +691,13 @@ class Plan:
         ends = [one.seen_from(stream) for one in self.graph.equalities if stream in (one.left, one.right)]
         pairs = [(other, theirs) for _, _, other, theirs in ends]
         return len(set(pairs)) < len(pairs)
+
+
+def filter_cells(budget: Budget | None) -> int:
+    """Cells of a filter of shed rows: four for each tuple of the budget, within bounds. Without one only late rows are shed."""
+    tuples = 0 if budget is None else budget.total if budget.unit == "tuples" else budget.total // ROW_BYTES
+    wanted = min(max(4 * tuples, FEWEST_CELLS), MOST_CELLS)
+    return 1 << (wanted - 1).bit_length()
 
 
 def fingerprint(arrays: tuple[NDArray[Any], ...] | None) -> str | None:

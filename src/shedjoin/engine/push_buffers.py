@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import Batch
 from shedjoin.engine import waiting_rows
+from shedjoin.engine.codes import SAMPLE
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.layouts.keyed import AHEAD
 from shedjoin.engine.records import (
@@ -24,6 +25,7 @@ from shedjoin.engine.records import (
     ROW_VALUES,
     shed_record,
 )
+from shedjoin.engine.weights import Weights
 
 #: Results and shed records leave the kernel in pieces of about this many.
 CHUNK = 1 << 17
@@ -56,10 +58,9 @@ def make(cfg: NDArray[Any], state: Handle, batch: Batch | None = None, *, result
         out_fresh=np.empty(size, np.int64),
         out_ahead=np.empty(AHEAD, np.int64),
     )
-    buffers.resize(**{name: len(array) for name, array in buffers.arrays.items()})
     if cfg[0]["waits"]:
         buffers.resize(row_ts=size)
-    hold_results(buffers, streams, results)
+    hold_results(buffers, streams, results, weighted=has_weights(cfg))
     hold_shed(buffers, streams, shed)
     if state.record.dtype == MANY_STATE:
         hold_left_out(buffers, min(CHUNK, 16 * (size + 1)) if cfg[0]["basic"] or cfg[0]["rear"] else 1)
@@ -75,10 +76,11 @@ def _add_row_at_hand(buffers: Handle, width: int) -> None:
         buffers.hold(**{f"row_{name}": np.append(column, np.zeros(width if name == "key" else 1, column.dtype))})
 
 
-def hold_results(buffers: Handle, streams: int, size: int) -> None:
-    """Room for this many results."""
+def hold_results(buffers: Handle, streams: int, size: int, *, weighted: bool) -> None:
+    """Room for this many results, with weights or without."""
     buffers.hold(out_rows=np.empty(streams * size, np.int64), out_worth=np.empty(size))
     buffers.resize(out_rows=size, out_worth=size)
+    buffers.hold(out_weight=np.empty(size if weighted else 1), out_newest=np.empty(size if weighted else 1, np.int8))
 
 
 def hold_shed(buffers: Handle, streams: int, size: int) -> None:
@@ -100,12 +102,20 @@ def take_left_out(buffers: Handle) -> NDArray[Any]:
     return buffers.arrays["out_left_out"].view(LEFT_OUT_RECORD)[:count].copy()
 
 
-def take_results(buffers: Handle, streams: int) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.float64]]:
-    """Results by row numbers, a column a stream, and their importance. The buffer is empty then."""
+def has_weights(cfg: NDArray[Any]) -> bool:
+    """Whether results have weights."""
+    return bool(cfg[0]["organisation"] == SAMPLE)
+
+
+def take_results(
+    buffers: Handle, streams: int, *, weighted: bool
+) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.float64], Weights | None]:
+    """Results by row numbers, a column a stream; their importance and their weights. The buffer is empty then."""
     count = int(buffers["results"])
     buffers["results"] = 0
-    rows = buffers.arrays["out_rows"].reshape(streams, -1)
-    return tuple(column[:count].copy() for column in rows), buffers.arrays["out_worth"][:count].copy()
+    rows = tuple(column[:count].copy() for column in buffers.arrays["out_rows"].reshape(streams, -1))
+    weights = Weights(*(buffers.arrays[f"out_{name}"][:count].copy() for name in Weights._fields)) if weighted else None
+    return rows, buffers.arrays["out_worth"][:count].copy(), weights
 
 
 def take_shed(buffers: Handle, streams: int) -> NDArray[Any]:

@@ -75,7 +75,9 @@ CELL_RECORD = np.dtype(
     ]
 )
 # What a probe reads of a tuple, side by side with the others of its bucket.
-ENTRY_RECORD = np.dtype([("ts", "i8"), ("seq", "i8"), ("importance", "f8"), ("item", "i4"), ("unused", "i4")])
+ENTRY_RECORD = np.dtype([("ts", "i8"), ("seq", "i8"), ("importance", "f8"), ("item", "i4"), ("partners", "i4")])
+# Beside the partners that were counted: the tuple was not compared with all that it might meet.
+DOUBT = -(2**31)
 #: Lists of empty rings, one for each room that a power of two can be.
 FREE_LISTS = 31
 HEAP_RECORD = np.dtype([("prio", "f8"), ("rank", "f8"), ("arrival", "i8"), ("item", "i8")])
@@ -84,6 +86,8 @@ MATCH_RECORD = np.dtype([("weight", "f8"), ("end", "i8"), ("doubt", "i8"), ("win
 LEAF_RECORD = np.dtype([("arrival", "i8"), ("group", "i8")])
 # A stamp is what a tuple expires by: its time, or its row number.
 EXPIRY_RECORD = np.dtype([("item", "i4"), ("group", "i4"), ("stamp", "i8")])
+# Sample: what was evicted by then, and the highest priority that was evicted after.
+THRESHOLD_RECORD = np.dtype([("stamp", "i8"), ("prio", "f8")])
 SEEN_RECORD = np.dtype([("stamp", "i8"), ("value", "i8")])
 
 # An index of a window: its buckets, and the attribute they are by (-1: none, one bucket that is scanned).
@@ -102,15 +106,32 @@ STEP_RECORD = np.dtype(
             "source_level",  # whose attribute the bucket is chosen by
             "source_attr",
             "first_check",
-            "checks",
+            "checks",  # whether there are any
         )
     ]
 )
-CHECK_RECORD = np.dtype([(name, "i8") for name in ("op", "attr", "level", "other_attr", "band")])
+# A test between two tuples by the levels that bind them, and the tests that follow (or `FAILED`, `PASSED`: see where.py).
+CHECK_RECORD = np.dtype(
+    [(name, "i8") for name in ("op", "level", "attr", "other_level", "other_attr", "band", "yes", "no")]
+)
 # Where a probe is in one of its loops, and what that loop has bound.
 LEVEL_RECORD = np.dtype(
     [(name, "i8") for name in ("bucket", "last", "at", "key", "hi", "end", "item", "seq")]
     + [("importance", "f8"), ("worth", "f8")]
+)
+
+# A list of tuples, and its place in the hash table: half a cache line.
+LIST_RECORD = np.dtype(
+    [
+        ("item", "i8"),
+        ("start", "i4"),  # of its entries
+        ("room", "i4"),
+        ("head", "i4"),  # entries before it are over
+        ("length", "i4"),  # of the others
+        ("dead", "i4"),  # how many of these are nobody's
+        ("bitmap", "i2"),  # which one it has; 0: none
+        ("tag", "i2"),  # the stream and 1; 0: there is no list here
+    ]
 )
 
 # A stored tuple in the order in which its window is left, see structures/timeline.py. item -1: it is gone.
@@ -149,14 +170,15 @@ FRESH_RECORD = np.dtype([("item", "i4"), ("stream", "i4"), ("number", "i8")])
 # What `queued` says of places in the pool that hold no stored tuple: one left in the open instant; a row that waits is here.
 GONE, IN_LINE = -2, -3
 
-#: What the shed log says of a row, before `seen`: how many rows of each stream had arrived when it left.
+#: What the shed log says of a row, before what it says of each stream: how many rows had arrived when the row left (of a late
+#: row: before it came), and, of a late row, up to which time tuples had expired.
 SHED_FIELDS = ("stream", "seq", "ts", "key", "when", "tick", "why")
 
 
 @cache
 def shed_record(streams: int) -> np.dtype[Any]:
     """A record of the shed log; kernels see it as whole numbers."""
-    return np.dtype([(name, "i8") for name in SHED_FIELDS] + [("seen", "i8", (streams,))])
+    return np.dtype([(name, "i8") for name in SHED_FIELDS] + [(name, "i8", (streams,)) for name in ("seen", "expired")])
 
 
 #: The arrays of a state, by what their length depends on.
@@ -168,6 +190,7 @@ POOL_ARRAYS = (
     "stray_place",
     "dense",
     "prio",
+    "since",  # Sample: how many tuples had been evicted when it began to be sampled
     "touched",
     "match",
     "leaf",
@@ -179,6 +202,9 @@ POOL_ARRAYS = (
     "pending",
     "came",
     "met_on_arrival",  # Met: results of a tuple's own probe
+    # of joins that count partners:
+    "leaving",  # tuples that have found as many as they may
+    "floor",  # by tuple and stream: the first row number that the tuple might meet, of windows of rows
     # of predicates:
     "number",
     "item_at",  # where its items begin
@@ -191,14 +217,7 @@ POOL_ARRAYS = (
 #: Predicates: items of all tuples, and lists of tuples in the order in which they expire.
 ITEM_ARRAYS = ("items", "item_weights", "item_values")
 LIST_ARRAYS = (
-    "list_item",  # the hash table: which item, of which stream, has a list here
-    "list_tag",
-    "list_start",
-    "list_room",
-    "list_head",  # entries before it are over
-    "list_length",
-    "list_dead",  # how many of its entries are nobody's
-    "list_bitmap",
+    "lists",
     "list_ts",
     "list_seq",
     "list_slot",
@@ -209,7 +228,19 @@ VALUE_ARRAYS = ("keys", "heads", "free_keys", "mass", "trail", "part", "weight",
 GROUP_ARRAYS = ("buckets", "probed", "cell_values", "cell_links", "cell_heads", "free_cells")
 HEAP_ARRAYS = ("heap", "place")
 PLAN_ARRAYS = ("steps", "checks", "levels", "part_of", "indexes", "index_buckets")
-OTHER_ARRAYS = ("entries", "entry_key", "expiry", "seen", "sketch", "model", "until", "until_from", "marks")
+OTHER_ARRAYS = (
+    "entries",
+    "entry_key",
+    "expiry",
+    "seen",
+    "sketch",
+    "model",
+    "until",
+    "until_from",
+    "marks",
+    "filters",
+    "thresholds",
+)
 STATE_ARRAYS = (
     POOL_ARRAYS + ITEM_ARRAYS + LIST_ARRAYS + VALUE_ARRAYS + GROUP_ARRAYS + HEAP_ARRAYS + PLAN_ARRAYS + OTHER_ARRAYS
 )
@@ -228,6 +259,9 @@ COUNTERS = (
     "looked_up",  # lists that probes of predicates, and of joins whose work is counted, looked up
     "evaluations",  # rounds of lazy evaluation
     "expirations",  # rounds of expiry
+    "satisfied",  # rows that left because they had found as many partners as they may
+    "certain",  # rows that left without a partner, and have none
+    "unknown",  # rows that left, or never came in, and may have a partner that was not seen
 )
 NUMBERS = (
     "tick",
@@ -237,6 +271,7 @@ NUMBERS = (
     "free_cell_count",
     "touched_count",
     "pending_count",
+    "leaving_count",
     "first_mark",  # the instant of the first mark
     "last_evaluation",  # the round that was the last
     "last_expiry",
@@ -247,6 +282,7 @@ NUMBERS = (
     "t0",
     "started",
     "faded",  # Prospect: up to when totals have faded
+    "lag",  # how far a stored tuple may lie behind one of its stream that came before it
     "lift_tick",  # cumulative priorities: the instant in which the lift was 0
     # of predicates:
     "item_top",  # items behind this were never used
@@ -272,8 +308,8 @@ BY_STREAM = (
     "ring_to",
     "ring_newest",
     "ring_ready",  # up to here, what expiry will need was asked for
-    "heap_size",
-    "sorted",  # how many of them are in order, see lazy_heap.py
+    "kept_bytes",  # Sample: of the kept part of memory
+    "threshold_count",
     "stray_size",
     "seen_head",
     "seen_size",
@@ -293,6 +329,11 @@ BY_STREAM = (
     "stored_to",  # the row number after that of the newest stored tuple
     "gone_to",  # tuples before this row number are gone if their window has ended
     "free_places",  # in the pool: of the first stream the even ones, of the second the odd ones
+)
+#: Sample has a second heap for each stream, behind the first ones.
+BY_HEAP = (
+    "heap_size",
+    "sorted",  # how many of them are in order, see lazy_heap.py
 )
 
 
@@ -433,6 +474,8 @@ WAITING_LISTS = (
     "aux_rows",  # rows of a stream in the aux-window, nulls left out
     "let_from",  # rows that the window will hold: counters, of which the low bits are places
     "let_to",
+    "let_head",  # and their values
+    "let_tail",
     "levels_size",
 )
 WAITING_ARRAYS = (
@@ -452,6 +495,7 @@ WAITING_ARRAYS = (
     "stock",
     "windowed",
     "let_ts",
+    "let_size",
     "let_value",
     "level",
     "level_count",
@@ -472,9 +516,10 @@ def _state(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
     return np.dtype(
         [(name, "i8") for name in COUNTERS + NUMBERS]
         + [(name, "f8") for name in SUMS]
-        + [("random", "u8")]
+        + [("random", "u8"), ("salt", "u8")]
         + [(name, "i8", (streams,)) for name in BY_STREAM]
-        + [("bound", "f8", (streams,))]
+        + [(name, "i8", (2 * streams,)) for name in BY_HEAP]
+        + [("bound", "f8", (2 * streams,))]
         + [("free_entries", "i8", (FREE_LISTS,))]
         + pointers(*STATE_ARRAYS)
         + list(more)
@@ -484,9 +529,9 @@ def _state(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
 ROW_ARRAYS = ("stream", "key", "null", "ts", "importance", "bytes")
 #: What predicates compare: a number, or `items[offsets[i] : offsets[i + 1]]`.
 ROW_VALUES = ("number", "offsets", "items", "weights")
-#: Columns of rows that are counted elsewhere, which only the form MANY knows: see numbering.py.
+#: Columns of rows that are counted elsewhere, which only the form MANY knows: see row_numbers.py.
 NUMBER_ARRAYS = ("seq", "arrived")
-OUT_ARRAYS = ("rows", "worth", "shed", "trace", "fresh", "ahead")
+OUT_ARRAYS = ("rows", "worth", "weight", "newest", "shed", "trace", "fresh", "ahead")
 
 
 #: What only the form MANY has: the types of rows, and selective processing.

@@ -97,7 +97,6 @@ def _lay_out(state: Handle, entries: list[NDArray[Any]], room: int) -> None:
         torn = np.flatnonzero(np.diff(one["ts"]) < 0)
         state["line_torn"][stream] = torn[-1] + 1 if torn.size else 0
     state.hold(timeline=line, timeline_counts=counts.reshape(-1))
-    state.resize(timeline=size, timeline_counts=counts.size)
 
 
 def fill_timeline(cfg: NDArray[Any], state: Handle, stream: NDArray[np.int64], cards: NDArray[Any]) -> None:

@@ -12,7 +12,7 @@ from shedjoin.engine.handle import Handle
 from shedjoin.engine.plan import Orders, Plan
 from shedjoin.engine.records import NEVER
 from shedjoin.engine.reordering import Reordering
-from shedjoin.ordering import Equality, JoinOrder, Model, StreamStats, Theta, along_the_graph, best_orders
+from shedjoin.join_order import Equality, JoinOrder, Model, StreamStats, Theta, along_the_graph, best_orders
 
 #: A stream that has stopped still has a rate, so that its window has a length.
 SLOWEST = 1e-9

@@ -141,11 +141,6 @@ def by_stream(name: str, dtype: DTypeLike) -> Accessor:
     return _accessor(name, dtype, (MOST, "room"))
 
 
-def wide(name: str, dtype: DTypeLike, width: int) -> Accessor:
-    """An array of shape (room, width)."""
-    return _accessor(name, dtype, ("room", width))
-
-
 def constants(dtype: np.dtype[Any], known: Mapping[str, int] | None = None) -> None:
     """Records of this dtype do not change while a kernel runs: what was read of one need not be read again.
 

@@ -11,7 +11,8 @@ from shedjoin.batch import LATEST
 from shedjoin.engine.audit_checks import ENDLESS, require, within
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import NEVER, NONE, WAITING_BY_STREAM, WAITING_COUNTERS, WAITING_FLOATS
-from shedjoin.engine.waiting_rows import NUMBERS, ROW_COLUMNS, by_lot, parts_of
+from shedjoin.engine.waiting_contents import NUMBERS, ROW_COLUMNS
+from shedjoin.engine.waiting_rows import by_lot, parts_of
 
 Columns = dict[str, NDArray[Any]]
 
@@ -49,7 +50,8 @@ def shapes(plan: Plan, cfg: NDArray[Any], columns: Columns) -> dict[str, tuple[s
     for stream in range(streams):
         there = columns.get(f"let in ts {stream}", np.empty(0)).size
         expected[f"let in ts {stream}"] = ("<i8", (there,))
-        expected[f"let in value {stream}"] = ("<i8", (there, parts))
+        expected[f"let in size {stream}"] = ("<i4", (there,))
+        expected[f"let in value {stream}"] = ("<i8", None)
     return expected
 
 
@@ -164,7 +166,9 @@ def _check_fresh(plan: Plan, numbers: dict[str, int], columns: Columns) -> None:
 def _check_histograms(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
     values = columns["value key"].size
     for stream in range(plan.streams):
-        value, times = columns[f"let in value {stream}"], columns[f"let in ts {stream}"]
-        require(within(value, NONE, values), "a histogram counts a value that is not known")
+        value, times, size = (columns[f"let in {name} {stream}"] for name in ("value", "ts", "size"))
+        require(within(value, 0, values), "a histogram counts a value that is not known")
+        require(size >= 0, "a row has fewer than no values")
+        require(int(size.sum()) == value.size, "a histogram counts more or fewer values than its rows have")
         require(np.abs(times) <= LATEST, "a histogram counts a row with a time out of range")
         require(cfg[0]["dual"] or times.size == 0, "there are histograms without dual windows")

@@ -14,9 +14,11 @@ class Estimator:
     """Says how much a stream is expected to bring of a key. See docs/semantics.md for each one's exact weights."""
 
     name: ClassVar[str]
+    #: What kernels know it by.
+    code: ClassVar[int]
 
     def weigher(self) -> Weigher:
-        raise TypeError(f"{type(self).__name__} does not describe its weigher")
+        return Weigher(self.code)
 
     def table(self, stream: int) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
         """Keys and weights known from the start, if any."""

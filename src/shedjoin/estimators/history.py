@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shedjoin.engine.codes import HISTORY, Weigher
+from shedjoin.engine.codes import HISTORY
 from shedjoin.estimators.base import Estimator
 
 
@@ -19,6 +19,4 @@ class History(Estimator):
     """
 
     name: ClassVar[str] = "history"
-
-    def weigher(self) -> Weigher:
-        return Weigher(HISTORY)
+    code: ClassVar[int] = HISTORY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shedjoin.engine.codes import IN_MEMORY, Weigher
+from shedjoin.engine.codes import IN_MEMORY
 from shedjoin.estimators.base import Estimator
 
 
@@ -19,6 +19,4 @@ class InMemory(Estimator):
     """
 
     name: ClassVar[str] = "in_memory"
-
-    def weigher(self) -> Weigher:
-        return Weigher(IN_MEMORY)
+    code: ClassVar[int] = IN_MEMORY

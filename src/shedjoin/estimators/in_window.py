@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shedjoin.engine.codes import IN_WINDOW, Weigher
+from shedjoin.engine.codes import IN_WINDOW
 from shedjoin.estimators.base import Estimator
 
 
@@ -14,6 +14,4 @@ class InWindow(Estimator):
     """The number of rows of a key that arrived within the window. Remembers one key a row of the window (16 bytes)."""
 
     name: ClassVar[str] = "in_window"
-
-    def weigher(self) -> Weigher:
-        return Weigher(IN_WINDOW)
+    code: ClassVar[int] = IN_WINDOW

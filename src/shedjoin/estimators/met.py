@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shedjoin.engine.codes import MET, Weigher
+from shedjoin.engine.codes import MET
 from shedjoin.estimators.base import Estimator
 
 
@@ -13,10 +13,8 @@ from shedjoin.estimators.base import Estimator
 class Met(Estimator):
     """The number of results that a row's own probe found. It counts nothing and works on any condition.
 
-    A tuple that met nobody when it came has a priority of 0 by most policies, whatever comes later.
+    A tuple without results when it arrived has a priority of 0 by most policies, whatever comes later.
     """
 
     name: ClassVar[str] = "met"
-
-    def weigher(self) -> Weigher:
-        return Weigher(MET)
+    code: ClassVar[int] = MET

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine.codes import TABLE, Weigher
+from shedjoin.engine.codes import TABLE
 from shedjoin.errors import SpecError
 from shedjoin.estimators.base import Estimator
 
@@ -41,6 +41,7 @@ class Table(Estimator):
     """
 
     name: ClassVar[str] = "table"
+    code: ClassVar[int] = TABLE
     __slots__ = ("_sides",)
 
     def __init__(self, left: Weights, right: Weights, more: Sequence[Weights] = ()) -> None:
@@ -68,9 +69,6 @@ class Table(Estimator):
     def streams(self) -> int:
         """How many streams this is for."""
         return len(self._sides)
-
-    def weigher(self) -> Weigher:
-        return Weigher(TABLE)
 
     def table(self, stream: int) -> Side:
         side = self._sides[stream]

@@ -1,8 +1,8 @@
-"""OPT against memory: a few memories are solved, and what lies between them is proved.
+"""OPT against memory: solve a few memories, and bound the others.
 
-More memory gains less and less: the optimum is a flow of so many units, and the gain of the best flow is concave in their
-number. So the lines between solved memories are gains that can be had, and the prices of every solved one (see
-`shedjoin.offline.tolls`) bound all others from above.
+The optimum is a flow, and the gain of the best flow is concave in its number of units, the memory. So lines between solved
+memories are lower bounds, and the prices of each solved memory (`shedjoin.offline.multipliers`) give upper bounds for all
+others.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shedjoin.batch import Batch
-from shedjoin.offline.ground import lay_out, squeeze, stops_of, wanting
-from shedjoin.offline.lanes import together
-from shedjoin.offline.optimum import best_of, lanes_of, worth_of
+from shedjoin.offline.multipliers import Relaxation, Tangent
+from shedjoin.offline.optimum import best_of, graph_of, paths_of, worth_of
+from shedjoin.offline.paths import together
 from shedjoin.offline.solver import Progress
-from shedjoin.offline.tolls import Tangent, Traffic
+from shedjoin.offline.timeline import demand, squeeze, stops_of, timeline_of
 from shedjoin.spec import JoinSpec
 
 #: Streams that share a memory: one, or both.
@@ -26,7 +26,7 @@ Group = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """The best within a memory of so many tuples, and what its prices say about all others."""
+    """The best schedule within a memory of tuples, and the bound that its prices give for all others."""
 
     memory: int
     value: float
@@ -34,8 +34,8 @@ class Solved:
     complete: bool = True
 
 
-class Landscape:
-    """Two streams, laid out once for optima within any memory.
+class CurveSolver:
+    """Solves optima of two streams within any memory.
 
     Parameters
     ----------
@@ -50,17 +50,17 @@ class Landscape:
     """
 
     def __init__(self, spec: JoinSpec, batch: Batch, warmup: int, objective: str) -> None:
-        self._ground = lay_out(batch, spec.windows, warmup)
+        self._timeline = timeline_of(batch, spec.windows, warmup)
         self._worth, self._unit = worth_of(spec, batch, objective)
-        self._stops = {stream: stops_of(self._ground, stream) for stream in (0, 1)}
-        self._by = "key" if self._worth.counts else "tuple"
-        self._traffic: dict[Group, Traffic] = {}
+        self._stops = {stream: stops_of(self._timeline, stream) for stream in (0, 1)}
+        self._by = graph_of(self._timeline, self._worth)
+        self._relaxation: dict[Group, Relaxation] = {}
         #: What rows of one instant give: always produced.
-        self.together = together(self._ground, self._worth) * self._unit
+        self.together = together(self._timeline, self._worth) * self._unit
 
     def need(self, group: Group) -> int:
         """The most tuples that have a partner to come at one time: with foreknowledge this much gets everything."""
-        wanted = wanting(self._ground, [(stream, self._stops[stream]) for stream in group])
+        wanted = demand(self._timeline, [(stream, self._stops[stream]) for stream in group])
         return max(1, int(wanted.max(initial=0)))
 
     def at(
@@ -73,22 +73,18 @@ class Landscape:
         check: Callable[[], None] | None = None,
     ) -> Solved:
         """The best of one memory; with a gap of the flow's gain `within` allowed."""
-        lanes = lanes_of(self._ground, group, memory, self._worth, self._by, self._stops)
-        part = best_of(lanes, memory, self._worth, within, progress, check or _go_on)
-        number = squeeze(self._ground, [(stream, self._stops[stream]) for stream in group], memory)
-        toll = np.diff(part.paid[np.minimum(number, part.paid.size - 1)]) * float(self._unit)
-        return Solved(memory, part.value * self._unit, self.traffic(group).pays(toll)[0], part.complete)
+        paths = paths_of(self._timeline, group, memory, self._worth, self._by, self._stops)
+        part = best_of(paths, memory, self._worth, within, progress, check or (lambda: None))
+        number = squeeze(self._timeline, [(stream, self._stops[stream]) for stream in group], memory)
+        price = np.diff(part.paid[np.minimum(number, part.paid.size - 1)]) * float(self._unit)
+        return Solved(memory, part.value * self._unit, self.relaxation(group).priced(price)[0], part.complete)
 
-    def traffic(self, group: Group) -> Traffic:
+    def relaxation(self, group: Group) -> Relaxation:
         """The streams of a group, for bounds."""
-        if group not in self._traffic:
+        if group not in self._relaxation:
             stops = {stream: self._stops[stream] for stream in group}
-            self._traffic[group] = Traffic(self._ground, stops, self._worth, self._unit)
-        return self._traffic[group]
-
-
-def _go_on() -> None:
-    """Nobody wants to stop."""
+            self._relaxation[group] = Relaxation(self._timeline, stops, self._worth, self._unit)
+        return self._relaxation[group]
 
 
 @dataclass(slots=True)

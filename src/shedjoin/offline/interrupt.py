@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish that is granted where the work can stop: between two blocks, with what has been found so far."""
+"""Ctrl-C stops the work between two blocks, with what has been found so far."""
 
 from __future__ import annotations
 

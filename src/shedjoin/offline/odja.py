@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import Batch, Table
+from shedjoin.batch import Batch, TableLike
 from shedjoin.engine.records import NEVER
-from shedjoin.errors import ShedjoinError, SpecError
-from shedjoin.offline.ground import Floats, Ground, Ints, lay_out, stops_of
-from shedjoin.offline.lanes import pairs_of, pairs_together
-from shedjoin.offline.optimum import Optimum, check_spec, groups_of
+from shedjoin.errors import SpecError
+from shedjoin.offline.optimum import Optimum, check_spec, groups_of, proved
+from shedjoin.offline.paths import pairs_of, pairs_together
 from shedjoin.offline.schedule import replay
 from shedjoin.offline.states import expired, gained, replaced
+from shedjoin.offline.timeline import Floats, Ints, Timeline, stops_of, timeline_of
 from shedjoin.offline.worth import Worth
-from shedjoin.simulation import Run, simulate
+from shedjoin.simulation import simulate
 from shedjoin.spec import JoinSpec
 
 SENSES = ("highest", "lowest")
@@ -33,8 +33,8 @@ Pairs = Callable[[Ints, Ints], Floats]
 
 def odja(
     spec: JoinSpec,
-    left: Table,
-    right: Table,
+    left: TableLike,
+    right: TableLike,
     *,
     warmup: int | None = None,
     objective: str = "importance",
@@ -77,39 +77,33 @@ def odja(
         raise SpecError(f"sense must be one of {', '.join(SENSES)}, not {sense!r}")
     begin = time.perf_counter()
     batch = Batch.of(left, right)
-    ground = lay_out(batch, spec.windows, NEVER if warmup is None else int(warmup))
-    weigh = _weigher(ground, Worth(objective == "matches", spec.importance), worth)
+    timeline = timeline_of(batch, spec.windows, NEVER if warmup is None else int(warmup))
+    weigh = _weigher(timeline, Worth(objective == "matches", spec.importance), worth)
     groups = [(stream, memory) for (stream,), memory in groups_of(spec, batch)]
     for stream, memory in groups:
-        _refuse(ground, stream, memory)
-    value = float(weigh(0, *pairs_together(ground)).sum())
+        _refuse(timeline, stream, memory)
+    value = float(weigh(0, *pairs_together(timeline)).sum())
     until = []
     for stream, memory in groups:
-        part, instants = _search(ground, stream, memory, weigh, 1 if sense == "highest" else -1)
+        part, instants = _search(timeline, stream, memory, weigh, 1 if sense == "highest" else -1)
         value += part
         until.append(instants)
-    schedule = replay(ground, (until[0], until[1]))
     solving = time.perf_counter() - begin
-    run = simulate(replace(spec, policy=schedule), left, right, warmup=warmup)
-    came = float(run.matches) if objective == "matches" else run.importance
+    run = simulate(replace(spec, policy=replay(timeline, (until[0], until[1]))), left, right, warmup=warmup)
+    reached = float(run.matches) if objective == "matches" else run.importance
     if worth is not None:
-        came = float(np.sum(worth(*run.pairs())))
-    if not math.isclose(came, value, rel_tol=1e-9, abs_tol=1e-9):
-        raise ShedjoinError(
-            f"the schedule should give {value}, but its replay gave {came}: this is a fault in shedjoin"
-        )
-    same = {field.name: getattr(run, field.name) for field in fields(Run)}
-    return Optimum(**same, objective=objective, value=value, bound=value, complete=True, solving=solving)
+        reached = float(np.sum(worth(*run.pairs())))
+    return proved(run, reached, objective, value, value, True, solving)
 
 
 Weigher = Callable[[int, Ints, Ints], Floats]
 
 
-def _weigher(ground: Ground, by_importance: Worth, worth: Pairs | None) -> Weigher:
+def _weigher(timeline: Timeline, by_importance: Worth, worth: Pairs | None) -> Weigher:
     """What results are worth, from places in the sides: (stream of the first, first, second)."""
 
     def weigh(stream: int, mine: Ints, theirs: Ints) -> Floats:
-        own, other = ground.sides[stream], ground.sides[1 - stream]
+        own, other = timeline.sides[stream], timeline.sides[1 - stream]
         if worth is None:
             return by_importance.of(own.importance[mine], other.importance[theirs])
         rows = own.seq[mine], other.seq[theirs]
@@ -121,10 +115,10 @@ def _weigher(ground: Ground, by_importance: Worth, worth: Pairs | None) -> Weigh
     return weigh
 
 
-def _refuse(ground: Ground, stream: int, memory: int) -> None:
-    """A clear word before anything runs when the states would not fit."""
-    side = ground.sides[stream]
-    alive = np.zeros(ground.ticks + 1, np.int64)
+def _refuse(timeline: Timeline, stream: int, memory: int) -> None:
+    """Refuse a search with too many states, before anything runs."""
+    side = timeline.sides[stream]
+    alive = np.zeros(timeline.ticks + 1, np.int64)
     np.add.at(alive, side.tick, 1)
     np.subtract.at(alive, np.maximum(side.end, side.tick + 1), 1)
     most = int(np.cumsum(alive).max(initial=0))
@@ -155,20 +149,20 @@ class _Step:
     gone: NDArray[np.int32]  # the tuple that left, or -1
 
 
-def _search(ground: Ground, stream: int, memory: int, weigh: Weigher, sign: int) -> tuple[float, Ints]:
+def _search(timeline: Timeline, stream: int, memory: int, weigh: Weigher, sign: int) -> tuple[float, Ints]:
     """The best value, and the instant at which each row leaves."""
-    side = ground.sides[stream]
+    side = timeline.sides[stream]
     if not side.tick.size:
         return 0.0, side.tick
-    tick, row, gain = _gains(ground, stream, weigh)
-    begin = np.searchsorted(tick, np.arange(ground.ticks + 1))
-    arrived = np.searchsorted(side.tick, np.arange(ground.ticks + 1))
+    tick, row, gain = _gains(timeline, stream, weigh)
+    begin = np.searchsorted(tick, np.arange(timeline.ticks + 1))
+    arrived = np.searchsorted(side.tick, np.arange(timeline.ticks + 1))
     names = np.random.default_rng(0).integers(1, 2**64, side.tick.size + 1, dtype=np.uint64)
     names[-1] = 0  # of -1, room
     now = np.zeros(side.tick.size)
     states = _States(np.full((1, min(memory, side.tick.size)), -1), np.zeros(1, np.uint64), np.zeros(1))
     steps: list[_Step] = []
-    for instant in range(ground.ticks):
+    for instant in range(timeline.ticks):
         gone = int(np.searchsorted(side.end, instant, side="right"))  # tuples leave in order of arrival
         expired(states.held, states.code, gone, names)
         here = slice(begin[instant], begin[instant + 1])
@@ -185,11 +179,11 @@ def _search(ground: Ground, stream: int, memory: int, weigh: Weigher, sign: int)
     return float(states.value[best]), _backwards(np.maximum(side.end - 1, side.tick), steps, best)
 
 
-def _gains(ground: Ground, stream: int, weigh: Weigher) -> tuple[Ints, Ints, Floats]:
+def _gains(timeline: Timeline, stream: int, weigh: Weigher) -> tuple[Ints, Ints, Floats]:
     """(instant, row, what holding the row up to it gains), by instant."""
-    stops = stops_of(ground, stream)
+    stops = stops_of(timeline, stream)
     row, partner = pairs_of(stops)
-    tick = ground.sides[1 - stream].tick[partner]
+    tick = timeline.sides[1 - stream].tick[partner]
     worth = weigh(stream, row, partner)
     order = np.lexsort((row, tick))
     tick, row, worth = tick[order], row[order], worth[order]

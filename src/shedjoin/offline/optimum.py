@@ -6,23 +6,22 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
-from shedjoin.batch import Batch, Table
+from shedjoin.batch import Batch, TableLike
 from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError, ShedjoinError, SpecError
-from shedjoin.offline.ground import Floats, Ground, Ints, Stops, lay_out, squeeze, stops_of
 from shedjoin.offline.interrupt import Interrupts
-from shedjoin.offline.lanes import Lanes, by_key, by_tuple, merge, side_by_side, together
-from shedjoin.offline.network import weave
+from shedjoin.offline.network import network_of
+from shedjoin.offline.paths import Paths, by_key, by_tuple, merge, side_by_side, together
 from shedjoin.offline.schedule import last_instants, replay
 from shedjoin.offline.solver import Progress, solve
+from shedjoin.offline.timeline import Floats, Ints, Stops, Timeline, squeeze, stops_of, timeline_of
 from shedjoin.offline.worth import OBJECTIVES, Worth
 from shedjoin.policies import Replay
 from shedjoin.simulation import Run, simulate
-from shedjoin.spec import JoinSpec, check_pair, check_whole_windows
+from shedjoin.spec import JoinSpec, check_inner, check_pair, check_unconditional, check_whole_windows
 
 GRAPHS = ("auto", "key", "tuple")
 #: Importances are rounded so that sums over a whole flow stay below this.
@@ -67,8 +66,8 @@ class Optimum(Run):
 
 def optimum(
     spec: JoinSpec,
-    left: Table,
-    right: Table,
+    left: TableLike,
+    right: TableLike,
     *,
     warmup: int | None = None,
     objective: str = "matches",
@@ -89,7 +88,7 @@ def optimum(
         largest summed importance
         (ESJA), where an output's importance follows from its inputs' as the spec says.
     graph
-        ``"key"``: the compact graph, one lane a key, for results that all weigh the same; ``"tuple"``: one lane a
+        ``"key"``: the compact graph, one path a key, for results that all weigh the same; ``"tuple"``: one path a
         tuple; ``"auto"``: the compact one
         where it applies.
     within
@@ -117,39 +116,54 @@ def optimum(
         raise SpecError(f"within must be a share of the bound, from 0 to below 1, not {within!r}")
     begin = time.perf_counter()
     batch = Batch.of(left, right)
-    ground = lay_out(batch, spec.windows, NEVER if warmup is None else int(warmup))
+    timeline = timeline_of(batch, spec.windows, NEVER if warmup is None else int(warmup))
     worth, unit = worth_of(spec, batch, objective)
     if graph == "key" and not worth.counts:
         raise SpecError("graph='key' is for results that all weigh the same: these do not, use graph='tuple'")
-    by = graph if graph != "auto" else ("key" if worth.counts else "tuple")
-    value = bound = together(ground, worth)
-    until = [side.tick.copy() for side in ground.sides]
+    if graph == "key" and not timeline.at_once:
+        raise SpecError(
+            "graph='key' is for intervals that hold 0: of two rows of a key the newer one is else not always better"
+        )
+    by = graph if graph != "auto" else graph_of(timeline, worth)
+    value = bound = together(timeline, worth)
+    until = [side.tick.copy() for side in timeline.sides]
     complete = True
     with Interrupts() as interrupts:
         for streams, memory in groups_of(spec, batch):
-            lanes = lanes_of(ground, streams, memory, worth, by)
-            part = best_of(lanes, memory, worth, within, progress, interrupts.check)
+            paths = paths_of(timeline, streams, memory, worth, by)
+            part = best_of(paths, memory, worth, within, progress, interrupts.check)
             value, bound, complete = value + part.value, bound + part.bound, complete and part.complete
             for stream in streams:
                 until[stream] = part.until[stream]
-    schedule = replay(ground, (until[0], until[1]))
     solving = time.perf_counter() - begin
-    run = simulate(replace(spec, policy=schedule), left, right, warmup=warmup)
-    _agree(run, objective, value * unit)
-    return Optimum(
-        **{field.name: getattr(run, field.name) for field in fields(Run)},
-        objective=objective,
-        value=value * unit,
-        bound=max(bound, value) * unit,
-        complete=complete,
-        solving=solving,
-    )
+    run = simulate(replace(spec, policy=replay(timeline, (until[0], until[1]))), left, right, warmup=warmup)
+    reached: float = run.matches if objective == "matches" else run.importance
+    return proved(run, reached, objective, value * unit, max(bound, value) * unit, complete, solving)
+
+
+def proved(
+    run: Run, reached: float, objective: str, value: float, bound: float, complete: bool, solving: float
+) -> Optimum:
+    """The run of a schedule that should give `value`, if it does."""
+    if reached != value and not math.isclose(reached, value, rel_tol=1e-9, abs_tol=1e-9):
+        raise ShedjoinError(
+            f"the schedule should give {value}, but its replay gave {reached}: this is a fault in shedjoin"
+        )
+    same = {field.name: getattr(run, field.name) for field in fields(Run)}
+    return Optimum(**same, objective=objective, value=value, bound=bound, complete=complete, solving=solving)
+
+
+def graph_of(timeline: Timeline, worth: Worth) -> str:
+    """The smallest graph that has the optimum."""
+    return "key" if worth.counts and timeline.at_once else "tuple"
 
 
 def check_spec(spec: JoinSpec, objective: str) -> None:
-    """A clear word about arguments that make no sense."""
+    """Reject joins and objectives without an optimum."""
     check_pair("an optimum", spec)
     check_whole_windows("an optimum", spec)
+    check_unconditional("an optimum", spec)
+    check_inner("an optimum", spec)
     if spec.budget is None:
         raise SpecError("spec needs a budget: without one the exact join is the optimum, and simulate gives it")
     if objective not in OBJECTIVES:
@@ -193,66 +207,57 @@ class Part:
 
 
 def best_of(
-    lanes: Lanes,
+    paths: Paths,
     memory: int,
     worth: Worth,
     within: float,
     progress: Progress | None,
     check: Callable[[], None],
 ) -> Part:
-    """The best of some lanes that share a memory, and the schedule that gets it."""
-    if not lanes.stop_lane.size:
-        return Part(lanes.free, lanes.free, True, lanes.free_until, np.zeros(1))
-    gain, scale = _whole(lanes, memory)
-    network = weave(lanes, gain, memory)
-    tick = lanes.stop_tick - lanes.row_tick[np.searchsorted(lanes.row_first, np.arange(gain.size), side="right") - 1]
+    """The best of some paths that share a memory, and the schedule that gets it."""
+    if not paths.stop_path.size:
+        return Part(paths.free, paths.free, True, paths.free_until, np.zeros(1))
+    gain, scale = _whole(paths, memory)
+    network = network_of(paths, gain, memory)
+    tick = paths.stop_tick - paths.row_tick[np.searchsorted(paths.row_first, np.arange(gain.size), side="right") - 1]
     flow = solve(network, int(tick.max()) + 1, progress, within, check)
     held = flow.flow[network.stop_arc]
-    value = (held * lanes.stop_gain).sum().item()
+    value = (held * paths.stop_gain).sum().item()
     if flow.complete and not within and flow.value != flow.bound:
         raise ShedjoinError(
             f"the flow gains {flow.value} where its prices prove {flow.bound}: this is a fault in shedjoin"
         )
     # Rounded gains may be off by half a unit at every stop that somebody is held up to.
-    slack = 0.0 if worth.counts else 0.5 / scale * float(np.minimum(lanes.stop_room, memory).sum())
-    exact = bool(np.array_equal(gain / scale, lanes.stop_gain))
+    slack = 0.0 if worth.counts else 0.5 / scale * float(np.minimum(paths.stop_room, memory).sum())
+    exact = bool(np.array_equal(gain / scale, paths.stop_gain))
     bound = value if exact and flow.value == flow.bound else flow.bound / scale + (0 if exact else slack)
     paid = network.paid(flow.potential) / scale
-    return Part(lanes.free + value, lanes.free + bound, flow.complete, last_instants(lanes, held), paid)
+    return Part(paths.free + value, paths.free + bound, flow.complete, last_instants(paths, held), paid)
 
 
-def lanes_of(
-    ground: Ground,
+def paths_of(
+    timeline: Timeline,
     streams: tuple[int, ...],
     memory: int,
     worth: Worth,
     by: str,
     stops: Mapping[int, Stops] | None = None,
-) -> Lanes:
+) -> Paths:
     """What the streams that share a memory may keep, reduced to what matters. `stops`: where they are known already."""
-    stops = {stream: stops[stream] if stops else stops_of(ground, stream) for stream in streams}
-    number = squeeze(ground, list(stops.items()), memory)
+    stops = {stream: stops[stream] if stops else stops_of(timeline, stream) for stream in streams}
+    number = squeeze(timeline, list(stops.items()), memory)
     parts = [
-        by_key(ground, stream, on, number) if by == "key" else by_tuple(ground, stream, on, number, worth)
+        by_key(timeline, stream, on, number) if by == "key" else by_tuple(timeline, stream, on, number, worth)
         for stream, on in stops.items()
     ]
     return merge(side_by_side(parts))
 
 
-def _whole(lanes: Lanes, memory: int) -> tuple[Ints, float]:
+def _whole(paths: Paths, memory: int) -> tuple[Ints, float]:
     """Gains as whole numbers, and what one is worth."""
-    if lanes.stop_gain.dtype.kind == "i":
-        return lanes.stop_gain, 1.0
-    highest = np.zeros(int(lanes.stop_tick.max()) + 1)
-    np.maximum.at(highest, lanes.stop_tick, lanes.stop_gain)
+    if paths.stop_gain.dtype.kind == "i":
+        return paths.stop_gain, 1.0
+    highest = np.zeros(int(paths.stop_tick.max()) + 1)
+    np.maximum.at(highest, paths.stop_tick, paths.stop_gain)
     scale = 2.0 ** math.floor(math.log2(LARGEST / memory / float(highest.sum())))
-    return np.rint(lanes.stop_gain * scale).astype(np.int64), scale
-
-
-def _agree(run: Run, objective: str, value: float) -> None:
-    """The flow and the engine must have counted the same."""
-    came: Any = run.matches if objective == "matches" else run.importance
-    if came != value and not (objective == "importance" and math.isclose(came, value, rel_tol=1e-9)):
-        raise ShedjoinError(
-            f"the schedule should give {value}, but its replay gave {came}: this is a fault in shedjoin"
-        )
+    return np.rint(paths.stop_gain * scale).astype(np.int64), scale

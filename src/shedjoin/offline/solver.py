@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from shedjoin.errors import EnvironmentProblem
-from shedjoin.offline.ground import Ints
 from shedjoin.offline.network import Network
+from shedjoin.offline.timeline import Ints
 
 #: A block has at least so many nodes: below, a call costs more than its pivots.
 BLOCK = 4000
@@ -69,11 +69,11 @@ def solve(
     lengths = [span / blocks]
     while span / lengths[0] > 2 * FAN:
         lengths.insert(0, FAN * lengths[0])
-    return _solve(network, reach, lengths, _Watch(progress, check), within)
+    return _solve(network, reach, lengths, _Monitor(progress, check), within)
 
 
 @dataclass(frozen=True, slots=True)
-class _Watch:
+class _Monitor:
     """Who wants to know how far the work is, and who may want to stop it."""
 
     progress: Progress | None
@@ -86,16 +86,16 @@ class _Watch:
             self.progress(stage, done, total)
 
 
-def _solve(network: Network, reach: int, lengths: list[float], watch: _Watch, within: float = 0.0) -> Flow:
+def _solve(network: Network, reach: int, lengths: list[float], monitor: _Monitor, within: float = 0.0) -> Flow:
     """In pieces of the first length, those in pieces of the next, and so on; at once where a single piece is left."""
     span = int(network.time[-1] - network.time[0]) + 1
     lengths = [length for length in lengths if span >= 2 * length]
     if not lengths:
         return _at_once(network)
-    flow = _in_blocks(network, reach, lengths, watch)
+    flow = _in_blocks(network, reach, lengths, monitor)
     if flow.complete and flow.bound - flow.value > within * flow.bound:
         try:
-            watch.tell("proof", 0, 1)
+            monitor.tell("proof", 0, 1)
             flow = _polish(network, flow)
         except KeyboardInterrupt:
             return replace(flow, complete=False)
@@ -114,7 +114,7 @@ def _flow(network: Network, flow: Ints, potential: Ints, complete: bool = True) 
     return Flow(flow, int((flow * network.gain).sum()), bound, potential, complete)
 
 
-def _in_blocks(network: Network, reach: int, lengths: list[float], watch: _Watch) -> Flow:
+def _in_blocks(network: Network, reach: int, lengths: list[float], monitor: _Monitor) -> Flow:
     """Block after block: each starts from what the one before left in memory, and looks ahead."""
     start, length = int(network.time[0]), lengths[0]
     blocks = max(1, round((int(network.time[-1]) - start + 1) / length))
@@ -129,9 +129,9 @@ def _in_blocks(network: Network, reach: int, lengths: list[float], watch: _Watch
     for block in range(blocks):
         begin, seam, end = begins[block], begins[block + 1], max(ends[block], begins[block + 1])
         try:
-            watch.tell("blocks", block, blocks)
+            monitor.tell("blocks", block, blocks)
             part = _part(network, begin, end, excess)
-            found = _solve(part, reach, lengths[1:], replace(watch, progress=None))
+            found = _solve(part, reach, lengths[1:], replace(monitor, progress=None))
         except KeyboardInterrupt:
             found = None
         if found is None or not found.complete:

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shedjoin.batch import arrow_column
 from shedjoin.errors import InputError, SpecError
 from shedjoin.offline import knapsack
-from shedjoin.offline.ground import Ints
+from shedjoin.offline.timeline import Ints
 
 #: Entries of the tables of choices, and steps of the dynamic program, that are refused beyond.
 MOST_CHOICES = 500_000_000
@@ -212,11 +213,8 @@ def _histogram(place: int, relation: Any, key: str) -> pa.Table:
 
 def _array(values: Any) -> pa.Array:
     """One array of any column; a dictionary is decoded."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    elif not isinstance(values, pa.Array):
-        values = pa.array(values, from_pandas=True)
-    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    array = arrow_column("key", values)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _cast(values: Any, kind: pa.DataType, name: str) -> Any:

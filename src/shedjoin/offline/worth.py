@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from shedjoin.offline.ground import Floats
+from shedjoin.offline.timeline import Floats
 
 OBJECTIVES = ("matches", "importance")
+#: The importance of a result, from that of its two tuples.
+IMPORTANCE: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "min": np.minimum,
+    "max": np.maximum,
+    "sum": np.add,
+    "product": np.multiply,
+    "mean": lambda left, right: (left + right) / 2,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +29,4 @@ class Worth:
 
     def of(self, left: Floats, right: Floats) -> Floats:
         """The worth of pairs."""
-        if self.counts:
-            return np.ones(left.size)
-        if self.function == "min":
-            return np.minimum(left, right)
-        if self.function == "max":
-            return np.maximum(left, right)
-        if self.function == "sum":
-            return left + right
-        if self.function == "product":
-            return left * right
-        return (left + right) / 2
+        return np.ones(left.size) if self.counts else IMPORTANCE[self.function](left, right)

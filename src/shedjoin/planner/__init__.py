@@ -1,4 +1,4 @@
-"""The planner: from a stretch of two streams to the memory and the policy for a target."""
+"""The planner: from a sample of two streams to the memory and the policy for a target."""
 
 from shedjoin.planner.candidates import CANDIDATES, Candidate
 from shedjoin.planner.planning import plan

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from shedjoin.errors import SpecError
 from shedjoin.estimators import History, InMemory, InWindow
+from shedjoin.parse import parse_policy
 from shedjoin.policies import Dgl, DimpProb, KeepAll, Life, Policy, Prob, Prospect, Rand, Replay, Simp, SimpProb
-from shedjoin.words import parse_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Candidate:
     weighs: bool = False
 
 
-#: One line each. Estimators are those that a running join can have: nobody knows the true table.
+#: One line each. Estimators are those that a running join can have: the true table is not known.
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("RAND", Rand()),
     Candidate("PROB", Prob(History())),

@@ -8,28 +8,29 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shedjoin.batch import Table
+from shedjoin.batch import TableLike
 from shedjoin.budget import ALLOCATIONS
 from shedjoin.errors import InputError, SpecError
 from shedjoin.offline.curve import least_memory
 from shedjoin.offline.interrupt import Interrupts
 from shedjoin.offline.solver import check_solver
 from shedjoin.offline.worth import OBJECTIVES
+from shedjoin.parse import parse_interval, parse_window
 from shedjoin.planner.candidates import candidates
+from shedjoin.planner.report import Summary, in_words
 from shedjoin.planner.result import OPT, Need, Plan, Point, Recommendation, spread_of
+from shedjoin.planner.sample import sample_of
 from shedjoin.planner.search import GRID, Optima, Tell, Trials, caps_of, even
-from shedjoin.planner.stretch import stretch_of
-from shedjoin.planner.words import in_words
-from shedjoin.planner.work import Bench, Exact, Here, Runner, Trial
+from shedjoin.planner.tasks import Exact, LocalRunner, Runner, TaskSetup, Trial
 from shedjoin.spec import JoinSpec, check_seed
-from shedjoin.words import parse_window
 
 
 def plan(
-    left: Table,
-    right: Table,
+    left: TableLike,
+    right: TableLike,
     *,
-    window: object,
+    window: object = None,
+    between: object = None,
     target: float = 0.95,
     objective: str | None = None,
     importance: str = "min",
@@ -45,15 +46,17 @@ def plan(
     progress: Tell | None = None,
     time_limit: float | None = None,
 ) -> Plan:
-    """Recall against memory for every policy and for OPT on a stretch of two streams, and what to run for a target.
+    """Recall against memory for every policy and for OPT on a sample of two streams, and what to run for a target.
 
     Parameters
     ----------
     left, right
-        A stretch of the two streams, as for `simulate`: all rows of some hours, not some rows of many. Rows are taken in
+        A sample of the two streams, as for `simulate`: all rows of some hours, not some rows of many. Rows are taken in
         the order of `ts`.
     window
         A window, or a pair, as objects or in words ("10 minutes", "1000 rows").
+    between
+        In place of a window: an interval (low, high), in numbers or in words, as `JoinSpec` takes it.
     target
         The share of the exact join that is wanted.
     objective
@@ -68,7 +71,7 @@ def plan(
     memory
         Memories of the curve in tuples. Default: from a thirty-second of what exact needs upwards.
     sample
-        Use only the last stretch: a time ("1 hour") or rows of both streams together (a number, or "200k rows").
+        Use only the end of the streams: a time ("1 hour") or rows of both streams together (a number, or "200k rows").
     warmup
         Results before this time do not count. Default: one window after the beginning.
     seed
@@ -99,27 +102,31 @@ def plan(
     begin = time.monotonic()
     if optimum:
         check_solver()  # before the work, not after it
-    wish = Wish(target, objective, allocations, within, optimum, time_limit)
+    goal = Goal(target, objective, allocations, within, optimum, time_limit)
     check_seed(seed)
-    spec = JoinSpec(parse_window(window), importance=importance)
-    stretch = stretch_of(spec, left, right, sample, warmup)
+    spec = JoinSpec(
+        None if window is None else parse_window(window),
+        between=None if between is None else parse_interval(between),
+        importance=importance,
+    )
+    rows = sample_of(spec, left, right, sample, warmup)
     if objective is None:
-        differ = (stretch.batch.importance != stretch.batch.importance[0]).any()
+        differ = (rows.batch.importance != rows.batch.importance[0]).any()
         objective = "importance" if differ else "matches"
     tried = candidates(policies, objective)
-    bench = Bench(spec, stretch, objective, seed, within / 10)
-    tell = progress or _say_nothing
-    trials = Trials(_exact(bench, tell), tried, allocations)
+    setup = TaskSetup(spec, rows, objective, seed, within / 10)
+    tell = progress or (lambda stage, done, total: None)
+    trials = Trials(_exact(setup, tell), tried, allocations)
     grid = _grid(memory, trials.exact)
     with Interrupts() as interrupts:
         check = _until(begin, time_limit, interrupts.check)
-        optima, complete = _explore(bench, trials, grid, wish, spark, tell, check)
-    return _result(bench, trials, optima, grid, target, complete)
+        optima, complete = _explore(setup, trials, grid, goal, spark, tell, check)
+    return _result(setup, trials, optima, grid, target, complete)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a plan is to find out, and how far it may go."""
+class Goal:
+    """What a plan looks for, and where it stops."""
 
     target: float
     objective: str | None
@@ -129,7 +136,6 @@ class Wish:
     time_limit: float | None
 
     def __post_init__(self) -> None:
-        """A clear word about arguments that make no sense."""
         if not _is_number(self.target) or not 0 < self.target <= 1:
             raise SpecError(
                 f"target must be a share of the exact join, above 0 and at most 1, such as 0.95, not {self.target!r}"
@@ -149,23 +155,23 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _exact(bench: Bench, tell: Tell) -> Exact:
+def _exact(setup: TaskSetup, tell: Tell) -> Exact:
     """The join without a budget; without results there is nothing to plan."""
     tell("exact", 0, 1)
-    exact = bench.exact()
+    exact = setup.exact()
     if not exact.outcome.value:
         raise InputError(
-            "the exact join of this stretch has no results after the warm-up, so there is nothing to plan: "
+            "the exact join of this sample has no results after the warm-up, so there is nothing to plan: "
             "check the key columns and the window, or take a longer sample"
         )
     return exact
 
 
 def _explore(
-    bench: Bench,
+    setup: TaskSetup,
     trials: Trials,
     grid: Sequence[int],
-    wish: Wish,
+    goal: Goal,
     spark: Any,
     tell: Tell,
     check: Callable[[], None],
@@ -174,20 +180,20 @@ def _explore(
     optima: Optima | None = None
     complete = True
     try:
-        landscape = bench.landscape() if wish.optimum else None
+        solver = setup.solver() if goal.optimum else None
         runner: Runner
         if spark is None:
-            runner = Here(bench, landscape, tell, check)
+            runner = LocalRunner(setup, solver, tell, check)
         else:
-            from shedjoin.planner.on_spark import OnSpark
+            from shedjoin.planner.on_spark import SparkRunner
 
-            runner = OnSpark(spark, bench, check)
+            runner = SparkRunner(spark, setup, check)
         trials.run_grid(grid, runner, tell)
-        trials.run_target(wish.target, runner, tell)
-        if landscape is not None:
-            optima = Optima(landscape, wish.allocations)
-            best = trials.best(wish.target)
-            enough = wish.within * trials.exact.outcome.value
+        trials.run_target(goal.target, runner, tell)
+        if solver is not None:
+            optima = Optima(solver, goal.allocations)
+            best = trials.best(goal.target)
+            enough = goal.within * trials.exact.outcome.value
             optima.run([*grid, best], best, trials.got, enough, runner, tell, check)
     except KeyboardInterrupt:
         complete = False
@@ -219,12 +225,8 @@ def _until(begin: float, limit: float | None, check: Callable[[], None]) -> Call
     return stop
 
 
-def _say_nothing(stage: str, done: int, total: int) -> None:
-    """Nobody wants to know."""
-
-
 def _result(
-    bench: Bench, trials: Trials, optima: Optima | None, grid: Sequence[int], target: float, complete: bool
+    setup: TaskSetup, trials: Trials, optima: Optima | None, grid: Sequence[int], target: float, complete: bool
 ) -> Plan:
     exact = trials.exact
     outcome = exact.outcome
@@ -240,33 +242,30 @@ def _result(
         curve += _optimum_points(trials, optima, sorted({*grid, *([best.memory] if best else [])}))
         at_least = _at_least(optima, trials, target)
     candidate = trials.tried[best.policy, best.allocation] if best else None
-    blocks = sum(1 for one in outcome.blocks if one)
-    text = in_words(
-        best,
-        candidate.policy if candidate else None,
-        need,
-        target=target,
-        objective=bench.objective,
-        windows=bench.stretch.windows,
-        blocks=blocks,
-        at_least=at_least,
-        complete=complete,
+    spec = (
+        setup.spec
+        if candidate is None or best is None
+        else setup.spec_of(Trial(candidate, best.allocation, best.memory))
     )
+    summary = Summary(
+        need, target, setup.objective, setup.sample.windows, sum(map(bool, outcome.blocks)), at_least, complete
+    )
+    point = best or Point("EXACT", "variable", need.tuples, 1.0, bytes=need.bytes)
     recommended = Recommendation(
         policy=candidate.policy if candidate else None,
-        name=best.policy if best else "EXACT",
-        allocation=best.allocation if best else "variable",
-        tuples=best.memory if best else need.tuples,
-        bytes=int(best.bytes or 0) if best else need.bytes,
-        share=best.share if best else 1.0,
-        spread=best.spread if best else None,
-        lowest=best.lowest if best else None,
-        highest=best.highest if best else None,
+        name=point.policy,
+        allocation=point.allocation,
+        tuples=point.memory,
+        bytes=int(point.bytes or 0),
+        share=point.share,
+        spread=point.spread,
+        lowest=point.lowest,
+        highest=point.highest,
         at_least=at_least,
-        spec=bench.spec_of(Trial(candidate, best.allocation, best.memory)) if candidate and best else bench.spec,
-        text=text,
+        spec=spec,
+        text=in_words(best, spec, summary),
     )
-    return Plan(tuple(curve), recommended, need, bench.objective, target, bench.stretch.windows, tuple(grid), complete)
+    return Plan(tuple(curve), recommended, need, setup.objective, target, setup.sample.windows, tuple(grid), complete)
 
 
 def _curve(trials: Trials) -> list[Point]:

@@ -36,7 +36,7 @@ class Point:
     bound
         For OPT, what no schedule exceeds; else None.
     spread, lowest, highest
-        Over the blocks of the stretch: the standard deviation of the share, its least and its most. None with one block, and
+        Over the blocks of the sample: the standard deviation of the share, its least and its most. None with one block, and
         for OPT.
     matches, importance, bytes
         Results, their summed importance, the most bytes that were stored; None for OPT.
@@ -91,7 +91,7 @@ class Recommendation:
     allocation, tuples, bytes
         The budget, and the most bytes stored with it.
     share, spread, lowest, highest
-        What it gets of exact on the stretch, and over its blocks.
+        What it gets of exact on the sample, and over its blocks.
     at_least
         With less than this many tuples no schedule reaches the target, even with foreknowledge; None where OPT was not
         solved.
@@ -133,7 +133,7 @@ class Plan:
     objective, target
         What is counted, ``"matches"`` or ``"importance"``, and the share of it that is wanted.
     windows
-        How many windows long the stretch is.
+        How many windows long the sample is.
     memories
         The memories at which all were run, in tuples.
     complete
@@ -166,7 +166,7 @@ class Plan:
         """Draw the curve into files that end in .png or .svg. Needs the extra `plot`."""
         if not paths:
             raise SpecError("plot needs a path that ends in .png or .svg")
-        from shedjoin.planner.picture import draw
+        from shedjoin.planner.plot import draw
 
         return draw(self, [Path(path) for path in paths])
 

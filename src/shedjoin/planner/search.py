@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from shedjoin.offline.curve import Curve, Group, Landscape, total
+from shedjoin.offline.curve import Curve, CurveSolver, Group, total
 from shedjoin.planner.candidates import Candidate
 from shedjoin.planner.result import close
-from shedjoin.planner.work import Done, Exact, Outcome, Runner, Solve, Trial
+from shedjoin.planner.tasks import Done, Exact, Outcome, Runner, Solve, Trial
 
 #: Memories of the grid, as parts of what exact needs.
 GRID = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 3 / 4)
@@ -107,16 +107,16 @@ class Trials:
 class Optima:
     """The optimum against memory, for each allocation."""
 
-    def __init__(self, landscape: Landscape, allocations: Sequence[str]) -> None:
-        self.together = landscape.together
-        self._landscape = landscape
+    def __init__(self, solver: CurveSolver, allocations: Sequence[str]) -> None:
+        self.together = solver.together
+        self._solver = solver
         self._lowered: set[tuple[str, int]] = set()  # where better bounds were sought
         self.allocations = tuple(allocations)
         self.curves: dict[Group, Curve] = {}
         for allocation in allocations:
             for group in GROUPS[allocation]:
-                need = landscape.need(group)
-                self.curves[group] = Curve(need, landscape.at(group, need).value)
+                need = solver.need(group)
+                self.curves[group] = Curve(need, solver.at(group, need).value)
 
     def of(self, allocation: str) -> list[Curve]:
         return [self.curves[group] for group in GROUPS[allocation]]
@@ -194,11 +194,11 @@ class Optima:
                 continue
             others = sum(one.high(at) for one, at in zip(curves, caps, strict=True)) - curve.high(cap)
             low = max(curve.low(cap), got(allocation, memory) - self.together - others)
-            traffic = self._landscape.traffic(group)
-            tangent = traffic.near(curve.closest(cap), cap, low, gap / len(curves), check)
+            relaxation = self._solver.relaxation(group)
+            tangent = relaxation.near(curve.closest(cap), cap, low, gap / len(curves), check)
             curve.tangents.append(tangent)
             if tangent.bound(cap) - low > gap / len(curves):
-                curve.had.append((cap, traffic.schedule(tangent, cap)))
+                curve.had.append((cap, relaxation.schedule(tangent, cap)))
 
     def _solves(self, allocation: str, memory: int) -> list[Solve]:
         """What is to be solved for a memory."""

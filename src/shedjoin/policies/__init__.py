@@ -12,6 +12,7 @@ from shedjoin.policies.prob import Prob as Prob
 from shedjoin.policies.prospect import Prospect as Prospect
 from shedjoin.policies.rand import Rand as Rand
 from shedjoin.policies.replay import Replay as Replay
+from shedjoin.policies.sample import Sample as Sample
 from shedjoin.policies.simp import Simp as Simp
 from shedjoin.policies.simp_prob import SimpProb as SimpProb
 from shedjoin.registry import registered

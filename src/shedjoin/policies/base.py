@@ -15,15 +15,21 @@ from shedjoin.estimators import Estimator
 
 
 class Policy:
-    """Decides who stays in memory. The engine owns the loop; a policy only says how tuples are ordered.
+    """Chooses the tuples to evict. The engine owns the loop; a policy only says how tuples are ordered.
 
     `estimator` is where the expected matches come from, or None for policies that do not look at them. `revision` is raised
-    when a policy changes what it keeps of the same rows: a query on Spark that an earlier one began is not gone on with.
+    when a policy changes what it keeps of the same rows: a query on Spark cannot continue with another revision.
     """
 
     name: ClassVar[str]
     revision: ClassVar[int] = 1
     estimator: Estimator | None = None
+
+    def __post_init__(self) -> None:
+        if "estimator" in getattr(self, "__dataclass_fields__", ()) and not isinstance(self.estimator, Estimator):
+            raise SpecError(
+                f"{type(self).__name__}.estimator must be an estimator such as History() or InMemory(), not {self.estimator!r}"
+            )
 
     def order(self) -> Order:
         raise TypeError(f"{type(self).__name__} does not describe its order")
@@ -31,14 +37,6 @@ class Policy:
     def schedule(self) -> tuple[NDArray[np.int64], ...] | None:
         """The times at which rows leave, for policies that know them in advance."""
         return None
-
-
-def check_estimator(policy: Policy) -> None:
-    """A clear word when something else than an estimator was given."""
-    if not isinstance(policy.estimator, Estimator):
-        raise SpecError(
-            f"{type(policy).__name__}.estimator must be an estimator such as History() or InMemory(), not {policy.estimator!r}"
-        )
 
 
 def check_number(owner: Policy, field: str, *, above: float = -math.inf, below: float = math.inf) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from shedjoin.engine.codes import CUMULATIVE, Order
 from shedjoin.estimators import Estimator, InMemory
-from shedjoin.policies.base import Policy, check_estimator, check_number
+from shedjoin.policies.base import Policy, check_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Cumulative(Policy):
     name: ClassVar[str] = "cumulative"
 
     def __post_init__(self) -> None:
-        check_estimator(self)
+        Policy.__post_init__(self)
         for exponent in ("importance", "matches", "life"):
             check_number(self, exponent)
         check_number(self, "gain", above=0)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from shedjoin.engine.codes import CUMULATIVE, Order
 from shedjoin.estimators import Estimator, InMemory
-from shedjoin.policies.base import Policy, check_estimator, check_number
+from shedjoin.policies.base import Policy, check_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Dgl(Policy):
     name: ClassVar[str] = "dgl"
 
     def __post_init__(self) -> None:
-        check_estimator(self)
+        Policy.__post_init__(self)
         check_number(self, "gain", above=0)
         check_number(self, "loss", above=0, below=1)
 

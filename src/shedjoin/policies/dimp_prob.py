@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from shedjoin.engine.codes import KEY, PRODUCT, Order
 from shedjoin.estimators import Estimator, InMemory
-from shedjoin.policies.base import Policy, check_estimator
+from shedjoin.policies.base import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,6 @@ class DimpProb(Policy):
 
     estimator: Estimator = field(default_factory=InMemory)
     name: ClassVar[str] = "dimp_prob"
-
-    def __post_init__(self) -> None:
-        check_estimator(self)
 
     def order(self) -> Order:
         return Order(KEY, PRODUCT, importance=1.0, matches=1.0)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from shedjoin.engine.codes import KEY, LOGSUM, SUM, TUPLE, Order
 from shedjoin.errors import SpecError
 from shedjoin.estimators import Estimator, InMemory
-from shedjoin.policies.base import Policy, check_estimator, check_number
+from shedjoin.policies.base import Policy, check_number
 
 UPDATES = ("arrival", "always")
 
@@ -23,7 +23,7 @@ class _Form(Policy):
     combine: ClassVar[int]
 
     def __post_init__(self) -> None:
-        check_estimator(self)
+        Policy.__post_init__(self)
         if self.update not in UPDATES:
             raise SpecError(f"{type(self).__name__}.update must be one of {', '.join(UPDATES)}, not {self.update!r}")
         for factor in ("importance", "matches", "life"):

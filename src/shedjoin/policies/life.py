@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from shedjoin.engine.codes import LIFE, PRODUCT, Order
 from shedjoin.estimators import Estimator, History
-from shedjoin.policies.base import Policy, check_estimator
+from shedjoin.policies.base import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,6 @@ class Life(Policy):
 
     estimator: Estimator = field(default_factory=History)
     name: ClassVar[str] = "life"
-
-    def __post_init__(self) -> None:
-        check_estimator(self)
 
     def order(self) -> Order:
         return Order(LIFE, PRODUCT, matches=1.0, life=1.0)

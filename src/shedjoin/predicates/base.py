@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from shedjoin.batch import Batch, Table
+from shedjoin.batch import Batch, Checked, TableLike
 from shedjoin.errors import SpecError
 from shedjoin.predicates import rows
 
@@ -44,14 +44,23 @@ class Predicate(ABC):
         return 0.0
 
     def interleaved(
-        self, tables: Mapping[str, Table], names: Sequence[str], start: Sequence[int], *, kinds: bool = False
+        self,
+        tables: Mapping[str, TableLike],
+        names: Sequence[str],
+        start: Sequence[int],
+        *,
+        kinds: bool = False,
+        checked: Sequence[Checked] | None = None,
     ) -> Batch:
-        """One table a stream, as rows in the order in which they arrive. `kinds`: also the types of rows."""
-        return rows.interleaved(self, tables, names, start, kinds)
+        """One table a stream, as rows in the order in which they arrive.
 
-    def in_order(self, table: Table, *, kinds: bool = False) -> Batch:
+        `kinds`: also the types of rows. `checked`: also what a condition looks at.
+        """
+        return rows.interleaved(self, tables, names, start, kinds, checked)
+
+    def in_order(self, table: TableLike, *, kinds: bool = False, checked: Sequence[Checked] | None = None) -> Batch:
         """Rows of one table with a column `stream`, in the order given."""
-        return rows.in_order(self, table, kinds)
+        return rows.in_order(self, table, kinds, checked)
 
     @property
     def columns(self) -> tuple[str, str]:
@@ -60,7 +69,7 @@ class Predicate(ABC):
 
 
 def check_column(predicate: Predicate) -> None:
-    """A clear word when a column's name is none. A list, as job files have it, becomes a pair."""
+    """Refuse invalid column names. A list, as job files have it, becomes a pair."""
     column: Any = predicate.column
     if isinstance(column, list):
         column = tuple(column)

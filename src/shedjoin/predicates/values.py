@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from shedjoin.batch import Values, arrow_column
+from shedjoin.batch import Values, arrow_column, floats
 from shedjoin.engine.codes import MOST_ITEMS
 from shedjoin.errors import InputError
 
@@ -72,12 +72,7 @@ def _empty_items(rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArr
 
 
 def _numbers(name: str, column: Any) -> Values:
-    array = arrow_column(name, column)
-    if pa.types.is_null(array.type):
-        array = array.cast(pa.float64())
-    if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
-        raise InputError(f"{name} must be a column of numbers, not {array.type}")
-    number = np.array(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+    number = floats(name, column, safe=False)
     null = np.isnan(number)
     if np.isinf(number).any():
         raise InputError(f"{name} must hold finite numbers, but row {int(np.argmax(np.isinf(number)))} is infinite")

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import Table
+from shedjoin.batch import TableLike
 from shedjoin.engine.output import LeftOutLog, ShedLog
 from shedjoin.quality.arrivals import Arrivals
 from shedjoin.quality.measures import Pairs, compare
-from shedjoin.quality.missing import arrivals_of, is_by_ranges, missing_rows
+from shedjoin.quality.missing import INNER, arrivals_of, is_by_ranges, missing_rows
 from shedjoin.quality.ranges import losses
 from shedjoin.spec import JoinSpec
 
@@ -36,11 +36,11 @@ def arm(exact: Pairs, approximate: Pairs) -> int:
 
 def incomplete_rows(
     shed: ShedLog,
-    left: Table,
-    right: Table,
+    left: TableLike,
+    right: TableLike,
     spec: JoinSpec,
     *,
-    more: Sequence[Table] = (),
+    more: Sequence[TableLike] = (),
     left_out: LeftOutLog | None = None,
     warmup: int | None = None,
 ) -> tuple[Booleans, ...]:
@@ -58,11 +58,11 @@ def marked(
     every row inside such a range.
     """
     masks = tuple(np.zeros(arrivals.rows(stream), dtype=np.bool_) for stream in arrivals.streams)
-    if is_by_ranges(spec):
+    if is_by_ranges(spec) and spec.how == INNER:
         for loss in losses(shed, arrivals, spec.windows, warmup):
             masks[loss.stream][loss.seq[loss.ranges.counts() > 0]] = True
             masks[1 - loss.stream][loss.ranges.touched()] = True
         return masks
     for mask, rows in zip(masks, missing_rows(shed, arrivals, spec, left_out=left_out, warmup=warmup), strict=True):
-        mask[rows] = True
+        mask[rows[rows >= 0]] = True
     return masks

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.batch import STREAMS, Batch, Table, Values
+from shedjoin.batch import STREAMS, Batch, TableLike, Values
 from shedjoin.engine.output import LeftOutLog, ShedLog
 from shedjoin.errors import InputError
 
@@ -43,7 +43,7 @@ class Arrivals:
     arrived: Integers
 
     @classmethod
-    def of(cls, left: Table, right: Table) -> Arrivals:
+    def of(cls, left: TableLike, right: TableLike) -> Arrivals:
         """As `simulate` takes two tables."""
         return cls.pushed([Batch.of(left, right)])
 

@@ -13,9 +13,10 @@ from shedjoin.errors import InputError
 from shedjoin.quality.arrivals import Arrivals, Integers, check_log
 from shedjoin.window import TimeWindow, Window
 
+Booleans = np.ndarray[tuple[int], np.dtype[np.bool_]]
 NONE = -1
-#: Rows that were never joined, rows that left early, and rows that left stretches of other windows out.
-REFUSED, GONE, PARTLY = (LATE, DROPPED), (EVICTED, SCHEDULED), (PARTIAL, UNPROBED)
+#: Rows that left early, and rows that left stretches of other windows out.
+GONE, PARTLY = (EVICTED, SCHEDULED), (PARTIAL, UNPROBED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Stretches:
         first = np.searchsorted(log.seq[mine], np.arange(rows + 1))
         return cls(first, (log.lo_ts[mine], log.lo_seq[mine]), (log.hi_ts[mine], log.hi_seq[mine]))
 
-    def hold(self, row: Integers, ts: Integers, seq: Integers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def hold(self, row: Integers, ts: Integers, seq: Integers) -> Booleans:
         """Whether a row left out a partner with this place in its window."""
         found = np.zeros(row.size, np.bool_)
         first, many = self.first[row], self.first[row + 1] - self.first[row]
@@ -45,9 +46,7 @@ class Stretches:
         return found
 
 
-def _is_before(
-    ts: Integers, seq: Integers, other_ts: Integers, other_seq: Integers
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _is_before(ts: Integers, seq: Integers, other_ts: Integers, other_seq: Integers) -> Booleans:
     return np.asarray((ts < other_ts) | ((ts == other_ts) & (seq < other_seq)))
 
 
@@ -57,8 +56,10 @@ class Causes:
 
     windows: tuple[Window, ...]
     seen: Integers  # of each record
-    refused: tuple[Integers, ...]  # of each stream, the record of each row; NONE: there is none
+    expired: Integers
+    dropped: tuple[Integers, ...]  # of each stream, the record of each row; NONE: there is none
     gone: tuple[Integers, ...]
+    late: tuple[Integers, ...]
     partly: tuple[Integers, ...]
     stretches: dict[tuple[int, int], Stretches]
 
@@ -67,8 +68,8 @@ class Causes:
         """Of streams with this many rows."""
         check_log("shed", shed, rows)
         check_log("left_out", left_out, rows)
-        kinds = (_by_row(shed, why, rows) for why in (REFUSED, GONE, PARTLY))
-        refused, gone, partly = kinds
+        kinds = (_by_row(shed, why, rows) for why in ((DROPPED,), GONE, (LATE,), PARTLY))
+        dropped, gone, late, partly = kinds
         for stream, records in enumerate(partly):
             seq = left_out.seq[left_out.stream == stream]
             if (records[seq] == NONE).any():
@@ -82,24 +83,27 @@ class Causes:
             for other in range(len(rows))
             if stream != other
         }
-        return cls(windows, shed.seen, refused, gone, partly, stretches)
+        return cls(windows, shed.seen, shed.expired, dropped, gone, late, partly, stretches)
 
     def records(self, arrivals: Arrivals, result: Sequence[Integers]) -> Integers:
         """The record of each result (rows by their places in `arrivals`); `NONE`: it was delivered.
 
-        The first of: a row that was late or dropped; a row that had left before another came; the newest row, if it left another
-        out. Of several such rows, that of the first stream.
+        The first of: a row that was dropped; a row that had left before another came; a row that came when another had expired;
+        the newest row, if it left another out. Of several such rows, that of the first stream.
         """
         number = [arrivals.number[stream][rows] for stream, rows in enumerate(result)]
         found = np.full(number[0].size, NONE)
         for stream, rows in enumerate(number):
-            found = np.where(found == NONE, self.refused[stream][rows], found)
-        for stream, rows in enumerate(number):
-            record = self.gone[stream][rows]
-            missed = np.zeros(record.size, np.bool_)
-            for other, partners in enumerate(number):
-                missed |= (other != stream) & (partners >= self.seen[record, other]) if self.seen.size else False
-            found = np.where((found == NONE) & (record != NONE) & missed, record, found)
+            found = np.where(found == NONE, self.dropped[stream][rows], found)
+        if self.seen.size:
+            for records, misses in ((self.gone, self._came_later), (self.late, self._had_expired)):
+                for stream, rows in enumerate(number):
+                    record = records[stream][rows]
+                    missed = np.zeros(record.size, np.bool_)
+                    for other, partners in enumerate(number):
+                        if other != stream:
+                            missed |= misses(record, other, partners, arrivals.ts[other][result[other]])
+                    found = np.where((found == NONE) & (record != NONE) & missed, record, found)
         newest = np.argmax([arrivals.place[stream][rows] for stream, rows in enumerate(result)], axis=0)
         for (stream, other), stretches in self.stretches.items():
             some = np.flatnonzero((found == NONE) & (newest == stream))
@@ -110,6 +114,14 @@ class Causes:
             left = stretches.hold(row, ts, number[other][some])
             found[some[left]] = self.partly[stream][row[left]]
         return found
+
+    def _came_later(self, record: Integers, other: int, partners: Integers, ts: Integers) -> Booleans:
+        """Whether partners came when the row of a record had left."""
+        return np.asarray(partners >= self.seen[record, other])
+
+    def _had_expired(self, record: Integers, other: int, partners: Integers, ts: Integers) -> Booleans:
+        """Whether partners had expired when the late row of a record came."""
+        return np.asarray((partners < self.seen[record, other]) & (ts <= self.expired[record, other]))
 
 
 def _by_row(shed: ShedLog, why: tuple[int, ...], rows: Sequence[int]) -> tuple[Integers, ...]:

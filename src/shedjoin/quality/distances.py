@@ -110,7 +110,7 @@ def mac(x: ArrayLike, y: ArrayLike, *, distance: Distance = "euclidean", penalty
     cost = _distances(distance, here, there) + 2 * penalty
     nearest_x, nearest_y = cost.min(axis=1), cost.min(axis=0)
     saving = np.maximum(nearest_x[:, None] + nearest_y[None, :] - cost, 0)
-    rows, columns = _scipy("optimize").linear_sum_assignment(saving, maximize=True)
+    rows, columns = _scipy().optimize.linear_sum_assignment(saving, maximize=True)
     cover = nearest_x.sum() + nearest_y.sum() - saving[rows, columns].sum()
     return max(0.0, float(cover - penalty * (len(here) + len(there))))
 
@@ -120,13 +120,13 @@ def _transport(cost: Floats, supply: Floats, demand: Floats) -> float:
     if whole and supply.sum() * demand.sum() <= MATCHABLE:
         units = cost[np.ix_(np.repeat(np.arange(supply.size), supply.astype(np.int64)),
                             np.repeat(np.arange(demand.size), demand.astype(np.int64)))]  # fmt: skip
-        rows, columns = _scipy("optimize").linear_sum_assignment(units)
+        rows, columns = _scipy().optimize.linear_sum_assignment(units)
         return float(units[rows, columns].sum())
     return _linear_program(cost, supply, demand)
 
 
 def _linear_program(cost: Floats, supply: Floats, demand: Floats) -> float:
-    sparse, optimize = _scipy("sparse"), _scipy("optimize")
+    sparse, optimize = _scipy().sparse, _scipy().optimize
     leaves = sparse.kron(sparse.eye_array(supply.size), np.ones((1, demand.size)), format="csr")
     enters = sparse.kron(np.ones((1, supply.size)), sparse.eye_array(demand.size), format="csr")
     # Rounding may leave the whole of y a hair smaller than the whole of x.
@@ -187,7 +187,7 @@ def _check_distance(distance: Distance) -> None:
 
 def _distances(distance: Distance, here: Floats, there: Floats) -> Floats:
     if isinstance(distance, str):
-        return np.asarray(_scipy("spatial.distance").cdist(here, there, distance), dtype=np.float64)
+        return np.asarray(_scipy().spatial.distance.cdist(here, there, distance), dtype=np.float64)
     cost = np.asarray(distance(here, there), dtype=np.float64)
     if cost.shape != (len(here), len(there)):
         raise InputError(f"distance must give a matrix of shape {(len(here), len(there))}, not {cost.shape}")
@@ -196,15 +196,11 @@ def _distances(distance: Distance, here: Floats, there: Floats) -> Floats:
     return cost
 
 
-def _scipy(part: str) -> Any:
+def _scipy() -> Any:
     try:
         import scipy.optimize
         import scipy.sparse
         import scipy.spatial.distance
     except ImportError as reason:
         raise EnvironmentProblem("emd and mac need scipy: pip install 'shedjoin[quality]'") from reason
-    return {
-        "optimize": scipy.optimize,
-        "sparse": scipy.sparse,
-        "spatial.distance": scipy.spatial.distance,
-    }[part]
+    return scipy

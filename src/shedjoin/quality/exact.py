@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import Values
 from shedjoin.engine import codes
-from shedjoin.engine.graph import AT_LEAST, AT_MOST, EQUAL, LESS, MORE, UNEQUAL, Graph
+from shedjoin.engine.graph import APART, AT_LEAST, AT_MOST, EQUAL, LESS, MORE, SET, UNEQUAL, UNSET, Graph
 from shedjoin.engine.graph import Predicate as Between
+from shedjoin.engine.plan import Plan
+from shedjoin.engine.where import Every, Formula, Some, Test, opposite, streams_of
 from shedjoin.predicates import Predicate
 from shedjoin.quality.arrivals import Arrivals, Integers, numbered
 from shedjoin.quality.ranges import Partners, Ranges, Region
@@ -42,8 +44,12 @@ class ExactJoin:
     spec: JoinSpec
 
     @cached_property
+    def plan(self) -> Plan:
+        return self.spec.plan()
+
+    @property
     def graph(self) -> Graph:
-        return self.spec.plan().graph
+        return self.plan.graph
 
     @cached_property
     def predicate(self) -> Predicate | None:
@@ -94,7 +100,9 @@ class ExactJoin:
         for one in self._between(chosen, stream, (*self.graph.equalities, *self.graph.thetas)):
             left = self._attribute(one.left, one.left_attr)[chosen[one.left]]
             right = self._attribute(one.right, one.right_attr)[chosen[one.right]]
-            holds &= _near(left, right, one.band) if one.op not in _COMPARE else _COMPARE[one.op](left, right)
+            holds &= _compared(one.op, left, right, one.band)
+        for formula in self._decided(chosen, stream):
+            holds &= self._fulfils(formula, chosen)
         if self.predicate is not None:
             holds[holds] = self._predicate_holds(chosen[0][holds], chosen[1][holds])
         return holds
@@ -106,6 +114,36 @@ class ExactJoin:
             for one in predicates
             if stream in (one.left, one.right) and {one.left, one.right} - {stream} <= {*chosen}
         ]
+
+    def _decided(self, chosen: Chosen, stream: int) -> list[Formula]:
+        """The parts of the condition that speak of a stream and of those that are there; of one stream alone, with the second."""
+        if self.plan.where is None:
+            return []
+        looked_at = [(formula, streams_of(formula)) for formula in self.plan.where.formulas]
+        second = len(chosen) == 2
+        return [
+            formula
+            for formula, streams in looked_at
+            if streams <= {*chosen} and (stream in streams or (second and len(streams) < 2))
+        ]
+
+    def _fulfils(self, formula: Formula, chosen: Chosen) -> Booleans:
+        rows = next(iter(chosen.values())).size
+        match formula:
+            case Every(parts):
+                holds = np.ones(rows, np.bool_)
+                for part in parts:
+                    holds &= self._fulfils(part, chosen)
+                return holds
+            case Some(parts):
+                return ~self._fulfils(Every(tuple(map(opposite, parts))), chosen)
+            case Test(op, left, attr, right, other, number):
+                return _compared(op, self._looked_at(left, attr, chosen), self._looked_at(right, other, chosen), number)
+
+    def _looked_at(self, stream: int, attr: int, chosen: Chosen) -> Integers:
+        assert self.plan.where is not None
+        place = self.plan.attributes + self.plan.where.attribute(stream, attr)
+        return self._attribute(stream, place)[chosen[stream]]
 
     def _attribute(self, stream: int, attribute: int) -> Integers:
         key = self.arrivals.key[stream]
@@ -122,6 +160,15 @@ class ExactJoin:
         if self._compares_sets:
             return _sets_hold(self.predicate, *sides)
         return _numbers_hold(self.predicate, sides[0].number, sides[1].number)
+
+
+def _compared(op: int, left: Integers, right: Integers, number: int) -> Booleans:
+    """Whether pairs of numbers pass a test."""
+    if op in _COMPARE:
+        return _COMPARE[op](left, right)
+    if op in (SET, UNSET):
+        return np.asarray(((left & number) != 0) == (op == SET))
+    return np.asarray(_near(left, right, number) == (op != APART))
 
 
 def _near(left: Integers, right: Integers, band: int) -> Booleans:

@@ -7,33 +7,39 @@ all other joins the exact join is made piece by piece (`exact`), and the logs sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from shedjoin.batch import STREAMS, Batch, Table
+from shedjoin.batch import STREAMS, Batch, TableLike
 from shedjoin.engine.codes import DROPPED
 from shedjoin.engine.output import LeftOutLog, ShedLog
 from shedjoin.errors import InputError, SpecError
+from shedjoin.quality import by_type
 from shedjoin.quality.arrivals import Arrivals, Integers, check_log
 from shedjoin.quality.causes import NONE, Causes
 from shedjoin.quality.exact import ExactJoin
-from shedjoin.quality.ranges import exact_pairs, losses, pairs_of
+from shedjoin.quality.ranges import exact_pairs, losses, pairs_of, pairs_with_records, partner_counts
 from shedjoin.spec import JoinSpec
 from shedjoin.window import RowWindow
+
+INNER = "inner"
 
 
 def missing_results(
     shed: ShedLog,
-    left: Table,
-    right: Table,
+    left: TableLike,
+    right: TableLike,
     spec: JoinSpec,
     *,
-    more: Sequence[Table] = (),
+    more: Sequence[TableLike] = (),
     left_out: LeftOutLog | None = None,
     warmup: int | None = None,
 ) -> tuple[Integers, ...]:
     """The results of the exact join that shedding cost, late rows included, as row numbers of each stream.
+
+    Of a join that gives rows without a partner, the run must have ended (`Engine.end`; `simulate` sees to it): rows that are
+    still stored are neither given nor logged. The number of a missing side is -1.
 
     Parameters
     ----------
@@ -64,32 +70,32 @@ def missing_results(
 
 def missing_counts(
     shed: ShedLog,
-    left: Table,
-    right: Table,
+    left: TableLike,
+    right: TableLike,
     spec: JoinSpec,
     *,
-    more: Sequence[Table] = (),
+    more: Sequence[TableLike] = (),
     left_out: LeftOutLog | None = None,
     warmup: int | None = None,
 ) -> Integers:
     """How many results each record of the shed log cost.
 
-    A result counts once: for the first stream whose row was late or dropped, else for the first whose row had left before
-    another came, else for its newest row, which left another out.
+    A result counts once: for the first stream whose row was dropped, else for the first whose row had left before another came,
+    else for the first whose row came late, when another had expired, else for its newest row, which left another out.
     """
     return record_counts(shed, arrivals_of(spec, (left, right, *more)), spec, left_out=left_out, warmup=warmup)
 
 
 def exact_results(
-    left: Table,
-    right: Table,
+    left: TableLike,
+    right: TableLike,
     spec: JoinSpec,
     *,
-    more: Sequence[Table] = (),
+    more: Sequence[TableLike] = (),
     shed: ShedLog | None = None,
     warmup: int | None = None,
 ) -> tuple[Integers, ...]:
-    """The exact join of the inputs, rows that a run would refuse as late included.
+    """The exact join of the inputs, late rows included.
 
     `shed` is for dual windows of rows alone: those count the rows that were let in, so that their exact join depends on what
     was dropped.
@@ -113,6 +119,8 @@ def missing_rows(
 ) -> tuple[Integers, ...]:
     """`missing_results` of what arrived."""
     _checked(shed, spec, left_out)
+    if spec.how != INNER:
+        return _missing_by_type(shed, arrivals, spec, left_out, warmup)[0]
     if is_by_ranges(spec):
         return pairs_of(losses(shed, arrivals, spec.windows, warmup))
     return _judged(shed, arrivals, spec, left_out, warmup)[0]
@@ -128,6 +136,8 @@ def record_counts(
 ) -> Integers:
     """`missing_counts` of what arrived."""
     counts = np.zeros(len(_checked(shed, spec, left_out)), dtype=np.int64)
+    if spec.how != INNER:
+        return np.bincount(_missing_by_type(shed, arrivals, spec, left_out, warmup)[1], minlength=counts.size)
     if is_by_ranges(spec):
         for loss in losses(shed, arrivals, spec.windows, warmup):
             counts[loss.record] += loss.ranges.counts()
@@ -139,6 +149,12 @@ def exact_rows(
     arrivals: Arrivals, spec: JoinSpec, *, shed: ShedLog | None = None, warmup: int | None = None
 ) -> tuple[Integers, ...]:
     """`exact_results` of what arrived."""
+    how = by_type.type_of(spec)
+    if how.name != INNER:
+        partners, pairs = _all_pairs(arrivals, spec)
+        rows = by_type.exact(how, pairs, partners)
+        some = by_type.since(how, arrivals, rows, warmup)
+        return _in_order([tuple(column[some] for column in rows)], len(rows))
     if is_by_ranges(spec):
         return exact_pairs(arrivals, spec.windows, warmup)
     if _counts_let_in(spec):
@@ -149,11 +165,37 @@ def exact_rows(
     return _in_order(found, len(arrivals.streams))
 
 
+def _all_pairs(arrivals: Arrivals, spec: JoinSpec) -> tuple[dict[int, Integers], tuple[Integers, ...]]:
+    """The pairs of the exact join, where they are results, and how many each judged row has."""
+    how = by_type.type_of(spec)
+    pieces: Iterator[tuple[Integers, ...]]
+    pieces = iter([exact_pairs(arrivals, spec.windows)]) if is_by_ranges(spec) else ExactJoin(arrivals, spec).results()
+    partners, kept = by_type.count_all(pieces, how.judged, arrivals)
+    return partners, _in_order(kept, len(arrivals.streams))
+
+
+def _missing_by_type(
+    shed: ShedLog, arrivals: Arrivals, spec: JoinSpec, left_out: LeftOutLog | None, warmup: int | None
+) -> tuple[tuple[Integers, ...], Integers]:
+    """What is missing of a join that gives more than pairs, and the record that each result is put down to."""
+    how = by_type.type_of(spec)
+    if is_by_ranges(spec):
+        partners = {stream: partner_counts(arrivals, spec.windows, stream) for stream in how.judged}
+        lost = by_type.Missing(*pairs_with_records(losses(shed, arrivals, spec.windows)), partners)
+    else:
+        partners, _ = by_type.count_all(ExactJoin(arrivals, spec).results(), how.judged, arrivals)
+        lost = by_type.Missing(*_judged(shed, arrivals, spec, left_out, None), partners)
+    rows, records = by_type.missing(how, lost, shed, arrivals)
+    some = by_type.since(how, arrivals, rows, warmup)
+    order = np.lexsort([column[some] for column in rows][::-1])
+    return tuple(column[some][order] for column in rows), records[some][order]
+
+
 def is_by_ranges(spec: JoinSpec) -> bool:
     """Whether what is missing can be found without the exact join."""
     graph = spec.plan().graph
     keyed = len(spec.names) == len(STREAMS) and len(graph.equalities) == 1 and not graph.thetas
-    return keyed and spec.selective is None and spec.dual is None
+    return keyed and spec.where is None and spec.selective is None and spec.dual is None
 
 
 def _judged(
@@ -170,7 +212,9 @@ def _judged(
         record = causes.records(arrivals, some)
         found.append(_numbers(arrivals, tuple(rows[record != NONE] for rows in some)))
         records.append(record[record != NONE])
-    return _in_order(found, len(rows)), np.concatenate([np.empty(0, np.int64), *records])
+    columns = [np.concatenate([np.empty(0, np.int64), *(piece[one] for piece in found)]) for one in range(len(rows))]
+    order = np.lexsort(columns[::-1])
+    return tuple(column[order] for column in columns), np.concatenate([np.empty(0, np.int64), *records])[order]
 
 
 def _checked(shed: object, spec: JoinSpec, left_out: object) -> ShedLog:
@@ -185,7 +229,7 @@ def _checked(shed: object, spec: JoinSpec, left_out: object) -> ShedLog:
     return shed
 
 
-def arrivals_of(spec: JoinSpec, tables: Sequence[Table]) -> Arrivals:
+def arrivals_of(spec: JoinSpec, tables: Sequence[TableLike]) -> Arrivals:
     """The tables of all streams, as one push of them arrives."""
     if not isinstance(spec, JoinSpec):
         raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
@@ -193,9 +237,10 @@ def arrivals_of(spec: JoinSpec, tables: Sequence[Table]) -> Arrivals:
         raise InputError(f"more must have the tables of {len(spec.names) - 2} streams, not of {len(tables) - 2}")
     plan, named = spec.plan(), dict(zip(spec.names, tables, strict=True))
     if plan.on is not None:
-        batch = plan.on.interleaved(named, spec.names, (0,) * len(tables))
+        batch = plan.on.interleaved(named, spec.names, (0,) * len(tables), checked=plan.checked)
     else:
-        batch = Batch.of_streams(named, dict(zip(spec.names, plan.graph.columns, strict=True)))
+        columns = dict(zip(spec.names, plan.graph.columns, strict=True))
+        batch = Batch.of_streams(named, columns, checked=plan.checked)
     return Arrivals.pushed([batch], len(tables))
 
 

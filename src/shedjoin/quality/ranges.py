@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine.codes import DROPPED, LATE
+from shedjoin.engine.codes import DROPPED, LATE, UNKNOWN
 from shedjoin.engine.output import ShedLog
 from shedjoin.quality.arrivals import Arrivals, Integers, check_log
 from shedjoin.window import RowWindow, TimeWindow, Window
 
 NEVER = 2**62  # beyond every time and row number, and far enough from the end of 64 bits to be added to
 CHUNK = 2**22  # pairs made at a time
-REFUSED = (LATE, DROPPED)
 
 
 def exact_pairs(
@@ -29,28 +28,38 @@ def exact_pairs(
     mine, theirs = arrivals.codes()
     everything = Partners.of(arrivals, 1, theirs, np.ones(arrivals.rows(1), dtype=np.bool_))
     rows = np.arange(arrivals.rows(0))
-    return pairs_of([_loss(arrivals, windows, 0, rows, rows, mine, everything, None, warmup)])
+    return pairs_of([_loss(arrivals, windows, 0, rows, rows, mine, everything, warmup)])
 
 
 def losses(shed: ShedLog, arrivals: Arrivals, windows: tuple[Window, ...], warmup: int | None = None) -> list[Loss]:
-    """What each record cost: a pair is missing iff one of its rows was late or dropped, or its older row had left before
-    the newer came. Each missing pair is in exactly one of these."""
+    """What each record cost: a pair is missing iff one of its rows was dropped, or its older row had left before the newer
+    came, or had expired before the newer, which was late, came. Each missing pair is in exactly one of these."""
     check_log("shed", shed, [arrivals.rows(side) for side in (0, 1)])
-    stream, seq, codes = shed.stream, shed.seq, arrivals.codes()
-    late = np.isin(shed.why, REFUSED)
-    on_time = [np.ones(arrivals.rows(side), dtype=np.bool_) for side in (0, 1)]
-    for side in (0, 1):
-        on_time[side][seq[late & (stream == side)]] = False
-    partners = [Partners.of(arrivals, side, codes[side], on_time[side]) for side in (0, 1)]
-    found = []
-    for side in (0, 1):
-        gone = np.flatnonzero(~late & (stream == side))
-        seen = shed.seen[gone, 1 - side]
-        found.append(_loss(arrivals, windows, side, gone, seq[gone], codes[side], partners[1 - side], seen, warmup))
-        refused = np.flatnonzero(late & (stream == side))
-        others = partners[0] if side == 1 else Partners.of(arrivals, 1, codes[1], np.ones_like(on_time[1]))
-        found.append(_loss(arrivals, windows, side, refused, seq[refused], codes[side], others, None, warmup))
-    return found
+    codes, late, dropped = arrivals.codes(), shed.why == LATE, shed.why == DROPPED
+    left = ~late & ~dropped & (shed.why != UNKNOWN)
+    every = _without(arrivals, shed, np.zeros_like(late))
+    came, stayed = _without(arrivals, shed, dropped), _without(arrivals, shed, ~late)
+
+    def lost(side: int, chosen: NDArray[np.bool_], others: Sequence[NDArray[np.bool_]], **bounds: Integers) -> Loss:
+        mine = np.flatnonzero(chosen & (shed.stream == side))
+        partners = Partners.of(arrivals, 1 - side, codes[1 - side], others[1 - side] & bool(mine.size))
+        bounds = {name: bound[mine, 1 - side] for name, bound in bounds.items()}
+        return _loss(arrivals, windows, side, mine, shed.seq[mine], codes[side], partners, warmup, **bounds)
+
+    return [
+        lost(0, dropped, every),
+        lost(1, dropped, came),
+        *(lost(side, left, came, seq_from=shed.seen) for side in (0, 1)),
+        *(lost(side, late, stayed, seq_to=shed.seen, ts_to=shed.expired + 1) for side in (0, 1)),
+    ]
+
+
+def _without(arrivals: Arrivals, shed: ShedLog, chosen: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+    """All rows but those of some records."""
+    masks = [np.ones(arrivals.rows(side), dtype=np.bool_) for side in (0, 1)]
+    for side, mask in enumerate(masks):
+        mask[shed.seq[chosen & (shed.stream == side)]] = False
+    return masks
 
 
 def pairs_of(found: Sequence[Loss]) -> tuple[Integers, Integers]:
@@ -63,6 +72,25 @@ def pairs_of(found: Sequence[Loss]) -> tuple[Integers, Integers]:
     left, right = np.concatenate(sides[0]), np.concatenate(sides[1])
     order = np.lexsort((right, left))
     return left[order], right[order]
+
+
+def pairs_with_records(found: Sequence[Loss]) -> tuple[tuple[Integers, Integers], Integers]:
+    """All pairs of some losses, and the record of the shed log that each is put down to."""
+    sides: tuple[list[Integers], list[Integers]] = ([np.empty(0, np.int64)], [np.empty(0, np.int64)])
+    records = [np.empty(0, np.int64)]
+    for loss in found:
+        for place, partner in loss.ranges.meetings():
+            sides[loss.stream].append(loss.seq[place])
+            sides[1 - loss.stream].append(partner)
+            records.append(loss.record[place])
+    return (np.concatenate(sides[0]), np.concatenate(sides[1])), np.concatenate(records)
+
+
+def partner_counts(arrivals: Arrivals, windows: tuple[Window, ...], stream: int) -> Integers:
+    """How many partners each row of a stream has in the exact join."""
+    codes, rows = arrivals.codes(), np.arange(arrivals.rows(stream))
+    everything = Partners.of(arrivals, 1 - stream, codes[1 - stream], np.ones(arrivals.rows(1 - stream), np.bool_))
+    return _loss(arrivals, windows, stream, rows, rows, codes[stream], everything, None).ranges.counts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +156,11 @@ class Region:
             case RowWindow(count):
                 seq_from = np.minimum(after - count, before)
         return cls(ts_from, ts_to, seq_from, seq_to)
+
+    def within(self, **bounds: Integers) -> Region:
+        """What of it lies within other bounds."""
+        tighter = {name: (np.minimum if name.endswith("to") else np.maximum) for name in bounds}
+        return replace(self, **{name: tighter[name](getattr(self, name), bound) for name, bound in bounds.items()})
 
     def has(self, ts: Integers, seq: Integers) -> NDArray[np.bool_]:
         """Whether a row lies in the region of its number."""
@@ -202,12 +235,11 @@ def _loss(
     rows: Integers,
     key: Integers,
     partners: Partners,
-    seen: Integers | None,
     warmup: int | None,
+    **bounds: Integers,
 ) -> Loss:
-    region = Region.of(arrivals, windows, stream, 1 - stream, rows)
-    if seen is not None:
-        region = replace(region, seq_from=np.maximum(region.seq_from, seen))
+    """`bounds` of the partners that were lost: all that the windows allow, if there are none."""
+    region = Region.of(arrivals, windows, stream, 1 - stream, rows).within(**bounds)
     if warmup is not None:
         early = arrivals.ts[stream][rows] < warmup
         region = replace(region, ts_from=np.where(early, np.maximum(region.ts_from, warmup), region.ts_from))

@@ -8,8 +8,8 @@ from shedjoin.errors import InputError, SpecError
 from shedjoin.quality.archive_metric import marked
 from shedjoin.quality.arrivals import Arrivals
 from shedjoin.quality.distances import MATCHABLE, Distance, emd, mac
-from shedjoin.quality.measures import Comparison, Sizes, comparison
-from shedjoin.quality.missing import exact_rows, missing_rows, record_counts
+from shedjoin.quality.measures import Comparison
+from shedjoin.quality.missing import INNER, exact_rows, missing_rows, record_counts
 from shedjoin.simulation import Run
 
 
@@ -29,8 +29,7 @@ def from_run(run: Run) -> Comparison:
     arrivals = Arrivals.pushed([run.batch])
     missing = int(record_counts(run.shed, arrivals, run.spec, left_out=run.left_out, warmup=run.warmup).sum())
     left, right = marked(run.shed, arrivals, run.spec, run.left_out, run.warmup)
-    sizes = Sizes(exact=run.matches + missing, approximate=run.matches, common=run.matches)
-    return comparison(sizes, (int(left.sum()), int(right.sum())))
+    return Comparison(run.matches + missing, run.matches, run.matches, int(left.sum()), int(right.sum()))
 
 
 def distances_from_run(run: Run, *, distance: Distance = "euclidean", penalty: float = 1.0) -> dict[str, float]:
@@ -47,6 +46,10 @@ def distances_from_run(run: Run, *, distance: Distance = "euclidean", penalty: f
     {'emd': 0.0, 'mac': 6.414...}
     """
     _check_run(run)
+    if run.spec.how != INNER:
+        raise SpecError(
+            f"distances_from_run compares pairs of rows, so run must be of an inner join, not {run.spec.how}"
+        )
     arrivals = Arrivals.pushed([run.batch])
     exact = exact_rows(arrivals, run.spec, warmup=run.warmup)
     missing = missing_rows(run.shed, arrivals, run.spec, left_out=run.left_out, warmup=run.warmup)

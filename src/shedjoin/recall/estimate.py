@@ -31,7 +31,7 @@ class RecallEstimate:
     results, missing, missing_low, missing_high
         Results delivered (known) and missing (estimated). Decayed numbers in a recent estimate.
     shed, late
-        Rows shed, and rows that arrived late. Results that late rows would have made are not part of the estimate.
+        Rows shed, and rows that arrived late. What late rows missed because it had expired is not part of the estimate.
     level
         The level of the limits, such as 0.95.
     """

@@ -23,8 +23,8 @@ def rows_of(batch: Batch, chosen: NDArray[np.bool_]) -> Rows:
     return {name: column[chosen] for name, column in rows.items()}
 
 
-def select(rows: Rows, chosen: NDArray[np.bool_] | Integers) -> Rows:
-    """Chosen rows, by a mask or by their places."""
+def select(rows: Rows, chosen: NDArray[np.bool_] | Integers | slice) -> Rows:
+    """Chosen rows, by a mask, their places or a slice."""
     return {name: column[chosen] for name, column in rows.items()}
 
 

@@ -11,6 +11,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
+from shedjoin.predicates.rows import GOLDEN, splitmix64
 from shedjoin.recall.expected import Integers, Numbers, Rows, select
 
 #: The time at which a key was last seen is kept by hash, in this many cells.
@@ -47,10 +48,7 @@ class KeySample:
     def draws(self, keys: Integers) -> Numbers:
         """The random draw of each key, in [0, 1) (splitmix64)."""
         with np.errstate(over="ignore"):
-            x = (keys.view(np.uint64) ^ self._seed) * np.uint64(0x9E3779B97F4A7C15)
-            x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            x ^= x >> np.uint64(31)
+            x = splitmix64((keys.view(np.uint64) ^ self._seed) * GOLDEN)
         return (x >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def places(self, keys: Integers) -> Integers:

@@ -1,19 +1,27 @@
-"""Live recall of any join: chooses the estimator that fits."""
+"""Live recall of any join. `LiveRecall` chooses the estimator that fits, and has what all estimators share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shedjoin.batch import STREAMS, Batch
-from shedjoin.engine.output import Output
-from shedjoin.errors import SpecError
-from shedjoin.recall.estimate import RecallEstimate
-from shedjoin.recall.estimator import Estimator
-from shedjoin.recall.many import MultiRecall
-from shedjoin.recall.pairs import PairRecall
-from shedjoin.recall.sampled import SampledRecall
-from shedjoin.spec import JoinSpec
+from shedjoin.engine.codes import UNKNOWN
+from shedjoin.engine.output import Output, ShedLog
+from shedjoin.errors import InputError, SpecError
+from shedjoin.meaning import Dials, check_meaning
+from shedjoin.recall import saved
+from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, check_level, combine
+from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import TimeWindow
+
+#: Decayed counts are rescaled when a result found now counts this many times as much as one in the first push.
+LARGEST_WEIGHT = 2.0**100
 
 
 class LiveRecall:
@@ -21,6 +29,7 @@ class LiveRecall:
 
     Two streams on a key have `PairRecall`. More streams on one column within time windows have `MultiRecall`. All other joins
     have `SampledRecall`: predicates, join graphs, selective processing, queues, slow CPUs, dual windows, lazy evaluation.
+    `LiveRecall(spec)` makes the one that fits.
 
     Parameters
     ----------
@@ -36,6 +45,9 @@ class LiveRecall:
         The half-life of the recent estimate, in pushes that bring rows.
     part
         As in `JoinSpec.build`: for one of several engines that split a join on a predicate between them.
+    drops
+        Whether rows are dropped before the engine gets them. The batches that are followed then have all rows, in those that are
+        pushed dropped ones are null, and their results count as missing. `SampledRecall` follows such joins.
 
     Examples
     --------
@@ -49,6 +61,19 @@ class LiveRecall:
     (3, 2.0, True)
     """
 
+    #: The default of `rows`, and the least.
+    ROWS: ClassVar[int] = 4096
+    LEAST_ROWS: ClassVar[int] = 16
+
+    _signature: dict[str, Any]
+    _recent_weight = 1.0  # of a result found now, in the decayed counts; 1 before the first push
+
+    def __new__(cls, spec: JoinSpec, *args: Any, **settings: Any) -> Self:
+        if not isinstance(spec, JoinSpec):
+            raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
+        fits = estimator_of(spec, drops=settings.get("drops", False)) if cls is LiveRecall else cls
+        return super().__new__(fits)  # type: ignore[return-value]
+
     def __init__(
         self,
         spec: JoinSpec,
@@ -56,12 +81,91 @@ class LiveRecall:
         rows: int | None = None,
         level: float = 0.95,
         recent: float = 8.0,
-        *,
         part: tuple[int, int] = (0, 1),
+        *,
+        drops: bool = False,
     ) -> None:
-        if not isinstance(spec, JoinSpec):
-            raise SpecError(f"spec must be a JoinSpec, not {type(spec).__name__}")
-        self.estimator: Estimator = estimator_of(spec)(spec, seed, rows, level, recent, part)
+        check_meaning("LiveRecall", Dials(how=spec.how, recall=True))
+        spec = replace(spec, how="inner", matches=None)  # recall is of the pairs
+        self._check(spec)
+        check_seed(seed)
+        most = self.ROWS if rows is None else rows
+        if isinstance(most, bool) or not isinstance(most, int) or not self.LEAST_ROWS <= most <= 2**24:
+            raise SpecError(f"rows must be a whole number from {self.LEAST_ROWS} to 2**24, not {rows!r}")
+        check_level(level)
+        if isinstance(recent, bool) or not isinstance(recent, int | float) or not 0.1 <= recent < 1e9:
+            raise SpecError(f"recent must be a number of pushes from 0.1 to 1e9, not {recent!r}")
+        spec.plan(part)  # refuses a part of a join that is not split like this
+        self._most, self._level, self._half_life = most, float(level), float(recent)
+        self._drops = drops
+        self._start(spec, seed, part)
+        settings = {"estimator": type(self).__name__, **self._settings(spec), "seed": seed, "rows": most, "part": part}
+        settings |= {"drops": True} if drops else {}
+        self._signature = json.loads(json.dumps(settings))
+
+    # ------------------------------------------------------------------------------------- what each estimator has
+
+    def _check(self, spec: JoinSpec) -> None:
+        """Refuse a join that this estimator cannot follow."""
+
+    def _start(self, spec: JoinSpec, seed: int, part: tuple[int, int]) -> None:
+        """Make the state."""
+        raise NotImplementedError
+
+    def _settings(self, spec: JoinSpec) -> dict[str, Any]:
+        """The settings that must not change between saving and loading."""
+        return {
+            "window": [[window.kind, window.size] for window in spec.windows],
+            **{name: getattr(spec, name) for name in ("importance", "lateness", "max_skew", "counted_elsewhere")},
+        }
+
+    def begin(self, batch: Batch) -> None:
+        """Begin a push. Its output follows: `followed`, or `deliver` for each piece, then `set_clocks` and `watch`."""
+
+    def drop(self, rows: int) -> None:
+        """Count rows of the push that were dropped before the engine got them."""
+        if rows:
+            raise InputError(
+                f"{rows} rows were dropped before the engine: make the estimate with LiveRecall(spec, drops=True)"
+            )
+
+    def deliver(self, out: Output) -> None:
+        """Count the results of one piece of output."""
+        raise NotImplementedError
+
+    def set_clocks(self, clocks: Sequence[int | None], arrived: Sequence[int] | None = None) -> None:
+        """What the engine is told with a push: the clocks and numbers of rows of the streams as a whole."""
+
+    def watch(self, batch: Batch, shed: ShedLog, late: int) -> None:
+        """Process the rows of a push, its shed log and its number of late rows, after `deliver` has counted its results."""
+        raise NotImplementedError
+
+    def _sums(self) -> tuple[NDArray[np.float64], list[float]]:
+        """Of results, importance, and both decayed: delivered, and sums of z, (1 - p) z^2, (1 - p) z^3; then shed, unit, late."""
+        raise NotImplementedError
+
+    @property
+    def remembered(self) -> int:
+        """The number of rows in the sample."""
+        raise NotImplementedError
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays to save. The names are part of the format."""
+        raise NotImplementedError
+
+    def _numbers(self) -> list[Any]:
+        """The numbers to save."""
+        raise NotImplementedError
+
+    def _snapshot(self) -> bytes:
+        """Other bytes to save."""
+        return b""
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]], numbers: list[Any], snapshot: bytes) -> None:
+        """Go on from what was saved."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------------------- pushes
 
     def follow(
         self,
@@ -75,11 +179,16 @@ class LiveRecall:
         `clocks` and `arrived` are what the engine was told with the push. After a change of the budget or a flush, call
         ``follow(Batch.of(), out)`` with its output.
         """
-        self.estimator.follow(batch, out, clocks, arrived)
-
-    def begin(self, batch: Batch) -> None:
-        """Begin a push whose output comes in pieces: `followed` has them."""
-        self.estimator.begin(batch)
+        if not isinstance(out, Output):
+            raise InputError(f"out must be the Output of a push, not {type(out).__name__}")
+        if out.importance.size != out.stats["results"]:
+            raise InputError(
+                f"out has {out.importance.size} of {out.stats['results']} results: "
+                "recall needs an engine that emits all of them"
+            )
+        self.begin(batch)
+        for _ in self.followed(batch, [out], clocks, arrived):
+            pass
 
     def followed(
         self,
@@ -88,32 +197,45 @@ class LiveRecall:
         clocks: Sequence[int | None] = (),
         arrived: Sequence[int] | None = None,
     ) -> Iterator[Output]:
-        """The pieces of a push as they come (`Engine.chunks`), after `begin`. Take them all.
+        """The pieces of a push as they come (`Engine.chunks`), after `begin`. Take them all."""
+        logs: list[ShedLog] = []
+        late = 0
+        names: Sequence[str] = STREAMS
+        for out in pieces:
+            self.deliver(_pairs_of(out))
+            shed = _shed_of(out.shed)
+            if len(shed):
+                logs.append(shed)
+            late += out.stats["late"]
+            names = out.names
+            yield out
+        self.set_clocks(clocks, arrived)
+        self.watch(batch, one_log(logs, names), late)
 
-        `clocks` and `arrived` are what the engine was told with the push.
-        """
-        return self.estimator.followed(batch, pieces, clocks, arrived)
+    # ------------------------------------------------------------------------------------------------- the estimate
 
     def estimate(self, *, recent: bool = False) -> RecallEstimate:
         """Recall since the start. With `recent`, older pushes have less weight."""
-        return self.estimator.estimate(recent=recent)
+        return combine([self.sums()], self._level, recent=recent)
 
     def sums(self) -> dict[str, float]:
         """The sums behind the estimate, with the names of `LIVE_COLUMNS`. The sums of shards can be added."""
-        return self.estimator.sums()
+        sums, others = self._sums()
+        sums[2:] /= self._recent_weight ** np.array([1, 1, 2, 3])
+        return dict(zip(LIVE_COLUMNS, map(float, [*sums.reshape(-1), *others]), strict=True))
 
-    @property
-    def remembered(self) -> int:
-        """The number of rows in the sample."""
-        return self.estimator.remembered
+    # ----------------------------------------------------------------------------------------------------- as bytes
 
     def to_bytes(self) -> bytes:
         """The estimator between two pushes as bytes, with a version and a checksum."""
-        return self.estimator.to_bytes()
+        head = {"signature": self._signature, "numbers": self._numbers()}
+        return saved.to_bytes(head, self._arrays(), self._snapshot())
 
     def load(self, data: bytes) -> None:
-        """Go on from `to_bytes()`. Nothing may have been followed yet."""
-        self.estimator.load(data)
+        """Go on from `to_bytes()`, with an estimator that has not begun."""
+        head, arrays, snapshot = saved.from_bytes(data, self._arrays())
+        saved.check_signature(head["signature"], self._signature)
+        self._restore(arrays, head["numbers"], snapshot)
 
     @classmethod
     def from_bytes(
@@ -124,21 +246,54 @@ class LiveRecall:
         rows: int | None = None,
         level: float = 0.95,
         recent: float = 8.0,
-        *,
         part: tuple[int, int] = (0, 1),
-    ) -> LiveRecall:
+        *,
+        drops: bool = False,
+    ) -> Self:
         """Restore an estimator from `to_bytes()`. The budget, the level and the half-life may have changed."""
-        live = cls(spec, seed, rows, level, recent, part=part)
+        live = cls(spec, seed, rows, level, recent, part, drops=drops)
         live.load(data)
         return live
 
 
-def estimator_of(spec: JoinSpec) -> type[Estimator]:
-    """The estimator that fits a join."""
+def _pairs_of(out: Output) -> Output:
+    """The results that are pairs: recall is that of the inner join."""
+    alone = np.zeros(len(out), np.bool_)
+    for column in out.columns:
+        alone |= column < 0
+    if not alone.any():
+        return out
+    columns = tuple(column[~alone] for column in out.columns)
+    return replace(out, columns=columns, importance=out.importance[~alone])
+
+
+def _shed_of(log: ShedLog) -> ShedLog:
+    """The records of rows that were shed: what expired, as far as is known without a partner, cost no pair."""
+    unknown = log.why == UNKNOWN
+    return ShedLog([log.records()[~unknown]], log._names) if unknown.any() else log
+
+
+def estimator_of(spec: JoinSpec, *, drops: bool = False) -> type[LiveRecall]:
+    """The estimator that fits a join. `drops`: rows are dropped before the engine gets them."""
+    from shedjoin.recall.many import MultiRecall  # these are made of `LiveRecall`
+    from shedjoin.recall.pairs import PairRecall
+    from shedjoin.recall.sampled import SampledRecall
+
     plan = spec.plan()
-    if spec.selective is not None or plan.admission is not None or spec.evaluate_every:
+    if (
+        drops
+        or spec.where is not None
+        or spec.selective is not None
+        or plan.admission is not None
+        or spec.evaluate_every
+    ):
         return SampledRecall
     if len(spec.names) == len(STREAMS):
         return PairRecall if plan.keyed else SampledRecall
     by_time = all(isinstance(window, TimeWindow) for window in spec.windows)
     return MultiRecall if isinstance(spec.on, str) and by_time else SampledRecall
+
+
+def one_log(logs: Sequence[ShedLog], names: Sequence[str]) -> ShedLog:
+    """The logs of the pieces of a push as one. Most pushes have one: its records are put together once."""
+    return logs[0] if len(logs) == 1 else ShedLog((piece for log in logs for piece in log._pieces.parts), names)

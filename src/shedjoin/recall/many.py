@@ -17,13 +17,13 @@ windows is known by its hash. A hash collision may hide that it has none, but ne
 
 Draws of keys are independent, so the variance is estimated by the sum of (1 - p) z^2 over keys, where z is the count of a
 key. `shedjoin.recall.unsampled` guesses the variance from heavy keys outside the sample; the larger of both is used.
-Limits follow as in `shedjoin.recall.pairs`. Late rows are not part of the estimate.
+Limits follow as in `shedjoin.recall.pairs`, and so does what late rows are expected to find: nothing that had expired.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,37 +32,23 @@ from numpy.typing import NDArray
 from shedjoin.batch import Batch
 from shedjoin.engine.codes import IMPORTANCE, LATE
 from shedjoin.engine.output import Output, ShedLog
-from shedjoin.engine.records import NEVER
-from shedjoin.errors import SnapshotError, SpecError
-from shedjoin.recall.checksum import with_checksum, without_checksum
-from shedjoin.recall.estimate import LIVE_COLUMNS
-from shedjoin.recall.estimator import LARGEST_WEIGHT, Estimator
-from shedjoin.recall.expected import COLUMNS, Integers, Rows, concat, expected_results, rows_of, select, steps
+from shedjoin.engine.records import NEVER, NONE
+from shedjoin.errors import SpecError
+from shedjoin.recall.expected import COLUMNS, Integers, Numbers, Rows, concat, expected_results, rows_of, select, steps
 from shedjoin.recall.key_sample import KINDS, KeySample
+from shedjoin.recall.live import LARGEST_WEIGHT, LiveRecall
 from shedjoin.recall.unsampled import UnsampledKeys
 from shedjoin.spec import JoinSpec, check_whole_windows
 from shedjoin.window import TimeWindow
 
-VERSION = 2
 #: The largest number of rows in the history, and of steps of counting in a push.
 ROWS, WORK = 1 << 17, 1 << 27
+#: What is saved of the sample, and of keys outside it.
+SAMPLED, UNSAMPLED = ("keys", "p", "missing", "settled", "last_seen"), ("keys", "p", "missing")
 
 
-class MultiRecall(Estimator):
-    """Estimates recall while an n-way join on one key runs.
-
-    Parameters
-    ----------
-    spec
-        The join whose recall is estimated: on one column, with time windows.
-    seed
-        The seed of the sample. Shards of one join need different seeds.
-    rows
-        The largest number of rows in the history; 32 bytes each.
-    level
-        The level of the confidence limits.
-    recent
-        The half-life of the recent estimate, in pushes that bring rows.
+class MultiRecall(LiveRecall):
+    """Estimates the recall of an n-way join on one column with time windows. A row of the history takes 32 bytes.
 
     Examples
     --------
@@ -81,18 +67,10 @@ class MultiRecall(Estimator):
     ROWS: ClassVar[int] = ROWS
     LEAST_ROWS: ClassVar[int] = 1
 
-    def __init__(
-        self,
-        spec: JoinSpec,
-        seed: int = 0,
-        rows: int | None = None,
-        level: float = 0.95,
-        recent: float = 8.0,
-        part: tuple[int, int] = (0, 1),
-    ) -> None:
+    def _check(self, spec: JoinSpec) -> None:
         check_whole_windows("MultiRecall", spec)
-        windows = list(spec.windows)
-        if not isinstance(spec.on, str) or not all(isinstance(window, TimeWindow) for window in windows):
+        by_time = all(isinstance(window, TimeWindow) for window in spec.windows)
+        if not isinstance(spec.on, str) or not by_time or spec.between is not None:
             raise SpecError(f"spec must join on one column within time windows for MultiRecall, not {spec!r}")
         if spec.evaluate_every:
             raise SpecError(
@@ -101,23 +79,15 @@ class MultiRecall(Estimator):
             )
         if spec.cpu is not None or spec.dual is not None:
             raise SpecError(f"spec must have no cpu, queue or dual windows for MultiRecall, not {spec!r}")
-        super().__init__(spec, seed, rows, level, recent, part)
-        self._lengths = np.array([window.size for window in windows], np.int64)
+
+    def _start(self, spec: JoinSpec, seed: int, part: tuple[int, int]) -> None:
+        self._lengths = np.array([window.size for window in spec.windows], np.int64)
         self._code = IMPORTANCE[spec.importance]
         self._lateness, self._max_skew = spec.lateness, spec.max_skew
-        self._signature = {
-            "windows": self._lengths.tolist(),
-            "importance": spec.importance,
-            "lateness": spec.lateness,
-            "max_skew": spec.max_skew,
-            "seed": seed,
-            "rows": self._most,
-        }
-        streams = len(windows)
+        streams = len(spec.names)
         self._history = {name: np.empty(0, kind) for name, kind in COLUMNS.items()}
         self._sample = KeySample(seed)
         self._delivered = np.zeros(KINDS)
-        self._recent_weight = 1.0  # of a result delivered now, in the decayed counts; 1 in the first push
         self._clock = np.full(streams, NEVER)
         self._arrived = np.zeros(streams, np.int64)
         self._shed, self._unit, self._late = 0, 0.0, 0
@@ -160,7 +130,6 @@ class MultiRecall(Estimator):
         self._unsampled.begin(keys[out], chance[out], new[:, out], stored[:, out])
 
     def deliver(self, out: Output) -> None:
-        """Count the results of one piece of output."""
         size, importance = out.importance.size, float(out.importance.sum())
         self._delivered[:2] += (size, importance)
         if self._sample.has_all:
@@ -183,13 +152,11 @@ class MultiRecall(Estimator):
         return keys
 
     def set_clocks(self, clocks: Sequence[int | None], arrived: Sequence[int] | None = None) -> None:
-        """Set the clocks of the streams as a whole, for a shard that has a part of their rows. Rows expire by them."""
         for stream, clock in enumerate(clocks):
             if clock is not None:
                 self._clock[stream] = max(self._clock[stream], clock)
 
     def watch(self, batch: Batch, shed: ShedLog, late: int) -> None:
-        """Process the rows of a push, its shed log and its number of late rows."""
         new = self._new_rows(batch, shed, late)
         self._shed += len(shed) - late
         self._unit += (len(shed) - late) * (1.0 / self._sample.base - 1.0)
@@ -198,7 +165,7 @@ class MultiRecall(Estimator):
         if len(batch):
             self._raise_weight()
         self._delivered[2:] += self._recent_weight * self._push.sum(axis=1)
-        keys, exact = expected_results(self._history, new, self._lengths, self._code)
+        keys, exact = self._expected(new, shed.expired) if late else self._completed(self._history, new)
         self._sample.add_missing(keys, exact, self._push, self._recent_weight)
         self._history = concat(self._history, new)
         each = self._delivered[1] / self._delivered[0] if self._delivered[0] else 1.0
@@ -208,16 +175,60 @@ class MultiRecall(Estimator):
 
     def _new_rows(self, batch: Batch, shed: ShedLog, late: int) -> Rows:
         """The rows of a push that can be in results and have a sampled key."""
-        chosen = ~batch.null
+        rows = rows_of(batch, ~batch.null)
         if late:
-            is_late = shed.why == LATE
+            record = np.full(len(batch), NONE)
             for stream, start in enumerate(self._arrived.tolist()):
                 mine = np.flatnonzero(batch.stream == stream)
-                chosen[mine[shed.seq[is_late & (shed.stream == stream)] - start]] = False
-        rows = rows_of(batch, chosen)
+                records = np.flatnonzero((shed.why == LATE) & (shed.stream == stream))
+                record[mine[shed.seq[records] - start]] = records
+            rows["late"] = record[~batch.null]
+            rows["instant"] = np.cumsum(np.append(0, np.diff(batch.ts) != 0))[~batch.null]
         for stream in range(self._clock.size):
             self._clock[stream] = max(self._clock[stream], rows["ts"][rows["stream"] == stream].max(initial=NEVER))
         return self._sample.admit(rows, self._edge)
+
+    def _completed(self, old: Rows, new: Rows) -> tuple[Integers, Numbers]:
+        return expected_results(old, new, self._lengths, self._code)
+
+    def _expected(self, new: Rows, expired: Integers) -> tuple[Integers, Numbers]:
+        """The same, of a push with late rows: these do not meet what had expired before their instant.
+
+        Rows of a key are counted piece by piece where one that is late would meet such a row; there are few of them.
+        """
+        cut = np.isin(new["key"], new["key"][self._reaches_expired(new, expired)])
+        keys, found = self._completed(self._history, select(new, ~cut))
+        pieces = [(keys, found)]
+        for key in np.unique(new["key"][cut]):
+            old, mine = (select(rows, rows["key"] == key) for rows in (self._history, new))
+            starts = np.flatnonzero(np.append(True, np.diff(mine["instant"]) != 0))
+            borders = starts[np.maximum.reduceat(mine["late"], starts) != NONE]
+            for start, end in itertools.pairwise(np.unique([0, *borders, mine["key"].size]).tolist()):
+                piece = select(mine, np.s_[start:end])
+                if start in borders:
+                    line = expired[piece["late"][piece["instant"] == piece["instant"][0]].max()]
+                    old = select(old, old["ts"] > line[old["stream"]])
+                pieces.append(self._completed(old, piece))
+                old = concat(old, piece)
+        keys, which = np.unique(np.concatenate([keys for keys, _ in pieces]), return_inverse=True)
+        total = np.zeros((keys.size, 2))
+        np.add.at(total, which, np.concatenate([found for _, found in pieces], axis=1).T)
+        return keys, np.ascontiguousarray(total.T)
+
+    def _reaches_expired(self, new: Rows, expired: Integers) -> NDArray[np.bool_]:
+        """Which rows are late, and would meet a row of their key that had expired."""
+        late = np.flatnonzero(new["late"] != NONE)
+        rows, found = concat(self._history, new), np.zeros(new["key"].size, np.bool_)
+        keys, times = np.unique(rows["key"]), np.unique(rows["ts"])
+        place = np.searchsorted(keys, rows["key"]) * (times.size + 1) + np.searchsorted(times, rows["ts"])
+        mine = np.searchsorted(keys, new["key"][late]) * (times.size + 1)
+        for stream, length in enumerate(self._lengths.tolist()):
+            there = np.sort(place[rows["stream"] == stream])
+            first = mine + np.searchsorted(times, new["ts"][late] - length, side="right")
+            last = mine + np.searchsorted(times, expired[new["late"][late], stream], side="right")
+            some = np.searchsorted(there, last) > np.searchsorted(there, first)
+            found[late] |= some & (new["stream"][late] != stream)
+        return found
 
     # ----------------------------------------------------------------------------------------------------- the sample
 
@@ -261,17 +272,10 @@ class MultiRecall(Estimator):
 
     # ---------------------------------------------------------------------------------------------------- the estimate
 
-    def sums(self) -> dict[str, float]:
-        """The sums behind the estimate, with the names of `LIVE_COLUMNS`. The sums of shards can be added."""
+    def _sums(self) -> tuple[Numbers, list[float]]:
         total = self._sample.moments()
         total[:, 1:] = np.maximum(total[:, 1:], self._unsampled.moments())
-        delivered = self._delivered.copy()
-        for power in (1, 2, 3):
-            total[2:, power - 1] /= self._recent_weight**power
-        delivered[2:] /= self._recent_weight
-        numbers = [number for kind in range(KINDS) for number in (delivered[kind], *total[kind])]
-        numbers += [self._shed, self._unit, self._late]
-        return dict(zip(LIVE_COLUMNS, map(float, numbers), strict=True))
+        return np.column_stack([self._delivered, total]), [self._shed, self._unit, self._late]
 
     @property
     def remembered(self) -> int:
@@ -281,51 +285,24 @@ class MultiRecall(Estimator):
     # ------------------------------------------------------------------------------------------------------- as bytes
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """What is saved. The names are part of the format."""
-        numbers = [self._sample.certain, self._recent_weight, self._shed, self._unit, self._late, self._first_ts]
+        sample, unsampled = self._sample, self._unsampled
         return {
             **self._history,
-            "keys": self._sample.keys,
-            "p": self._sample.p,
-            "open": self._sample.missing,
-            "closed": self._sample.settled,
-            "there": self._delivered,
+            **{f"sample {name}": getattr(sample, name) for name in SAMPLED},
+            **{f"unsampled {name}": getattr(unsampled, name) for name in UNSAMPLED},
+            "delivered": self._delivered,
             "clock": self._clock,
             "arrived": self._arrived,
-            "numbers": np.array(numbers),
-            "seen": self._sample.last_seen,
-            "outside": self._unsampled.keys,
-            "outside p": self._unsampled.p,
-            "outside missed": self._unsampled.missing,
         }
 
-    def to_bytes(self) -> bytes:
-        """The estimator between two pushes as bytes, with a version and a checksum."""
-        arrays = self._arrays()
-        shapes = {name: list(array.shape) for name, array in arrays.items()}
-        head = json.dumps({"version": VERSION, "signature": self._signature, "shapes": shapes}).encode()
-        return with_checksum(
-            b"".join([head, b"\n", *(np.ascontiguousarray(array).tobytes() for array in arrays.values())])
-        )
+    def _numbers(self) -> list[Any]:
+        return [self._sample.certain, self._recent_weight, self._shed, self._unit, self._late, self._first_ts]
 
-    def load(self, data: bytes) -> None:
-        text, _, body = without_checksum(data).partition(b"\n")
-        head = json.loads(text)
-        if head["version"] != VERSION or head["signature"] != self._signature:
-            raise SnapshotError(
-                f"the recall estimate was saved by another join: {head['signature']}, not {self._signature}"
-            )
-        arrays, start = {}, 0
-        for name, array in self._arrays().items():
-            count = int(np.prod(head["shapes"][name]))
-            arrays[name] = np.frombuffer(body, array.dtype, count, start).reshape(head["shapes"][name]).copy()
-            start += count * array.itemsize
-        sample, unsampled = self._sample, self._unsampled
+    def _restore(self, arrays: Mapping[str, NDArray[Any]], numbers: list[Any], snapshot: bytes) -> None:
         self._history = {name: arrays[name] for name in COLUMNS}
-        sample.keys, sample.p, sample.last_seen = arrays["keys"], arrays["p"], arrays["seen"]
-        sample.missing, sample.settled = arrays["open"], arrays["closed"]
-        self._delivered, self._clock, self._arrived = arrays["there"], arrays["clock"], arrays["arrived"]
-        unsampled.keys, unsampled.p = arrays["outside"], arrays["outside p"]
-        unsampled.missing = arrays["outside missed"]
-        sample.certain, self._recent_weight, shed, self._unit, late, first_ts = arrays["numbers"].tolist()
-        self._shed, self._late, self._first_ts = int(shed), int(late), int(first_ts)
+        for name in SAMPLED:
+            setattr(self._sample, name, arrays[f"sample {name}"])
+        for name in UNSAMPLED:
+            setattr(self._unsampled, name, arrays[f"unsampled {name}"])
+        self._delivered, self._clock, self._arrived = (arrays[name] for name in ("delivered", "clock", "arrived"))
+        self._sample.certain, self._recent_weight, self._shed, self._unit, self._late, self._first_ts = numbers

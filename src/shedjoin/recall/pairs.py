@@ -39,14 +39,14 @@ The interval
 
 Late rows
     Partners of a late row may have expired long before it, so no sample of bounded size has them all. Recall is over the pairs
-    of rows that were not late. The number of late rows is reported separately.
+    that the join finds without a budget: those of late rows with rows that had expired are not among them. The number of late
+    rows is reported separately.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import struct
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,55 +56,29 @@ from shedjoin.batch import Batch
 from shedjoin.engine.codes import IMPORTANCE, LATE, ROW, TIME
 from shedjoin.engine.output import Output, ShedLog
 from shedjoin.engine.records import NEVER, NONE
-from shedjoin.errors import InputError, SnapshotError
+from shedjoin.errors import InputError
 from shedjoin.policies import KeepAll
-from shedjoin.recall.checksum import CHECKSUM_BYTES, with_checksum, without_checksum
-from shedjoin.recall.estimate import LIVE_COLUMNS
-from shedjoin.recall.estimator import LARGEST_WEIGHT, Estimator
-from shedjoin.recall.sample import (
-    FLOOR,
-    LONGEST_BLOCK,
-    ROW_RECORD,
-    STATE_RECORD,
-    Push,
-    Sample,
-    Selected,
-    add_in_lanes,
-    add_sample,
-    follow_push,
-    rebuild,
-    rescale_recent,
-)
-from shedjoin.spec import JoinSpec, check_pair, check_whole_windows
+from shedjoin.recall.live import LARGEST_WEIGHT, LiveRecall
+from shedjoin.recall.sample.counts import add_in_lanes, add_sample, rescale_recent
+from shedjoin.recall.sample.loop import follow_push, rebuild
+from shedjoin.recall.sample.state import FLOOR, LONGEST_BLOCK, ROW_RECORD, STATE_RECORD, Push, Sample, Selected
+from shedjoin.spec import JoinSpec, check_pair, check_unconditional, check_whole_windows
 from shedjoin.window import TimeWindow
-
-MAGIC = b"SHEDLIVE"
-VERSION = 1
-_HEAD = struct.Struct("<8sIQ")
 
 #: Work allowed in advance, in steps for each row of the sample, so that short streams are counted in full.
 START_CREDIT = 64
-#: Settings that have another name in a saved estimate.
-SAVED_NAMES = {"rows": "witnesses"}
 _NONE = np.empty(0, np.int64)
 
 
-class PairRecall(Estimator):
+class PairRecall(LiveRecall):
     """Estimates the recall of a join of two streams on a key. A sampled row takes about 140 bytes."""
 
-    def __init__(
-        self,
-        spec: JoinSpec,
-        seed: int = 0,
-        rows: int | None = None,
-        level: float = 0.95,
-        recent: float = 8.0,
-        part: tuple[int, int] = (0, 1),
-    ) -> None:
+    def _check(self, spec: JoinSpec) -> None:
         check_pair("PairRecall", spec)
         check_whole_windows("PairRecall", spec)
-        super().__init__(spec, seed, rows, level, recent, part)
-        self._signature = _signature(spec, seed, self._most)
+        check_unconditional("PairRecall", spec)
+
+    def _start(self, spec: JoinSpec, seed: int, part: tuple[int, int]) -> None:
         self._never_sheds = isinstance(spec.policy, KeepAll)
         self._counted_elsewhere = spec.counted_elsewhere
         self._state = _state(spec, seed, self._most)
@@ -131,19 +105,20 @@ class PairRecall(Estimator):
             if self._state["recent_weight"][0] > LARGEST_WEIGHT:
                 self._recent /= LARGEST_WEIGHT
                 rescale_recent(self._state, self._sample.table, 1.0 / LARGEST_WEIGHT)
-        self._recent += self._push * self._state["recent_weight"][0]
+            self._recent_weight = float(self._state["recent_weight"][0])
+        self._recent += self._push * self._recent_weight
         self._push[:] = 0.0
         log = shed._pieces.whole()  # `records()` makes a copy, which would cost more than all that follows
         self._late += late
         if self._never_sheds:
             return
-        skipped = self._skipped(batch, log[log["why"] == LATE]) if late else batch.null
         push = Push(
             batch.stream,
             batch.key,
-            skipped,
+            batch.null,
             batch.ts,
             batch.importance,
+            expired=self._expired(batch, log[log["why"] == LATE]) if late else _NONE,
             instants=self._instants(batch),
             seq=_NONE if batch.numbers is None else batch.numbers.seq,
             logged_at=self._logged_at(batch, log) if self._counted_elsewhere else _NONE,
@@ -156,17 +131,18 @@ class PairRecall(Estimator):
                 "the rows that were followed: follow every push of one engine, from its first, once and in order"
             )
 
-    def _skipped(self, batch: Batch, late: NDArray[np.void]) -> NDArray[np.bool_]:
-        """Rows that join nothing: rows with null keys and late rows."""
-        skipped = batch.null.copy()
+    def _expired(self, batch: Batch, late: NDArray[np.void]) -> NDArray[np.int64]:
+        """Of late rows: up to which time rows of the other stream had expired."""
+        expired = np.full(len(batch), NEVER)
         for stream in (0, 1):
             places = np.flatnonzero(batch.stream == stream)
-            seq = late["seq"][late["stream"] == stream]
+            records = late[late["stream"] == stream]
             if batch.numbers is None:
-                skipped[places[seq - self._state["arrived"][0, stream]]] = True
+                at = records["seq"] - self._state["arrived"][0, stream]
             else:
-                skipped[places[np.searchsorted(batch.numbers.seq[places], seq)]] = True
-        return skipped
+                at = np.searchsorted(batch.numbers.seq[places], records["seq"])
+            expired[places[at]] = records["expired"][:, 1 - stream]
+        return expired
 
     def _logged_at(self, batch: Batch, log: NDArray[np.void]) -> NDArray[np.int64]:
         """How many rows had come here when each record was written, which says how many had come anywhere."""
@@ -187,76 +163,37 @@ class PairRecall(Estimator):
         whole: NDArray[np.int64] = arrived[last[np.searchsorted(last, np.arange(len(batch)))]]
         return whole
 
-    def sums(self) -> dict[str, float]:
-        """The sums behind the estimate, with the names of `LIVE_COLUMNS`. The sums of shards can be added."""
+    def _sums(self) -> tuple[NDArray[np.float64], list[float]]:
         found = self._state["sums"][0].copy()
         add_sample(self._state, self._sample.table, found)
         state = self._state[0]
-        weight = float(state["recent_weight"])
         unit = 1.0 / min(1.0, float(state["scale"]) * FLOOR) - 1.0
-        found[2:] /= np.array([weight, weight**2, weight**3])
-        recent = self._recent / weight
-        numbers = [
-            *(float(self._results), *found[0]),
-            *(float(self._lanes.sum()), *found[1]),
-            *(recent[0], *found[2]),
-            *(recent[1], *found[3]),
-            *(float(state["shed"]), state["unit"] + state["block_shed"] * unit, float(self._late)),
+        delivered = [self._results, self._lanes.sum(), *self._recent]
+        return np.column_stack([delivered, found]), [
+            state["shed"],
+            state["unit"] + state["block_shed"] * unit,
+            self._late,
         ]
-        return dict(zip(LIVE_COLUMNS, map(float, numbers), strict=True))
 
     @property
     def remembered(self) -> int:
         """The number of rows in the sample."""
         return int(self._state["used"][0])
 
-    def to_bytes(self) -> bytes:
-        """The estimator between two pushes as bytes, with a version and a checksum."""
-        used = self.remembered
-        signature = {SAVED_NAMES.get(name, name): value for name, value in self._signature.items()}
-        numbers = {"signature": signature, "used": used, "results": self._results, "late": self._late}
-        if self._counted_elsewhere:
-            numbers["rows"] = self._rows
-        header = json.dumps(numbers).encode()
-        parts = [_HEAD.pack(MAGIC, VERSION, len(header)), header]
-        parts += [array.tobytes() for array in (self._state, self._lanes, self._recent, self._push)]
-        parts += [self._sample.table[:used].tobytes(), self._sample.key_counts.tobytes()]
-        return with_checksum(b"".join(parts))
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        arrays = {"state": self._state, "lanes": self._lanes, "recent": self._recent, "push": self._push}
+        return {**arrays, "table": self._sample.table[: self.remembered], "key_counts": self._sample.key_counts}
 
-    def load(self, data: bytes) -> None:
-        header, body = _parsed(data)
-        for name, here in self._signature.items():
-            saved = header["signature"].get(SAVED_NAMES.get(name, name))
-            if saved != here:
-                raise SnapshotError(
-                    f"the recall estimate was saved with another setting of {name}: {saved!r}, here it is {here!r}. "
-                    "Only budget, level and half-life may change."
-                )
-        used = header["used"]
-        table, key_counts = self._sample.table[:used], self._sample.key_counts
-        arrays = [self._state, self._lanes, self._recent, self._push, table, key_counts]
-        if sum(array.nbytes for array in arrays) != len(body):
-            raise SnapshotError(f"the saved recall estimate is cut short or too long: it has {len(body)} bytes")
-        start = 0
-        for array in arrays:
-            array[...] = np.frombuffer(body, array.dtype, array.size, start).reshape(array.shape)
-            start += array.nbytes
-        self._results, self._late = header["results"], header["late"]
-        self._rows = header["rows"] if self._counted_elsewhere else int(self._state["arrived"].sum())
+    def _numbers(self) -> list[Any]:
+        return [self._results, self._late, self._rows]
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]], numbers: list[Any], snapshot: bytes) -> None:
+        self._state[...] = arrays["state"]
+        for name, array in self._arrays().items():
+            array[...] = arrays[name]
+        self._results, self._late, self._rows = numbers
+        self._recent_weight = float(self._state["recent_weight"][0])
         rebuild(self._state, self._sample)
-
-
-def _signature(spec: JoinSpec, seed: int, rows: int) -> dict[str, Any]:
-    """The settings that must not change between saving and loading."""
-    return {
-        "window": [[window.kind, window.size] for window in spec.windows],
-        "importance": spec.importance,
-        "lateness": spec.lateness,
-        "max_skew": spec.max_skew,
-        "seed": seed,
-        "rows": rows,
-        **({"counted_elsewhere": True} if spec.counted_elsewhere else {}),
-    }
 
 
 def _state(spec: JoinSpec, seed: int, rows: int) -> NDArray[Any]:
@@ -289,17 +226,3 @@ def _sample(rows: int) -> Sample:
         stored_heads=np.full(2 * slots, NONE, dtype=np.int32),
         bitmap=np.zeros(max(1, slots // 16), dtype=np.uint64),
     )
-
-
-def _parsed(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """The header and the arrays of a saved estimate."""
-    if not isinstance(data, bytes | bytearray | memoryview) or bytes(data[:8]) != MAGIC:
-        raise SnapshotError("these are not the bytes of a recall estimate (they do not begin with its mark)")
-    data = bytes(data)
-    if len(data) < _HEAD.size + CHECKSUM_BYTES:
-        raise SnapshotError(f"the saved recall estimate is cut short: it has only {len(data)} bytes")
-    _, version, length = _HEAD.unpack_from(data)
-    if version != VERSION:
-        raise SnapshotError(f"the recall estimate has format {version}, this shedjoin reads format {VERSION}")
-    body = without_checksum(data)
-    return json.loads(body[_HEAD.size : _HEAD.size + length]), body[_HEAD.size + length :]

@@ -1,7 +1,7 @@
 """Live recall of any join: predicates, join graphs, selective processing, queues, slow CPUs, dual windows, lazy evaluation.
 
 How missing results are estimated
-    Beside the join runs a small copy of it, without a limit of the CPU, that keeps a random sample of the rows (`store`). It
+    Beside the join runs a small copy of it, without a limit of the CPU, that keeps a random sample of the rows (`row_sample`). It
     finds some results of the exact join. Those that the join does not deliver are missing. A found result counts w = 1 / p,
     where p is the probability that the sample has all its rows but the newest. So its expectation is one (Horvitz and
     Thompson). Why a result is missing does not matter: evicted, dropped, not compared.
@@ -19,8 +19,7 @@ Results that come later
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,23 +27,19 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import Batch
 from shedjoin.engine.output import Output, ShedLog
-from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.policies import KeepAll
-from shedjoin.recall.checksum import with_checksum, without_checksum
-from shedjoin.recall.estimate import LIVE_COLUMNS
-from shedjoin.recall.estimator import LARGEST_WEIGHT, Estimator
-from shedjoin.recall.store import Found, Integers, Numbers, SampleStore
+from shedjoin.recall.let_in import LetIn
+from shedjoin.recall.live import LARGEST_WEIGHT, LiveRecall
+from shedjoin.recall.row_sample import Found, Integers, Numbers, RowSample
 from shedjoin.spec import JoinSpec
-from shedjoin.window import RowWindow
 
-VERSION = 1
 #: Results, their importance, and both decayed.
 KINDS = 4
 #: Changes that do not make a saved estimate useless.
 MAY_CHANGE = ("budget", "policy", "selective", "cpu", "queue", "dual", "order", "index", "reordering", "expire_every")
 
 
-class SampledRecall(Estimator):
+class SampledRecall(LiveRecall):
     """Estimates the recall of any join, by a copy of it that keeps a random sample of the rows.
 
     Examples
@@ -60,32 +55,17 @@ class SampledRecall(Estimator):
     (9.0, True)
     """
 
-    def __init__(
-        self,
-        spec: JoinSpec,
-        seed: int = 0,
-        rows: int | None = None,
-        level: float = 0.95,
-        recent: float = 8.0,
-        part: tuple[int, int] = (0, 1),
-    ) -> None:
-        super().__init__(spec, seed, rows, level, recent, part)
-        by_rows = any(isinstance(window, RowWindow) for window in spec.windows)
-        if spec.dual is not None and spec.dual.front is not False and by_rows:
-            raise SpecError(
-                "spec.dual must have front=False for a live recall with row windows: they count the rows that are let in, so "
-                "the exact join depends on what was shed"
-            )
+    def _start(self, spec: JoinSpec, seed: int, part: tuple[int, int]) -> None:
+        self._let_in = LetIn(spec) if LetIn.matters(spec) else None
+        #: Results of this push, while the rows that the sample gets are not known yet.
+        self._held: list[Sequence[Integers]] = []
         admits = spec.plan().admission is not None
         self._rounds, self._waits = bool(spec.evaluate_every), admits or bool(spec.evaluate_every)
-        loses = not isinstance(spec.policy, KeepAll) or spec.selective is not None or admits
-        self._store = SampleStore(spec, seed, self._most, part) if loses else None
-        meaning = {name: value for name, value in spec.to_dict().items() if name not in MAY_CHANGE}
-        self._signature = json.loads(json.dumps({**meaning, "seed": seed, "rows": self._most, "part": part}))
+        loses = not isinstance(spec.policy, KeepAll) or spec.selective is not None or admits or self._drops
+        self._sample = RowSample(spec, seed, self._most, part) if loses else None
         streams = len(spec.names)
         self._delivered, self._missing = np.zeros(KINDS), np.zeros(KINDS)
         self._left = np.zeros((streams, KINDS, 2))  # squares and cubes of rows that have left, by stream
-        self._recent_weight = 1.0
         self._shed = self._late = 0
         self._turned = np.full(streams, -1)  # rows of each stream before this number have had their turn
         self._come = np.zeros(streams, np.int64)  # rows of each stream before the push
@@ -96,19 +76,36 @@ class SampledRecall(Estimator):
         )
         self._came: NDArray[np.bool_] = np.zeros(0, np.bool_)  # which of them were delivered in this push
 
+    def _settings(self, spec: JoinSpec) -> dict[str, Any]:
+        settings = {name: value for name, value in spec.to_dict().items() if name not in MAY_CHANGE}
+        return {**settings, "let in": LetIn.matters(spec)}
+
     # ---------------------------------------------------------------------------------------------------------- pushes
 
     def begin(self, batch: Batch) -> None:
         """Find results of the rows of a push in the sample."""
-        self._index = None
         self._push = np.zeros(2)
         if len(batch):
             self._raise_weight()
-        found = [self._found, *(self._store.push(batch) if self._store is not None else ())]
+        if self._let_in is None:
+            self._find(() if self._sample is None else self._sample.push(batch))
+        else:
+            self._let_in.come(batch)
+
+    def _find(self, new: Iterable[Found]) -> None:
+        """Results were found in the sample."""
+        self._index = None
+        found = [self._found, *new]
         self._found = Found(*(np.concatenate(column) for column in zip(*found, strict=True)))
         now = np.full(self._found.newest.size - self._decayed.size, self._recent_weight)
         self._decayed = np.concatenate([self._decayed, now])
         self._came = np.zeros(self._decayed.size, np.bool_)
+
+    def drop(self, rows: int) -> None:
+        """Count rows that the engine does not get: they are in the sample as all others, and their results never come."""
+        if not self._drops:
+            super().drop(rows)
+        self._shed += rows
 
     def deliver(self, out: Output) -> None:
         """Count the results of one piece of output, and note which found results are among them."""
@@ -118,10 +115,31 @@ class SampledRecall(Estimator):
         if self._rounds and out.stats["evaluations"]:
             self._turned = np.maximum(self._turned, self._come)
         if len(out):
+            self._turned = np.maximum(self._turned, [column.max() for column in out.columns])
+        if self._let_in is not None:
+            self._held.append(out.columns)
+            self._let_in.hear(out.shed, out.stats["let_in"])
+        elif len(out):
             self._match(out.columns)
 
+    def _find_let_in(self, let_in: LetIn) -> None:
+        """Find results of the rows that are known to be let in, and note which of them were delivered."""
+        assert self._sample is not None
+        found: list[Found] = []
+        for rows in let_in.take():
+            if isinstance(rows, Batch):
+                found += self._sample.push(rows)
+            else:
+                self._sample.tell(rows, None)
+        self._find(found)
+        for columns in self._held:
+            if len(columns[0]):
+                self._match([let_in.numbers(stream, column) for stream, column in enumerate(columns)])
+        self._held = []
+        for stream, table in enumerate(self._sample.rows):
+            let_in.forget(stream, int(table["seq"].min(initial=self._sample.arrived[stream])))
+
     def _match(self, columns: Sequence[Integers]) -> None:
-        self._turned = np.maximum(self._turned, [column.max() for column in columns])
         if not self._came.size:
             return
         if self._index is None:
@@ -140,26 +158,32 @@ class SampledRecall(Estimator):
 
     def set_clocks(self, clocks: Sequence[int | None], arrived: Sequence[int] | None = None) -> None:
         """The sample expires by them too."""
-        if self._store is not None:
-            self._store.tell(clocks, arrived)
+        if self._let_in is not None:
+            self._let_in.tell(clocks)
+        elif self._sample is not None:
+            self._sample.tell(clocks, arrived)
 
     def watch(self, batch: Batch, shed: ShedLog, late: int) -> None:
         """End a push: found results that can no longer come are missing."""
         self._late += late
         self._delivered[2:] += self._recent_weight * self._push
-        if self._store is None:
+        if self._sample is None:
             return
         if self._waits and not self._rounds and len(shed):
             self._turned = np.maximum(self._turned, shed.seen.max(axis=0))
+        turned = self._turned
+        if self._let_in is not None:
+            self._find_let_in(self._let_in)
+            turned = np.concatenate([self._let_in.numbers(stream, turned[[stream]]) for stream in range(turned.size)])
         waits = np.zeros_like(self._came)
         if self._waits:
             newest = self._found.newest
-            waits = ~self._came & (self._found.rows[np.arange(newest.size), newest] >= self._turned[newest])
+            waits = ~self._came & (self._found.rows[np.arange(newest.size), newest] >= turned[newest])
         final = self._found_where(~self._came & ~waits)
-        self._missing = self._settle(self._store.rows, self._missing, *final)
+        self._missing = self._settle(self._sample.rows, self._missing, *final)
         self._found, self._decayed = self._found_where(waits)
         self._came = np.zeros(self._decayed.size, np.bool_)
-        self._come = self._store.arrived.copy()
+        self._come = self._sample.arrived.copy()
         self._retire()
 
     def _found_where(self, chosen: NDArray[np.bool_]) -> tuple[Found, Numbers]:
@@ -167,10 +191,10 @@ class SampledRecall(Estimator):
 
     def _settle(self, tables: Sequence[NDArray[Any]], missing: Numbers, found: Found, decayed: Numbers) -> Numbers:
         """Count found results as missing, for the rows that were needed to find them; returns the sums."""
-        assert self._store is not None
+        assert self._sample is not None
         if not decayed.size:
             return missing
-        places = self._store.places(found.rows)
+        places = self._sample.places(found.rows)
         ones = np.ones(decayed.size)
         amounts = np.stack([ones, found.importance, decayed, decayed * found.importance], axis=1)
         amounts /= found.p.prod(axis=1)[:, None]
@@ -183,15 +207,15 @@ class SampledRecall(Estimator):
 
     def _retire(self) -> None:
         """Forget rows that have left the sample, and that no result waits for."""
-        assert self._store is not None
-        for stream, table in enumerate(self._store.rows):
+        assert self._sample is not None
+        for stream, table in enumerate(self._sample.rows):
             goes = table["gone"] > 0
             if self._decayed.size:
                 goes &= ~np.isin(table["seq"], self._found.rows[:, stream])
             if goes.any():
                 left = table[goes]
                 self._left[stream] = _added(self._left[stream], _powers(left[np.argsort(left["gone"], kind="stable")]))
-                self._store.rows[stream] = table[~goes]
+                self._sample.rows[stream] = table[~goes]
 
     def _raise_weight(self) -> None:
         self._recent_weight *= 2.0 ** (1.0 / self._half_life)
@@ -201,78 +225,54 @@ class SampledRecall(Estimator):
             self._missing[2:] /= LARGEST_WEIGHT
             self._left[:, 2:] /= LARGEST_WEIGHT ** np.array([2, 3])
             self._decayed /= LARGEST_WEIGHT
-            for table in self._store.rows if self._store is not None else ():
+            for table in self._sample.rows if self._sample is not None else ():
                 table["missing"][:, 2:] /= LARGEST_WEIGHT
 
     # ---------------------------------------------------------------------------------------------------- the estimate
 
-    def sums(self) -> dict[str, float]:
-        """The sums behind the estimate, with the names of `LIVE_COLUMNS`. The sums of shards can be added."""
+    def _sums(self) -> tuple[Numbers, list[float]]:
         missing, powers = self._missing, self._left.sum(axis=0)
-        if self._store is not None:
-            tables = self._store.rows
+        if self._sample is not None:
+            tables = self._sample.rows
             if self._decayed.size:  # what is not delivered yet is missing for now
                 tables = [table.copy() for table in tables]
                 missing = self._settle(tables, missing, self._found, self._decayed)
             for table in tables:
                 powers = powers + _powers(table).sum(axis=0)
-        whole = np.column_stack([self._delivered, missing, powers])
-        whole[2:] /= self._recent_weight ** np.array([1, 1, 2, 3])
-        unit = 0.0 if self._store is None else self._store.weight - 1.0
-        numbers = [*whole.reshape(-1).tolist(), self._shed, self._shed * unit, self._late]
-        return dict(zip(LIVE_COLUMNS, map(float, numbers), strict=True))
+        unit = 0.0 if self._sample is None else self._sample.weight - 1.0
+        return np.column_stack([self._delivered, missing, powers]), [self._shed, self._shed * unit, self._late]
 
     @property
     def remembered(self) -> int:
         """The number of rows in the sample."""
-        return 0 if self._store is None else sum(self._store.engine.residents)
+        return 0 if self._sample is None else sum(self._sample.engine.residents)
 
     # -------------------------------------------------------------------------------------------------------- as bytes
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """What is saved. The names are part of the format."""
-        rows = {} if self._store is None else {f"rows {number}": one for number, one in enumerate(self._store.rows)}
+        rows = {} if self._sample is None else {f"rows {number}": one for number, one in enumerate(self._sample.rows)}
         sums = {"delivered": self._delivered, "missing": self._missing, "left": self._left, "turned": self._turned}
-        return {**sums, "come": self._come, **self._found._asdict(), "decayed": self._decayed, **rows}
+        let_in = {} if self._let_in is None else self._let_in.arrays()
+        return {**sums, "come": self._come, **self._found._asdict(), "decayed": self._decayed, **rows, **let_in}
 
-    def to_bytes(self) -> bytes:
-        """The estimator between two pushes as bytes, with a version and a checksum."""
-        arrays = self._arrays()
-        engine = b"" if self._store is None else self._store.engine.snapshot()
-        head = {
-            "version": VERSION,
-            "signature": self._signature,
-            "shapes": {name: list(array.shape) for name, array in arrays.items()},
-            "numbers": [self._recent_weight, self._shed, self._late],
-            "store": None if self._store is None else self._store.numbers(),
-        }
-        body = [json.dumps(head).encode(), b"\n", *(np.ascontiguousarray(one).tobytes() for one in arrays.values())]
-        return with_checksum(b"".join([*body, engine]))
+    def _numbers(self) -> list[Any]:
+        sample = None if self._sample is None else self._sample.numbers()
+        let_in = None if self._let_in is None else self._let_in.plain()
+        return [self._recent_weight, self._shed, self._late, sample, let_in]
 
-    def load(self, data: bytes) -> None:
-        """Go on from `to_bytes()`, with an estimator that has not begun."""
-        text, _, body = without_checksum(data).partition(b"\n")
-        try:
-            head = json.loads(text)
-        except ValueError:
-            raise SnapshotError("these are not the bytes of a recall estimate (they have no header)") from None
-        if head.get("version") != VERSION or head.get("signature") != self._signature:
-            raise SnapshotError(
-                f"the recall estimate was saved by another join: {head.get('signature')}, not {self._signature}"
-            )
-        arrays, start = {}, 0
-        for name, array in self._arrays().items():
-            shape = head["shapes"][name]
-            count = int(np.prod(shape))
-            arrays[name] = np.frombuffer(body, array.dtype, count, start).reshape(shape).copy()
-            start += arrays[name].nbytes
+    def _snapshot(self) -> bytes:
+        return b"" if self._sample is None else self._sample.engine.snapshot()
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]], numbers: list[Any], snapshot: bytes) -> None:
         self._delivered, self._missing, self._left = arrays["delivered"], arrays["missing"], arrays["left"]
         self._turned, self._come = arrays["turned"], arrays["come"]
         self._found, self._decayed = Found(*(arrays[name] for name in Found._fields)), arrays["decayed"]
-        self._recent_weight, self._shed, self._late = head["numbers"]
-        if self._store is not None:
-            rows = [arrays[f"rows {number}"] for number in range(len(self._store.rows))]
-            self._store.restore(head["store"], rows, body[start:])
+        self._recent_weight, self._shed, self._late, sample, let_in = numbers
+        if self._sample is not None:
+            rows = [arrays[f"rows {number}"] for number in range(len(self._sample.rows))]
+            self._sample.restore(sample, rows, snapshot)
+        if self._let_in is not None:
+            self._let_in.restore(arrays, let_in)
 
 
 def _added(total: Numbers, amounts: Numbers) -> Numbers:

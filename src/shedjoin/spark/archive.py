@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from shedjoin.engine.graph import Graph
 from shedjoin.errors import InputError
+from shedjoin.join_type import TYPES, JoinType
 from shedjoin.predicates import Predicate
 from shedjoin.spark.keys import SIDES, quoted
+from shedjoin.spark.where import Filter
 from shedjoin.window import RowWindow, Window
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 #: What the join adds to each archived row.
 ROW_COLUMNS = ("_sj_shard", "_sj_seq", "_sj_key", "_sj_ts", "_sj_imp", "sj_batch")
@@ -46,7 +48,7 @@ LEFT_OUT_DDL = ", ".join(f"{name} {kind}" for name, kind in _LEFT_OUT.items())
 
 def shed_columns(names: Sequence[str]) -> tuple[str, ...]:
     """What a record of the shed log has, of streams of these names."""
-    return (*_SHED, *(f"seen_{name}" for name in names), "batch")
+    return (*_SHED, *(f"{what}_{name}" for what in ("seen", "expired") for name in names), "batch")
 
 
 def shed_ddl(names: Sequence[str], keys: Sequence[tuple[str, str]] = ()) -> str:
@@ -69,12 +71,15 @@ class Layout:
         Of the streams.
     equal
         Of a join graph: pairs of (stream, column) that are compared once more.
+    alone
+        Whether some results have no row of some stream. A key of one name is then that of the row that is there.
     """
 
     keys: tuple[tuple[str, ...], ...]
     columns: tuple[tuple[str, int, str], ...]
     names: tuple[str, ...] = SIDES
     equal: tuple[tuple[tuple[int, str], tuple[int, str]], ...] = ()
+    alone: bool = False
 
     @classmethod
     def plain(cls, left: DataFrame, right: DataFrame, keys: tuple[tuple[str, str], ...] = ()) -> Layout:
@@ -96,10 +101,42 @@ class Layout:
         sides = [F.col(name) for name in self.names]
         for first, *others in self.keys:
             for side, other in enumerate(others, start=1):
-                pairs = pairs.where(sides[0][first] == sides[side][other])
+                pairs = pairs.where(_same(sides[0][first], sides[side][other]))
         for (one, first), (two, second) in self.equal:
-            pairs = pairs.where(sides[one][first] == sides[two][second])
-        return pairs.select(*(sides[side][source].alias(name) for name, side, source in self.columns), *more)
+            pairs = pairs.where(_same(sides[one][first], sides[two][second]))
+        shared = {key[0] for key in self.keys if len(set(key)) == 1} if self.alone else set()
+
+        def column(side: int, source: str) -> Column:
+            return (
+                F.coalesce(*(one[source] for one in sides)) if side == 0 and source in shared else sides[side][source]
+            )
+
+        return pairs.select(*(column(side, source).alias(name) for name, side, source in self.columns), *more)
+
+
+def _same(one: Column, other: Column) -> Column:
+    """Whether keys are equal; a row without a partner has no other key to compare. (Null keys match nothing.)"""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(one == other, F.lit(True))
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Another number of shards, and the new numbers of the rows that were stored then (see `moved_state`).
+
+    `first` and `start` are of each stream: stored rows got numbers from `first` on, and rows that came later from `start` on.
+    """
+
+    after: int  # the last batch before
+    shards: int  # that there were
+    first: tuple[int, ...]
+    start: tuple[int, ...]
+
+    @property
+    def renumbers(self) -> bool:
+        """Or rows are numbered over all shards and keep their numbers."""
+        return self.first != self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +163,12 @@ class Archive:
     predicate
         Of a join on a predicate whose rows probe all shards: a row is archived in the shard that stores it, and its key is what
         the predicate compares. Rows are numbered over all shards.
+    where
+        What else must be true of the rows of a result.
+    moves
+        When the number of shards changed: a row that was stored then has another shard and number in the log from then on.
+    how, lateness, max_skew
+        The join type, and what says when windows have ended: then rows without a partner are settled.
     """
 
     left: DataFrame
@@ -137,6 +180,11 @@ class Archive:
     graph: Graph | None = None
     left_out: DataFrame | None = None
     predicate: Predicate | None = None
+    where: Filter | None = None
+    moves: tuple[Move, ...] = ()
+    how: JoinType = TYPES["inner"]
+    lateness: int = 0
+    max_skew: int | None = None
 
     def __post_init__(self) -> None:
         if self.layout is None and self.more:

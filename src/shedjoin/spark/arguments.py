@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from shedjoin.batch import MOST_STREAMS as MOST
 from shedjoin.budget import ALLOCATIONS, Budget
 from shedjoin.engine.codes import IMPORTANCE, SAME
-from shedjoin.engine.graph import parse
+from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
+from shedjoin.join_type import check_how
+from shedjoin.parse import parse_budget, parse_duration, parse_interval, parse_lateness, parse_policy, parse_windows
+from shedjoin.plain_dict import made_of
 from shedjoin.policies import KeepAll, Policy, Prospect, Replay
-from shedjoin.spark.cache import check_option
+from shedjoin.spark.budget_split import EQUAL, SHARES, least_of
 from shedjoin.spark.front import front_of
+from shedjoin.spark.host_cache import check_option
 from shedjoin.spark.join_args import JoinArgs
-from shedjoin.spark.join_graph import cube_of, rates_of, read_on
+from shedjoin.spark.join_graph import cube_of
 from shedjoin.spark.key_table import is_table, without_keys
-from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, key_pairs, per_stream, selected
-from shedjoin.spark.predicate_spec import join_condition, read_deadline
+from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, per_stream, selected
+from shedjoin.spark.on_args import rates_of, read_on
 from shedjoin.spark.selective_spec import check_types, selective_of
-from shedjoin.spark.shares import EQUAL, SHARES, least_of
+from shedjoin.spark.where import read_where
 from shedjoin.spec import JoinSpec, check_seed
-from shedjoin.window import RowWindow, TimeWindow, Window
-from shedjoin.words import parse_budget, parse_duration, parse_lateness, parse_policy, parse_windows
+from shedjoin.window import RowWindow, TimeWindow, Window, interval_windows
 
 MOST_SHARDS = 1024
+#: Arguments that are settings of the join as they are, and those of them that are durations of event time.
+DURATIONS = ("max_skew", "evaluate_every", "expire_every")
+PASSED = (*DURATIONS, "order", "index", "how", "matches")
 
 
 def stream_names(names: Any, count: int) -> tuple[str, ...]:
@@ -64,6 +71,88 @@ def spec_of(
     kind
         Whether times are timestamps ("time") or whole numbers ("number"); None: not known yet.
     """
+    _check_words(args, names)
+    on = read_on(args["on"], args["predicate"], names)
+    if args["where"] is not None:
+        read_where(args["where"], names)
+    rates = rates_of(args["rates"], names)
+    types = column_names("kind", args["kind"], names, optional=True)
+    budget = parse_budget(args["budget"], allocation=args["allocation"])
+    windows = windows_of(args, kind, names)
+    if (graph := on.parsed(names)) is not None and shards is not None:
+        cube = cube_of(graph, shards, windows, rates)
+        check_partners(args, [cube.copies(stream) for stream in range(len(names))])
+        shards = cube.shards
+    if graph is None and args["rates"] is not None:
+        raise SpecError("rates is for join graphs, whose rows may go to several shards: leave it out")
+    if budget is not None and shards is not None:
+        least_of(budget, shards, len(names))
+    # Shards of a predicate see all rows; those of equal sets see theirs.
+    all_rows = on.predicate is not None and on.predicate.code != SAME
+    if all_rows and args["shares"] not in (None, EQUAL):
+        raise SpecError(
+            f"shares must be 'equal' for a join on a predicate, not {args['shares']!r}: shards store rows in turn"
+        )
+    if all_rows and shards is not None:
+        check_partners(args, [shards])
+    if judges_partners(args) and any(front_of(args["front"], names)):
+        raise SpecError(
+            "front: rows that are dropped before they are sent to shards are not known there, so nothing tells which rows "
+            "may have missed them: leave front or how out"
+        )
+    selective = selective_of(args["selective"], windows, read_deadline(args["deadline"]), kind)
+    check_types(selective, types)
+    policy = policy_of(args["policy"], budget)
+    by_rows = any(isinstance(window, RowWindow) for window in windows)
+    counted_elsewhere = by_rows and not all_rows and shards is not None and shards > 1
+    if counted_elsewhere and isinstance(policy, Prospect):
+        raise SpecError(
+            "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "
+            "only: leave it out (the default is Prob() there), take another policy, or pass shards=1"
+        )
+    given: dict[str, Any] = {name: value for name, value in args.items() if name in PASSED and value is not None}
+    if isinstance(args["matches"], tuple | list):  # job files know no None
+        given["matches"] = [number or None for number in args["matches"]]
+    given |= {name: duration_of(given[name], kind, name) for name in DURATIONS if name in given}
+    if args["reordering"] is not None:
+        given["reordering"] = _reordering(args["reordering"])
+    if not on.keys:
+        given["on"] = on.graph or on.predicate
+    if args["between"] is not None:
+        given["between"] = interval_of(args["between"], kind)
+    else:
+        one = windows[0] if len(set(windows)) == 1 else windows
+        given["window"] = one if names == SIDES else dict(zip(names, windows, strict=True))
+    try:
+        return JoinSpec(
+            budget=budget,
+            policy=policy,
+            importance=args["combine"],
+            lateness=lateness,
+            selective=selective,
+            counted_elsewhere=counted_elsewhere,
+            **given,
+        )
+    except SpecError as reason:  # arguments have the names of its settings
+        raise SpecError(str(reason).removeprefix("JoinSpec.")) from None
+
+
+def judges_partners(args: JoinArgs) -> bool:
+    """Whether it matters how many partners a row has found."""
+    return args["matches"] is not None or check_how("how", args["how"]) != "inner"
+
+
+def check_partners(args: JoinArgs, copies: Sequence[int]) -> None:
+    """Refuse shards that see only some partners of a row. `copies`: to how many shards the rows of a stream go."""
+    if max(copies) > 1 and judges_partners(args):
+        what = f"how={args['how']!r}" if args["matches"] is None else f"matches={args['matches']!r}"
+        raise SpecError(
+            f"shards must be 1 with {what} here: rows of this join go to several shards, and each sees some of their partners"
+        )
+
+
+def _check_words(args: JoinArgs, names: tuple[str, ...]) -> None:
+    """Arguments that need no others to be checked."""
     for argument, value, allowed in (
         ("combine", args["combine"], (*IMPORTANCE,)),
         ("shares", args["shares"], (None, *SHARES)),
@@ -77,56 +166,14 @@ def spec_of(
     check_suffixes(args["suffixes"], names)
     if args["select"] is not None:
         selected(args["select"])
-    on, predicate = join_condition(args["on"], args["predicate"])
-    on, graph = read_on(on, names)
-    if predicate is None and graph is None:
-        key_pairs(on, names)
-    rates = rates_of(args["rates"], names)
     column_names("time", args["time"], names)
     column_names("importance", args["importance"], names, optional=True)
-    types = column_names("kind", args["kind"], names, optional=True)
-    seconds = read_deadline(args["deadline"])
-    if any(front_of(args["front"], names)) and (graph is not None or predicate is not None):
-        raise SpecError(
-            "front is for joins on a key: rows of other joins go to several shards, so filter the streams instead"
-        )
-    budget = parse_budget(args["budget"], allocation=args["allocation"])
-    windows = windows_of(args["window"], kind, names)
-    if graph is not None and shards is not None:
-        shards = cube_of(parse(graph, names), shards, windows, rates).shards
-    if budget is not None and shards is not None:
-        least_of(budget, shards, len(names))
-    given: dict[str, Any] = {
-        "budget": budget,
-        "policy": policy_of(args["policy"], budget),
-        "importance": args["combine"],
-        "lateness": lateness,
-        "max_skew": None if args["max_skew"] is None else duration_of(args["max_skew"], kind, "max_skew"),
-    }
-    if is_table(given["policy"]) and (graph is not None or predicate is not None):
-        raise SpecError("policy: Table() on Spark is for joins on a key, whose values it gives weights: take History()")
-    if graph is not None:
-        given["on"] = graph
-    elif args["rates"] is not None:
-        raise SpecError("rates is for join graphs, whose rows may go to several shards: leave it out")
-    elif predicate is not None:
-        if args["shares"] not in (None, EQUAL):  # these joins count no keys by which shards could be compared
-            raise SpecError(f"shares must be 'equal' for a join on a predicate, not {args['shares']!r}")
-        given["on"] = predicate
-    given["selective"] = selective_of(args["selective"], windows, seconds, kind)
-    check_types(given["selective"], types)
-    by_rows = any(isinstance(window, RowWindow) for window in windows)
-    # Shards of a predicate see all rows; those of equal sets see theirs.
-    all_rows = predicate is not None and predicate.code != SAME
-    given["counted_elsewhere"] = by_rows and not all_rows and shards is not None and shards > 1
-    if given["counted_elsewhere"] and isinstance(given["policy"], Prospect):
-        raise SpecError(
-            "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "
-            "only: leave it out (the default is Prob() there), take another policy, or pass shards=1"
-        )
-    if len(names) == 2:
-        return JoinSpec(window=windows[0] if windows[0] == windows[1] else (windows[0], windows[1]), **given)
-    return JoinSpec(window=dict(zip(names, windows, strict=True)), **given)
+    front_of(args["front"], names)
+
+
+def _reordering(value: Any) -> Reordering:
+    """When a join looks for a better order: a `Reordering`, or a table of its settings."""
+    return value if isinstance(value, Reordering) else made_of(Reordering, "reordering", value)
 
 
 def check_shards(shards: Any) -> None:
@@ -143,8 +190,15 @@ def duration_of(value: Any, kind: str | None, argument: str) -> int:
     return parse_lateness(value) if argument == "lateness" else parse_duration(value, argument=argument)
 
 
-def windows_of(value: Any, kind: str | None, names: tuple[str, ...]) -> tuple[Window, ...]:
-    given = by_stream("window", value, names)
+def windows_of(args: JoinArgs, kind: str | None, names: tuple[str, ...]) -> tuple[Window, ...]:
+    """The windows of all streams; of an interval, how long rows of each can find partners."""
+    if args["between"] is not None:
+        if args["window"] is not None:
+            raise SpecError("between stands in place of window: leave one of the two out")
+        if len(names) != 2:
+            raise SpecError(f"between is for joins of two streams, not of {len(names)}: give a window")
+        return interval_windows(*interval_of(args["between"], kind))
+    given = by_stream("window", args["window"], names)
     made = parse_windows(given, len(names))
     for one, window in zip(per_stream("window", given, names), made, strict=True):
         if isinstance(window, TimeWindow):
@@ -152,11 +206,18 @@ def windows_of(value: Any, kind: str | None, names: tuple[str, ...]) -> tuple[Wi
     return made
 
 
+def interval_of(value: Any, kind: str | None) -> tuple[int, int]:
+    """The ends of an interval, in microseconds or in the unit of whole-number times."""
+    for place, end in enumerate(value if isinstance(value, tuple | list) else ()):
+        _check_unit(end, kind, f"between[{place}]")
+    return parse_interval(value)
+
+
 def _check_unit(value: Any, kind: str | None, argument: str) -> None:
     """Timestamps need durations with a unit, whole numbers need durations without."""
     if kind == "number" and isinstance(value, str | timedelta):
         raise SpecError(f"{argument} must be a whole number, as the times are, not {value!r}")
-    if kind == "time" and isinstance(value, int) and value > 0:
+    if kind == "time" and isinstance(value, int) and value != 0:
         raise SpecError(
             f"{argument}={value} has no unit, but times are timestamps: say '{value} seconds' or '{value} milliseconds', or "
             "give a timedelta"
@@ -175,3 +236,18 @@ def policy_of(policy: Any, budget: Budget | None) -> Policy | None:
             f"policy: {made!r} is written for known rows, but on Spark rows are numbered by shard: take another policy"
         )
     return without_keys(made) if is_table(made) else made
+
+
+def read_deadline(value: Any) -> float | None:
+    """Seconds."""
+    if value is None:
+        return None
+    if isinstance(value, str | timedelta):
+        seconds = parse_duration(value, argument="deadline") / 1e6
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    else:
+        raise SpecError(f"deadline must be a duration such as '2 seconds', or a number of seconds, not {value!r}")
+    if not 0.0 < seconds < 1e9:
+        raise SpecError(f"deadline must be above 0, not {value!r}")
+    return seconds

@@ -30,7 +30,7 @@ with warnings.catch_warnings():
     from pyspark import daemon
 
     # All engines come with them: what a shard imports late, and the driver never.
-    from shedjoin.spark import operator, processor  # noqa: F401
+    from shedjoin.spark import processor, shard  # noqa: F401
 
     with suppress(ImportError):  # the stateful operator imports them when it is first used
         import pandas  # noqa: F401

@@ -54,9 +54,24 @@ class HyperCube:
     dims: tuple[Dimension, ...]
     shares: tuple[int, ...]
 
+    @classmethod
+    def of_key(cls, streams: int, shards: int) -> HyperCube:
+        """Of a key that all streams have: each row goes to the shard of its hash."""
+        return cls((dict.fromkeys(range(streams), 0),), (shards,))
+
+    @classmethod
+    def of_copies(cls, shards: int) -> HyperCube:
+        """A dimension that no row knows: each row goes to all shards (SplitJoin)."""
+        return cls(({},), (shards,))
+
     @property
     def shards(self) -> int:
         return math.prod(self.shares)
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether each row goes to all shards. One of them stores it, by its number."""
+        return not any(self.dims)
 
     def copies(self, stream: int) -> int:
         """How many shards each row of a stream goes to."""
@@ -83,9 +98,12 @@ class HyperCube:
         ]
         return np.array([sum(map(int.__mul__, cell, self._steps)) for cell in product(*ranges)], np.int64)
 
-    def is_first(self, shard: int, stream: int) -> bool:
-        """Whether a shard is the first of the rows of a stream that go there: it counts them."""
-        return bool(np.isin(shard, self.firsts(stream)))
+    def first_of(self, shard: int, stream: int) -> int:
+        """The first shard of the rows of a stream that go to a shard: it counts them."""
+        first = 0
+        for dim, share, step in zip(self.dims, self.shares, self._steps, strict=True):
+            first += shard // step % share * step if stream in dim else 0
+        return first
 
     def first(self, stream: int, attributes: Integers, rows: Integers | None = None) -> Integers:
         """The first shard of each row.
@@ -130,7 +148,7 @@ class HyperCube:
 
 def _coordinate(values: Integers, dimension: int, share: int) -> Integers:
     """Hashes of another function for each dimension: attributes that depend on each other still spread over all cells."""
-    salted = values + np.int64((dimension + 1) * 0x1E3779B97F4A7C15 % 2**63)
+    salted = values + np.int64(dimension * 0x1E3779B97F4A7C15 % 2**63)
     return ((spread(salted) >> np.uint64(32)) % np.uint64(share)).astype(np.int64)
 
 
@@ -139,7 +157,7 @@ def _coordinate(values: Integers, dimension: int, share: int) -> Integers:
 
 def weights_of(windows: Sequence[Window], rates: Sequence[float]) -> tuple[float, ...]:
     """What each stream costs in the time of the longest window, in rows: those that are sent, and those that are stored."""
-    lengths = [float(window.length) if isinstance(window, TimeWindow) else 0.0 for window in windows]
+    lengths = [float(max(window.length, 0)) if isinstance(window, TimeWindow) else 0.0 for window in windows]
     longest = max(lengths) or 1.0
     stored = [
         length / longest if isinstance(window, TimeWindow) else 1.0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shedjoin.spark.budget_split import share_of
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.shares import share_of
 from shedjoin.spec import JoinSpec
 
 if TYPE_CHECKING:
-    from shedjoin.spark.operator import Shard
+    from shedjoin.spark.shard import Shard
+    from shedjoin.spark.shard_state import ShardState
     from shedjoin.spark.state import Store
 
 
@@ -21,6 +23,7 @@ class Job:
 
     spec: dict[str, Any]
     labels: tuple[int, ...]
+    cube: HyperCube  # which shards rows go to
     seed: int
     kept: tuple[tuple[int, ...], ...]  # of the columns that travel, those that results are made of
     signature: dict[str, Any]  # what may not change while the checkpoint lives, beside the spec
@@ -32,9 +35,11 @@ class Job:
     recall: bool = True  # whether it is to be told
     timestamps: bool = True  # or times are whole numbers
     keys: bytes | None = None  # the Arrow schema of the key columns, where keys are hashed: the first of those kept
-    spread: bool = False  # whether every shard gets all rows, and stores some of them
     deadline: float | None = None  # seconds
     front: bool = False  # whether rows are dropped before they are sent
+    schemas: tuple[
+        bytes, ...
+    ] = ()  # the Arrow schemas of the columns kept, where a result may have rows of one side only
 
     @property
     def shards(self) -> int:
@@ -47,7 +52,7 @@ class Job:
     @property
     def adaptive(self) -> bool:
         """Whether memory moves between shards."""
-        return self.shares == "adaptive" and not self.spread and self.shards > 1 and self.spec.get("budget") is not None
+        return self.shares == "adaptive" and self.shards > 1 and self.spec.get("budget") is not None
 
     def spec_of(self, shard: int) -> JoinSpec:
         """The join of one shard: its share of the memory, as long as nothing is known of the streams."""
@@ -58,24 +63,23 @@ class Job:
 
     def part_of(self, shard: int) -> tuple[int, int]:
         """Which part of a join that is split a shard is."""
-        return (shard, self.shards) if self.spread else (0, 1)
+        return (shard, self.shards) if self.cube.is_everywhere else (0, 1)
 
     def seed_of(self, shard: int) -> int:
         return (self.seed + shard) % 2**64
 
+    @property
+    def join(self) -> JoinSpec:
+        """The join of all shards together."""
+        return JoinSpec.from_dict(self.spec)
+
+    def state(self, number: int, store: Store | None = None) -> ShardState:
+        """The state of a shard alone."""
+        from shedjoin.spark.shard_state import ShardState
+
+        return ShardState(self, number, store, time.perf_counter)
+
     def shard(self, number: int, store: Store | None = None) -> Shard:
-        from shedjoin.spark.operator import Shard  # and with it the engines, for whoever runs one
+        from shedjoin.spark.shard import Shard  # and with it the engines, for whoever runs one
 
         return Shard(self, number, store)
-
-
-@dataclass(frozen=True, slots=True)
-class GraphJob(Job):
-    """What every shard of a join graph is told."""
-
-    cube: HyperCube = field(default_factory=lambda: HyperCube((), ()))
-
-    def shard(self, number: int, store: Store | None = None) -> Shard:
-        from shedjoin.spark.graph_shard import GraphShard
-
-        return GraphShard(self, number, store)

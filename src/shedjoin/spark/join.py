@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from shedjoin.engine.graph import parse
+from shedjoin.engine.codes import SAME
+from shedjoin.errors import SpecError
+from shedjoin.parse import parse_policy
 from shedjoin.spark import keys as columns
-from shedjoin.spark.arguments import spec_of, stream_names, windows_of
+from shedjoin.spark.arguments import judges_partners, read_deadline, spec_of, stream_names, windows_of
+from shedjoin.spark.budget_split import ADAPTIVE, EQUAL
 from shedjoin.spark.exchange import RESULT, shard_labels
 from shedjoin.spark.front import front_of
-from shedjoin.spark.graph_plan import GraphPlan
+from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.inputs import PARTITIONS, check_frames, lateness_of, shards_of
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
-from shedjoin.spark.join_graph import attribute_types, cube_of, rates_of, read_on
+from shedjoin.spark.join_condition import Condition, OnGraph, OnKey, OnPredicate
+from shedjoin.spark.join_graph import attribute_types, cube_of
 from shedjoin.spark.key_table import is_table, table_of_numbers
 from shedjoin.spark.keys import Keys
+from shedjoin.spark.on_args import rates_of, read_on
 from shedjoin.spark.plan import JoinPlan
-from shedjoin.spark.predicate_plan import PredicatePlan
-from shedjoin.spark.predicate_spec import join_condition, read_deadline
-from shedjoin.spark.predicate_values import check_values
-from shedjoin.spark.shares import ADAPTIVE, EQUAL
-from shedjoin.words import parse_policy
+from shedjoin.spark.value_columns import check_values
+from shedjoin.spark.where import Split, split_where
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from shedjoin.spec import JoinSpec
 
 
 @takes_join_args
@@ -52,19 +56,18 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
     partitions = int(spark.conf.get(PARTITIONS) or 1)
     shards = shards_of(spark, args["shards"], partitions)
     lateness = lateness_of(args["lateness"], kind, frames, times, sides)
-    on, predicate = join_condition(args["on"], args["predicate"])
-    on, predicates = read_on(on, sides)
-    graph: dict[str, Any] = {}
-    if predicates is not None:
-        parsed, windows = parse(predicates, sides), windows_of(args["window"], kind, sides)
-        cells = cube_of(parsed, shards, windows, rates_of(args["rates"], sides), cube)
-        graph = {"graph": parsed, "types": attribute_types(frames, parsed, sides), "cube": cells}
-        shards = cells.shards
-    keys = Keys(()) if on is None else Keys.of(on, *frames, sides=sides)
-    key_types = columns.common_types(frames, keys, sides)
+    condition = _condition(args, frames, sides, shards, kind, cube)
+    if judges_partners(args) and args["shards"] is None and _has_copies(condition, len(sides)):
+        condition = _condition(args, frames, sides, 1, kind, cube)
+    shards = condition.cube.shards
     spec = spec_of(args, sides, lateness=lateness, shards=shards, kind=kind)
     if is_table(policy := parse_policy(args["policy"])) and policy is not None:
-        spec = replace(spec, policy=table_of_numbers(policy, spark, keys, key_types, sides))
+        weighed = [condition.weighed(side) for side in range(len(sides))]
+        spec = replace(spec, policy=table_of_numbers(policy, spark, weighed, sides))
+    where = split_where(args["where"], frames, sides)
+    if where is not None:
+        spec = replace(spec, where=where.engine)
+        _check_counted(where, spec)
     importances = columns.column_names("importance", args["importance"], sides, optional=True)
     types = columns.column_names("kind", args["kind"], sides, optional=True)
     for argument, names in (("importance", importances), ("kind", types)):
@@ -72,25 +75,59 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
             if name is not None:
                 columns.check_column(argument, name, frame, side)
     columns.check_types(frames, types, sides)
-    plan: dict[str, Any] = {
-        "sides": frames,
-        "names": sides,
-        "keys": keys,
-        "key_types": key_types,
-        "times": times,
-        "importances": importances,
-        "kinds": types,
-        "out": columns.out_columns(frames, keys, args["select"], args["suffixes"], sides),
-        "spec": spec,
-        "labels": shard_labels(shards, partitions),
-        "timestamps": kind != "number",
-        "seed": args["seed"],
-        "cache": args["cache"],
-        "deadline": read_deadline(args["deadline"]),
-        "front": front_of(args["front"], sides),
-    }
-    if graph:
-        return GraphPlan(shares=args["shares"] or ADAPTIVE, **graph, **plan)
-    if predicate is None:
-        return JoinPlan(shares=args["shares"] or ADAPTIVE, **plan)
-    return PredicatePlan(shares=EQUAL, predicate=predicate, value_types=check_values(predicate, *frames), **plan)
+    return JoinPlan(
+        sides=frames,
+        names=sides,
+        condition=condition,
+        times=times,
+        importances=importances,
+        kinds=types,
+        out=columns.out_columns(frames, condition.keys, args["select"], args["suffixes"], sides, spec.how),
+        spec=spec,
+        labels=shard_labels(shards, partitions),
+        timestamps=kind != "number",
+        seed=args["seed"],
+        shares=EQUAL if condition.cube.is_everywhere else args["shares"] or ADAPTIVE,
+        cache=args["cache"],
+        deadline=read_deadline(args["deadline"]),
+        front=front_of(args["front"], sides),
+        where=where,
+    )
+
+
+def _check_counted(where: Split, spec: JoinSpec) -> None:
+    """Partners are counted in the workers: rows that a filter behind the join takes away would have been counted."""
+    if where.behind and (spec.how != "inner" or spec.matches is not None):
+        sql, why = where.behind[0]
+        argument = "matches" if spec.how == "inner" else f"how={spec.how!r}"
+        raise SpecError(
+            f"where: {sql} cannot be decided while rows are joined ({why}), and {argument} counts partners there: leave one of "
+            "the two out, or compare a column of one stream with a column of another"
+        )
+
+
+def _has_copies(condition: Condition, streams: int) -> bool:
+    """Whether rows go to several shards."""
+    return any(condition.cube.copies(stream) > 1 for stream in range(streams))
+
+
+def _condition(
+    args: JoinArgs,
+    frames: tuple[DataFrame, ...],
+    sides: tuple[str, ...],
+    shards: int,
+    kind: str,
+    before: Sequence[int] | None,
+) -> Condition:
+    """What rows are joined on, with the types of its columns and the shards that rows go to."""
+    on = read_on(args["on"], args["predicate"], sides)
+    if on.predicate is not None:
+        by_hash = HyperCube.of_key(len(sides), shards)
+        cube = by_hash if on.predicate.code == SAME else HyperCube.of_copies(shards)
+        return OnPredicate(on.predicate, check_values(on.predicate, frames), cube)
+    if (graph := on.parsed(sides)) is not None:
+        windows, rates = windows_of(args, kind, sides), rates_of(args["rates"], sides)
+        cube = cube_of(graph, shards, windows, rates, before)
+        return OnGraph(graph, attribute_types(frames, graph, sides), cube)
+    keys = Keys.of(list(on.keys), *frames, sides=sides)
+    return OnKey(keys, columns.common_types(frames, keys, sides), HyperCube.of_key(len(sides), shards))

@@ -12,10 +12,11 @@ from textwrap import fill
 from typing import Annotated, Any, Required, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from shedjoin.cpu.settings import Selective
+from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
+from shedjoin.parse import nearest
 from shedjoin.policies import Policy
 from shedjoin.predicates import Predicate
-from shedjoin.words import nearest
 
 #: The default of `lateness`: the delay of the inputs' watermarks.
 WATERMARK = "watermark"
@@ -42,17 +43,42 @@ class JoinArgs(TypedDict, total=False):
         'Instead of a key: `Overlap("tags", at_least=2)` and other predicates. Each row is stored in one shard and '
         "compared in all.",
     ]
+    where: Annotated[
+        str | None,
+        "What else must be true of the rows of a result, in SQL: \"left.bid < right.price AND right.country IN ('DE', 'FR')\". "
+        "Columns are qualified by the streams' names; a column that one stream has alone need not be. As in SQL a result is "
+        "given if the condition is true, not null.",
+    ]
     time: Annotated[
         Required[Columns],
         "The event time: a column name, a pair (left, right), or a dict by the streams' names. Timestamps, or whole numbers "
         "in a unit of your own.",
     ]
     window: Annotated[
-        Required[Any],
+        Any,
         'Rows join if their times differ by less than this: "10 minutes", a timedelta, a `TimeWindow` (of microseconds), a '
         "number in the unit of times that are whole numbers, or a pair of these (how long a left row and a right row are "
         "kept). Three and more rows join if none is older than the newest by its window. A number of rows, such as "
         '"1000 rows", counts the rows of all shards.',
+    ]
+    between: Annotated[
+        Sequence[Any] | None,
+        'In place of `window`, for two streams: a pair (low, high) such as ("0 seconds", "10 minutes"). Rows join if low <= '
+        "right time - left time <= high, as with SQL's BETWEEN; both ends may be negative. A row is kept only while it can still "
+        "find a partner.",
+    ]
+    how: Annotated[
+        str,
+        "The join type, by Spark's names: inner, left_semi, left_anti, left_outer, right_outer, full_outer (or left, semi, "
+        "outer, ...). A row without a partner is given when it leaves its window, and only if it certainly has none; under a "
+        "budget others are logged as unknown, and `refine` settles them. Of three and more streams: inner, left_semi, "
+        "left_outer.",
+        "inner",
+    ]
+    matches: Annotated[
+        Sequence[int | None] | None,
+        "A number for each stream, or None (0 in job files): its rows leave once they have found that many partners, such as "
+        "(1, None) for orders that are paid once. Exact where no row has more partners.",
     ]
     budget: Annotated[
         Any,
@@ -75,9 +101,10 @@ class JoinArgs(TypedDict, total=False):
     ]
     lateness: Annotated[
         Any,
-        "How far a row may lag behind the newest row of its stream, from one micro-batch to the next, and still be joined: "
+        "How far a row may lag behind the newest row of its stream, from one micro-batch to the next, and miss nothing: "
         '"5 minutes"; 0 if rows arrive in the order of their times; None if rows never expire. Default: the delay of the '
-        "inputs' watermarks. Streams without a watermark must give it. Later rows are counted, logged and warned of.",
+        "inputs' watermarks. Streams without a watermark must give it. Later rows meet what is still stored; they are counted, "
+        "logged and warned of.",
         WATERMARK,
     ]
     max_skew: Annotated[
@@ -87,7 +114,7 @@ class JoinArgs(TypedDict, total=False):
     shards: Annotated[
         int | None,
         "The number of parts that keys are split into; of a join graph the most there may be. Default: Spark's parallelism, at "
-        "most its shuffle partitions. A checkpoint keeps its number.",
+        "most its shuffle partitions. A checkpoint keeps its number, unless `start` is given another.",
     ]
     rates: Annotated[
         float | Sequence[float] | Mapping[str, float] | None,
@@ -140,6 +167,27 @@ class JoinArgs(TypedDict, total=False):
         "number, or a pair (left, right). Dropped rows are logged, and `refine` joins them later. May change while a checkpoint "
         "lives.",
     ]
+    order: Annotated[
+        str | Sequence[str] | Mapping[str, Sequence[str]] | None,
+        "The join order of three and more streams, in each shard: a list of all streams, or one for each. Default: chosen from "
+        "statistics while the join runs (see `JoinSpec`).",
+    ]
+    reordering: Annotated[
+        Reordering | dict[str, Any] | None,
+        "When a better join order is looked for: a `Reordering`, or a table such as {'every': 5000, 'drift': 0.1}.",
+    ]
+    index: Annotated[
+        str | int | Mapping[str, str | int] | None,
+        "How windows are searched: 'scan' (nested loops), a number of hash buckets, or a dict from streams to these. Default: by "
+        "indexes that grow with the windows.",
+    ]
+    evaluate_every: Annotated[
+        Any,
+        "Join new rows in rounds of this much event time (lazy evaluation): results are out that much later, at most.",
+    ]
+    expire_every: Annotated[
+        Any, "How often expired rows are removed, in event time. They join nothing in any case. Default: always."
+    ]
     names: Annotated[
         Sequence[str] | None,
         "What three and more streams are called in `select`, the shed log, metrics and the archive. Default: s0, s1, s2, "
@@ -152,7 +200,7 @@ NOT_ON_SPARK = dict.fromkeys(
     ("cpu", "queue", "dual"),
     "A virtual CPU, its queue and dual windows live in virtual time, and a shard on Spark has all rows of a micro-batch at once: "
     "give a deadline, or drop rows with front.",
-)
+) | {"counted_elsewhere": "Whether rows are counted over all shards follows from the windows and the number of shards."}
 
 
 def check_known(names: Iterable[str]) -> None:
@@ -199,4 +247,6 @@ def complete(args: JoinArgs, function: Callable[..., Any]) -> JoinArgs:
     missing = [name for name, one in PARAMETERS.items() if one.default is Parameter.empty and name not in args]
     if missing:
         raise SpecError(f"{missing[0]} is missing. {DOCS[missing[0]]}")
+    if args.get("window") is None and args.get("between") is None:
+        raise SpecError(f"window is missing. {DOCS['window']} Or give between. {DOCS['between']}")
     return cast(JoinArgs, {**{name: one.default for name, one in PARAMETERS.items()}, **args})

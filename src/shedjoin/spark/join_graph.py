@@ -1,68 +1,25 @@
-"""Join graphs on Spark: predicates between pairs of streams in `on`, their columns and types, and the cube of their shards."""
+"""Join graphs on Spark: the columns and types of their attributes, and the cube of their shards."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from shedjoin.engine.graph import Graph, is_predicate, parse
+from shedjoin.engine.graph import Graph
 from shedjoin.errors import SpecError
 from shedjoin.spark.hypercube import HyperCube, choose, dimensions, weights_of
-from shedjoin.spark.keys import NUMBERS, check_column, check_comparable, key_number, per_stream, quoted, widened
-from shedjoin.window import RowWindow, Window
+from shedjoin.spark.keys import NUMBERS, check_column, check_comparable, key_number, quoted, widened
+from shedjoin.window import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-
-def read_on(on: Any, names: Sequence[str]) -> tuple[Any, tuple[str, ...] | None]:
-    """What `on` means: keys, or the predicates of a join graph.
-
-    Predicates that equate attributes of all streams throughout are keys.
-
-    Examples
-    --------
-    >>> read_on(["a.x = b.x", "b.y < c.y"], "abc")
-    (None, ('a.x = b.x', 'b.y < c.y'))
-    >>> read_on(["a.x = b.z", "b.z = c.x"], "abc")
-    ([('x', 'z', 'x')], None)
-    """
-    texts = [on] if isinstance(on, str) else list(on) if isinstance(on, list | tuple) else []
-    if not any(is_predicate(text) for text in texts):
-        return on, None
-    graph = parse(texts, names)
-    keys = _as_keys(graph)
-    return (keys, None) if keys is not None else (None, tuple(texts))
-
-
-def _as_keys(graph: Graph) -> list[tuple[str, ...]] | None:
-    """The same join on keys, one name a stream; None if it is none."""
-    streams = range(len(graph.columns))
-    common = all(len(part) == len(streams) for part in graph.parts)
-    each = all(len(columns) == len(graph.parts) for columns in graph.columns)
-    if graph.thetas or not common or not each:
-        return None
-    return [tuple(graph.columns[stream][part[stream]] for stream in streams) for part in graph.parts]
-
-
-def rates_of(rates: Any, names: Sequence[str]) -> tuple[float, ...]:
-    """How many rows each stream brings in the same time; alike if nothing is said."""
-    given = per_stream("rates", 1.0 if rates is None else rates, names)
-    for name, rate in zip(names, given, strict=True):
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1e18:
-            raise SpecError(f"rates must be a number above 0 for each stream, not {rate!r} for {name}")
-    return tuple(map(float, given))
 
 
 def cube_of(
     graph: Graph, shards: int, windows: Sequence[Window], rates: Sequence[float], before: Sequence[int] | None = None
 ) -> HyperCube:
     """How the rows of a join graph are spread over at most this many shards. `before`: as the checkpoint has it."""
-    if shards > 1 and any(isinstance(window, RowWindow) for window in windows):
-        raise SpecError(
-            "window: a number of rows is counted over a whole stream, which several shards do not see: pass shards=1"
-        )
     dims = dimensions(graph)
     if before is not None and len(before) == len(dims) and math.prod(before) <= shards:
         return HyperCube(dims, tuple(before))

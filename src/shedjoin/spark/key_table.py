@@ -13,7 +13,8 @@ from shedjoin.errors import SpecError
 from shedjoin.estimators import Table
 from shedjoin.estimators.table import check_weights
 from shedjoin.policies import Policy
-from shedjoin.spark.keys import KEY, WHOLE, Keys, key_number, quoted
+from shedjoin.spark.join_condition import Compared
+from shedjoin.spark.keys import KEY, WHOLE, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,19 +30,30 @@ def is_table(policy: Policy | None) -> bool:
     return isinstance(getattr(policy, "estimator", None), Table)
 
 
-def table_of_numbers(policy: Policy, spark: SparkSession, keys: Keys, types: list[str], sides: Sequence[str]) -> Policy:
-    """The same policy, whose `Table` has the keys as numbers."""
+def table_of_numbers(
+    policy: Policy, spark: SparkSession, weighed: Sequence[Sequence[Compared]], sides: Sequence[str]
+) -> Policy:
+    """The same policy, whose `Table` has the numbers by which rows are compared.
+
+    `weighed`: of each stream what its weights are of. The attributes of a join graph share them.
+    """
     table: Table = policy.estimator  # type: ignore[assignment]
     if table.streams != len(sides):
         raise SpecError(f"policy: {policy!r} is for {table.streams} streams, but this join has {len(sides)}")
-    made = [
-        _numbers(
-            f"policy: Table, {side}", _frame(f"policy: Table, {side}", table.side(place), spark, names), names, types
-        )
-        for place, side in enumerate(sides)
-        for names in [keys.names(place)]
-    ]
+    made = []
+    for place, side in enumerate(sides):
+        what, numbers = f"policy: Table, {side}", dict[int, float]()
+        weights = _read(what, table.side(place), spark)
+        for one in _given(weighed[place], weights):
+            numbers |= _numbers(what, _frame(what, weights, spark, one.names), one)
+        made.append(numbers)
     return replace(policy, estimator=Table(made[0], made[1], made[2:]))  # type: ignore[type-var]
+
+
+def _given(weighed: Sequence[Compared], side: Any) -> Sequence[Compared]:
+    """What the weights of a stream are of: a DataFrame may have the columns of some attributes only."""
+    there = [one for one in weighed if set(one.names) & set(getattr(side, "columns", one.names))]
+    return there or weighed
 
 
 def without_keys(policy: Policy) -> Policy:
@@ -50,15 +62,20 @@ def without_keys(policy: Policy) -> Policy:
     return replace(policy, estimator=Table({}, {}, [{}] * (table.streams - 2)))  # type: ignore[type-var]
 
 
+def _read(what: str, side: Any, spark: SparkSession) -> Any:
+    """Weights as a dict or a DataFrame."""
+    if not isinstance(side, str):
+        return side
+    try:
+        return spark.read.option("header", True).csv(side) if side.endswith(".csv") else spark.read.parquet(side)
+    except Exception as reason:
+        raise SpecError(f"{what}: {side} cannot be read: {str(reason).splitlines()[0]}") from None
+
+
 def _frame(what: str, side: Any, spark: SparkSession, names: list[str]) -> DataFrame | None:
     """Weights as a DataFrame of the key columns and `PROBABILITY`; None: there are none."""
     if isinstance(side, Mapping):
         return _of_dict(what, side, spark, names)
-    if isinstance(side, str):
-        try:
-            side = spark.read.option("header", True).csv(side) if side.endswith(".csv") else spark.read.parquet(side)
-        except Exception as reason:
-            raise SpecError(f"{what}: {side} cannot be read: {str(reason).splitlines()[0]}") from None
     missing = [name for name in (*names, PROBABILITY) if name not in side.columns]
     if missing or side.isStreaming:
         found = "is streaming" if side.isStreaming else f"has {', '.join(side.columns)}, but no {missing[0]!r}"
@@ -83,17 +100,18 @@ def _of_dict(what: str, weights: Mapping[Any, float], spark: SparkSession, names
     return spark.createDataFrame(pa.table([*columns, values], [*names, PROBABILITY]))
 
 
-def _numbers(what: str, frame: DataFrame | None, names: list[str], types: list[str]) -> dict[int, float]:
+def _numbers(what: str, frame: DataFrame | None, compared: Compared) -> dict[int, float]:
     """Weights by the numbers of keys."""
     from pyspark.sql import functions as fn
 
+    names, types, number_of = compared
     if frame is None:
         return {}
     shown = fn.concat_ws(", ", *(fn.col(quoted(name)).cast("string") for name in names))
     weight = fn.col(PROBABILITY).try_cast("double")
     casts = [_as_key(what, frame, name, kind).alias(name) for name, kind in zip(names, types, strict=True)]
     typed = frame.select(*casts, shown.alias("_sj_shown"), weight.alias(PROBABILITY))
-    rows = typed.select(key_number(typed, names, types).alias(KEY), PROBABILITY, "_sj_shown").limit(MOST + 1).collect()
+    rows = typed.select(number_of(typed).alias(KEY), PROBABILITY, "_sj_shown").limit(MOST + 1).collect()
     if len(rows) > MOST:
         raise SpecError(f"{what} has more than {MOST:,} keys: leave out those that are unlikely, which then weigh 0")
     made: dict[int, float] = {}

@@ -262,10 +262,21 @@ def key_value(number: Column, kind: str) -> Column:
 
 
 def out_columns(
-    frames: Sequence[DataFrame], keys: Keys, select: Any, suffixes: Any, sides: Sequence[str] = SIDES
+    frames: Sequence[DataFrame],
+    keys: Keys,
+    select: Any,
+    suffixes: Any,
+    sides: Sequence[str] = SIDES,
+    how: str = "inner",
 ) -> list[OutColumn]:
-    """The columns of the result, in order."""
+    """The columns of the result, in order. Semi and anti joins have those of the first stream."""
     everything = _all_columns(frames, keys, suffixes, sides)
+    if how in ("left_semi", "left_anti"):
+        if select is None:
+            return [OutColumn(name, 0, name) for name in frames[0].columns]
+        others = [name for name, source in selected(select) if _resolve(name, source, frames, everything, sides).side]
+        if others:
+            raise SpecError(f"select: a {how} join gives columns of {sides[0]} alone, so it has no {others[0]!r}")
     if select is None:
         clashes = [name for name, count in Counter(column.name for column in everything).items() if count > 1]
         if clashes:

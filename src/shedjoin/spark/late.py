@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from shedjoin.parse import format_lateness
 from shedjoin.spark.exchange import LATE
-from shedjoin.words import format_lateness
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -47,12 +47,12 @@ def warning(late: int, where: str, lateness: int | None) -> str:
     Examples
     --------
     >>> print(warning(2, "batch 7: ", 5_000_000))
-    batch 7: 2 rows were late by more than lateness='5 seconds' and were not joined. Raise lateness; with
-    start(archive=True), refine adds their results.
+    batch 7: 2 rows were later than lateness='5 seconds': they met only rows that were still stored. Raise lateness; with
+    start(archive=True), refine adds what they missed.
     """
     limit = "" if lateness is None else f"='{format_lateness(lateness)}'"
-    rows = "1 row was" if late == 1 else f"{late:,} rows were"
+    rows, they = ("1 row was", "it") if late == 1 else (f"{late:,} rows were", "they")
     return (
-        f"{where}{rows} late by more than lateness{limit} and {'was' if late == 1 else 'were'} not joined. "
-        "Raise lateness; with start(archive=True), refine adds their results."
+        f"{where}{rows} later than lateness{limit}: {they} met only rows that were still stored. "
+        f"Raise lateness; with start(archive=True), refine adds what {they} missed."
     )

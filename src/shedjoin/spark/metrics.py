@@ -22,6 +22,7 @@ _COUNTS = (
     "scheduled",
     "expired",
 )
+UNMATCHED = ("certain", "unknown")
 _PEAKS = ("peak_tuples", "peak_bytes")
 _RECALLS = (
     "recall",
@@ -35,7 +36,9 @@ _RECALLS = (
 _BY_STREAM = ("rows", "resident", "bytes")
 
 
-def metric_schema(names: Sequence[str], *, selective: bool = False, front: bool = False) -> pa.Schema:
+def metric_schema(
+    names: Sequence[str], *, selective: bool = False, front: bool = False, unmatched: bool = False
+) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
     stood at its end. (Peaks are taken at the end of every instant, when the cap holds.)
 
@@ -48,6 +51,8 @@ def metric_schema(names: Sequence[str], *, selective: bool = False, front: bool 
         profitable first; rows that were compared with a part of a window only; tuples that were looked at.
     front
         Of joins that drop rows before they are sent to shards: how many of each stream.
+    unmatched
+        Of outer, semi and anti joins: rows that left without a partner and certainly have none, and those that may have one.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(
@@ -60,9 +65,11 @@ def metric_schema(names: Sequence[str], *, selective: bool = False, front: bool 
             pa.field("state_bytes", pa.int64(), nullable=False),
             pa.field("seconds", pa.float64(), nullable=False),
             pa.field("restored", pa.bool_(), nullable=False),
+            pa.field("changed", pa.string()),
             *(pa.field(name, pa.float64()) for name in (*_RECALLS, *LIVE_COLUMNS)),
             *(_selective_fields(names) if selective else ()),
             *(pa.field(f"dropped_{name}", pa.int64()) for name in names if front),
+            *(pa.field(name, pa.int64()) for name in UNMATCHED if unmatched),
         ]
     )
 
@@ -77,24 +84,8 @@ def _selective_fields(names: Sequence[str]) -> list[pa.Field]:
     ]
 
 
-_WORDS = {
-    "int64": "bigint",
-    "int32": "int",
-    "double": "double",
-    "bool": "boolean",
-    "timestamp[us, tz=UTC]": "timestamp",
-    "list<item: int64>": "array<bigint>",
-}
-
-
-def metric_ddl(names: Sequence[str], *, selective: bool = False, front: bool = False) -> str:
-    """The same for Spark."""
-    schema = metric_schema(names, selective=selective, front=front)
-    return ", ".join(f"{one.name} {_WORDS[str(one.type)]}" for one in schema)
-
-
-#: Those of two streams.
-METRIC_SCHEMA, METRIC_DDL = metric_schema(SIDES), metric_ddl(SIDES)
+#: That of two streams.
+METRIC_SCHEMA = metric_schema(SIDES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +112,8 @@ class Summary:
         The most that was stored at once: the peaks that the shards had in one batch, added up.
     recall
         Since the query's first batch. None without a budget: then nothing is shed.
+    certain, unknown
+        Rows that left without a partner: those that certainly have none, and those that may have one. None in inner joins.
     """
 
     batches: tuple[int, int]
@@ -143,6 +136,8 @@ class Summary:
     restored: int
     recall: RecallEstimate | None
     dropped_of: dict[str, int] = field(default_factory=dict)
+    certain: int | None = None
+    unknown: int | None = None
 
     @property
     def rows(self) -> int:
@@ -150,7 +145,8 @@ class Summary:
 
     @property
     def shed(self) -> int:
-        return self.evicted + self.scheduled + self.late + self.dropped
+        """Rows that left early, or were dropped. Late rows are joined with what is stored: they are not among them."""
+        return self.evicted + self.scheduled + self.dropped
 
     @property
     def dropped(self) -> int:
@@ -188,6 +184,8 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
         batches.setdefault(row["batch"], []).append(row)
     last = latest(known)
     counts = {name: sum(row[name] for row in known) for name in (*_COUNTS, "state_bytes", "restored")}
+    if last[0].get("certain") is not None:
+        counts |= {name: sum(row[name] or 0 for row in known) for name in UNMATCHED}
 
     def by_stream(what: str, some: Iterable[Row]) -> dict[str, int]:
         return {name: sum(row.get(f"{what}_{name}") or 0 for row in some) for name in streams_of(last[0])}

@@ -1,8 +1,8 @@
 """Which results are missing, as a Spark job over the archive: the rule of docs/semantics.md, "The shed log".
 
-A result is missing if one of its rows was late, or had left before another of them came; it is put down to the first stream
-whose row that is. Else it is missing if its newest row left another one out. So it is found once, beginning with that row and
-going on to the other streams, one join each.
+A result is missing if one of its rows was dropped, had left before another of them came, or came late when another had expired;
+it is put down to the first stream whose row that is. Else it is missing if its newest row left another one out. So it is found
+once, beginning with that row and going on to the other streams, one join each.
 
 A range condition alone would make Spark compare all rows of a key, in one task. So the axis of a window is cut into buckets as
 wide as the window, the first row is sent to the two or three buckets it can reach, and the join is an equality on (shard, key,
@@ -19,19 +19,23 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
+from shedjoin.join_type import FIRSTS, PAIRS
 from shedjoin.spark.archive import ID, Archive
 from shedjoin.spark.conditions import attribute, attributes_hold, predicate_holds
+from shedjoin.spark.keys import quoted
+from shedjoin.spark.settled import settled_rows, without_too_late
+from shedjoin.spark.where import filtered
 from shedjoin.window import RowWindow, TimeWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 #: Records of the shed log that stand for rows which were not there: `partial` ones are in `left_out`.
-GONE = ("late", "evicted", "schedule")
+DROPPED, LATE, LEFT = "dropped", "late", ("evicted", "schedule")
 
 
 def missing_results(archive: Archive, after: int | None = None) -> DataFrame:
@@ -41,23 +45,58 @@ def missing_results(archive: Archive, after: int | None = None) -> DataFrame:
     A result belongs to the last of its rows' batches: what made it missing is known by then. So the results of batches 0 to 4 and
     those of 5 to 9 are those of 0 to 9. `after`: batches up to this one are done.
     """
-    from pyspark.sql import functions as F
 
     counts = arrivals(archive)
     sides = [_rows(archive, stream, counts) for stream in _all(archive)]
+    how, parts = archive.how, []
+    if how.gives == PAIRS:
+        parts.append(_missing_pairs(archive, sides, after))
+    for stream in how.judged if how.gives == FIRSTS else how.preserved:
+        meets = partial(_exactly_met, archive, sides, stream=stream)
+        parts.append(settled_rows(archive, stream, sides, meets, after, matched=how.gives == FIRSTS))
+    return reduce(lambda one, two: one.unionByName(two), parts)
+
+
+def _exactly_met(archive: Archive, sides: list[DataFrame], rows: DataFrame, stream: int) -> DataFrame:
+    """The results of the exact join that begin with some rows of one stream, wherever the others lie."""
+    from pyspark.sql import functions as F
+
+    others = [other for other in _all(archive) if other != stream]
+    everything = rows
+    for other in others:  # as if each row had missed all that came before it
+        everything = everything.withColumn(f"r{stream}_seen{other}", F.lit(0).cast("bigint"))
+    for what, bound in (("first", -(2**62)), ("last", 2**62)):
+        for other in others:
+            everything = everything.withColumn(f"r{stream}_{what}{other}", F.lit(bound).cast("bigint"))
+    return _met(archive, everything, sides, stream, _ways)
+
+
+def _missing_pairs(archive: Archive, sides: list[DataFrame], after: int | None) -> DataFrame:
+    """The pairs, or results of n rows, that are missing."""
+    from pyspark.sql import functions as F
+
     found = [_lost_by(archive, sides, stream) for stream in _all(archive)]
     if archive.left_out is not None:
         found += [_left_out_by(archive, sides, stream) for stream in _all(archive)]
-    whole = reduce(lambda one, two: one.unionByName(two), found)
+    whole = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), found)
+    if archive.how.preserved:
+        whole = without_too_late(archive, whole, sides, partial(_exactly_met, archive, sides))
     if after is not None:
         whole = whole.where(F.greatest(*(F.col(f"r{stream}_batch") for stream in _all(archive))) > after)
-    columns = ("seq", "ts") if archive.graph is None else ("seq", "ts", "batch", "id")
+    columns = known_by(archive)
     named = list(enumerate(archive.names))
     return whole.select(
         F.col("shard").alias("_sj_shard"),
         *(F.col(f"r{stream}_{what}").alias(f"_sj_{what}_{name}") for what in columns for stream, name in named),
         *(F.col(f"r{stream}_row").alias(name) for stream, name in named),
     )
+
+
+def known_by(archive: Archive) -> tuple[str, ...]:
+    """What a result has of each of its rows, so that they are known."""
+    if archive.graph is not None:
+        return ("seq", "ts", "batch", "id")
+    return ("seq", "ts", "shard") if archive.moves else ("seq", "ts")
 
 
 def _all(archive: Archive) -> range:
@@ -70,15 +109,17 @@ def _all(archive: Archive) -> range:
 def _rows(archive: Archive, stream: int, counts: DataFrame | None) -> DataFrame:
     """The rows of a stream that can have partners: `r0_...`.
 
-    `seen` of each other stream is from the shed log (late: 0), null for rows that were not shed. `out` of each other stream has
-    the stretches that were not compared, `first` and `last` the times between which they lie. `after`, with row windows, is what
+    `seen` of each other stream is from the shed log (dropped: 0), null for rows that were not shed; of late rows `came` and
+    `expired` say which rows of it they did not meet: those before a number, up to a time. `out` of each other stream has the
+    stretches that were not compared, `first` and `last` the times between which they lie. `after`, with row windows, is what
     had arrived of a stream by the end of the row's instant.
     """
     from pyspark.sql import functions as F
 
     mine, others = f"r{stream}", [other for other in _all(archive) if other != stream]
-    rows = _with_keys(archive, stream).join(_records(archive, stream, others), ["_sj_shard", "_sj_seq"], "left")
-    more = [f"{mine}_seen{other}" for other in others]
+    records, known = _records(archive, stream, others), _known_in_log(archive)
+    rows = _with_keys(archive, stream).join(records, known, "left")
+    more = [f"{mine}_{what}{other}" for what in ("seen", "came", "expired") for other in others]
     if archive.left_out is not None:
         keys = ["_sj_seq"] if archive.spread else ["_sj_shard", "_sj_seq"]
         rows = rows.join(_stretches(archive.left_out, stream, others, keys), keys, "left")
@@ -89,10 +130,11 @@ def _rows(archive: Archive, stream: int, counts: DataFrame | None) -> DataFrame:
     numbers = (("_sj_shard", "shard"), ("_sj_seq", "seq"), ("_sj_ts", "ts"), ("sj_batch", "batch"), ("_sj_row", "row"))
     named = [*numbers, *([] if archive.graph is None else [(ID, "id")])]
     return rows.select(
-        F.lit(0).alias("shard") if archive.spread else F.col("_sj_shard").alias("shard"),
+        F.lit(0).alias("shard") if archive.spread or archive.moves else F.col("_sj_shard").alias("shard"),
         F.col("_sj_key").alias("key" if archive.keyed else f"{mine}_key"),
         *(F.col(there).alias(f"{mine}_{name}") for there, name in named),
         *more,
+        F.coalesce("_sj_late", F.lit(False)).alias(f"{mine}_late"),
         *(arrived if counts is not None else ()),
     )
 
@@ -107,16 +149,45 @@ def _with_keys(archive: Archive, stream: int) -> DataFrame:
 
 
 def _records(archive: Archive, stream: int, others: list[int]) -> DataFrame:
-    """What the shed log says of the rows of a stream that were not there."""
+    """What the shed log says of the rows of a stream that were not there, or that others were not there for."""
     from pyspark.sql import functions as F
 
-    late = F.col("why") == "late"
-    seen = [F.when(late, 0).otherwise(F.col(f"seen_{archive.names[other]}")) for other in others]
-    return archive.shed.where((F.col("stream") == stream) & F.col("why").isin(*GONE)).select(
-        F.col("shard").alias("_sj_shard"),
-        F.col("seq").alias("_sj_seq"),
-        *(one.alias(f"r{stream}_seen{other}") for other, one in zip(others, seen, strict=True)),
-    )
+    why = F.col("why")
+
+    def of(other: int) -> dict[str, Column]:
+        seen, expired = (F.col(quoted(f"{what}_{archive.names[other]}")) for what in ("seen", "expired"))
+        return {
+            "seen": F.when(why == DROPPED, 0).when(why.isin(*LEFT), seen),
+            "came": F.when(why == LATE, seen),
+            "expired": F.when(why == LATE, expired),
+        }
+
+    mine = archive.shed.where((F.col("stream") == stream) & why.isin(DROPPED, LATE, *LEFT))
+    shard, seq = _as_archived(archive, stream)
+    named = mine.withColumns({"_sj_shard": shard, "_sj_seq": seq}).groupBy(*_known_in_log(archive))
+    said = [(f"r{stream}_{what}{other}", column) for other in others for what, column in of(other).items()]
+    late = F.coalesce(F.max(why == LATE), F.lit(False)).alias("_sj_late")
+    return named.agg(*(F.min(column).alias(name) for name, column in said), late)
+
+
+def _known_in_log(archive: Archive) -> list[str]:
+    """What names a row in the logs. Rows that are numbered over all shards may have been in several, one after the other."""
+    return ["_sj_seq"] if archive.moves and archive.counts_over_all else ["_sj_shard", "_sj_seq"]
+
+
+def _as_archived(archive: Archive, stream: int) -> tuple[Column, Column]:
+    """The shard and the number that a row of the log was archived by, before the number of shards changed."""
+    from pyspark.sql import functions as F
+
+    shard, seq = F.col("shard"), F.col("seq")
+    for move in reversed([move for move in archive.moves if move.renumbers]):
+        first, start = move.first[stream], move.start[stream]
+        moved = (F.col("batch") > move.after) & (seq >= first) & (seq < start)
+        shard, seq = (
+            F.when(moved, (seq - first) % move.shards).otherwise(shard).cast("int"),
+            F.when(moved, F.floor((seq - first) / move.shards)).otherwise(seq).cast("bigint"),
+        )
+    return shard, seq
 
 
 def _stretches(log: DataFrame, stream: int, others: list[int], keys: list[str]) -> DataFrame:
@@ -180,14 +251,14 @@ def arrivals(archive: Archive) -> DataFrame | None:
 
 
 def _lost_by(archive: Archive, sides: list[DataFrame], culprit: int) -> DataFrame:
-    """The results that are missing because rows of one stream were late or had left."""
+    """The results that are missing because rows of one stream were dropped, had left, or came when others had expired."""
     from pyspark.sql import functions as F
 
     first = next(stream for stream in _all(archive) if stream != culprit)
-    gone = sides[culprit].where(F.col(f"r{culprit}_seen{first}").isNotNull())
-    earlier = [~_has_left_early(archive, stream) for stream in range(culprit)]
+    gone = sides[culprit].where(F.coalesce(f"r{culprit}_seen{first}", f"r{culprit}_came{first}").isNotNull())
+    earlier = [~_has_missed(archive, stream) for stream in range(culprit)]
     return _met(archive, gone, sides, culprit, _ways).where(
-        reduce(operator.and_, earlier, _has_left_early(archive, culprit))
+        reduce(operator.and_, earlier, _has_missed(archive, culprit))
     )
 
 
@@ -197,7 +268,7 @@ def _left_out_by(archive: Archive, sides: list[DataFrame], newest: int) -> DataF
 
     others = [stream for stream in _all(archive) if stream != newest]
     partly = sides[newest].where(F.col(f"r{newest}_out{others[0]}").isNotNull())
-    there = [~_has_left_early(archive, stream) for stream in _all(archive)]
+    there = [~_has_missed(archive, stream) for stream in _all(archive)]
     came = [_is_after(newest, other) for other in others]
     left_out = reduce(operator.or_, (_is_left_out(archive, newest, other) for other in others))
     return _met(archive, partly, sides, newest, _ways_back).where(reduce(operator.and_, [*there, *came], left_out))
@@ -211,6 +282,8 @@ def _met(
     ways: Callable[[Archive, int, int], Iterator[_Way]],
 ) -> DataFrame:
     """The results of the exact join that begin with some rows of one stream."""
+    from pyspark.sql import functions as F
+
     others, there = [stream for stream in _all(archive) if stream != first], [first]
     while others:
         stream = min(others, key=lambda other: -len(_equal(archive, there, other)))  # the first of those linked most
@@ -224,7 +297,10 @@ def _met(
             holds.append(predicate_holds(archive.predicate, _key(0), _key(1)))
         met = met.where(reduce(operator.and_, holds))
         there.append(stream)
-    return met
+    if archive.where is None:
+        return met
+    columns = {name: F.col(f"r{stream}_row")[column] for name, stream, column, _ in archive.where.columns}
+    return filtered(met, [archive.where.sql], columns)
 
 
 def _key(stream: int) -> Column:
@@ -314,8 +390,9 @@ def _ways(archive: Archive, x: int, y: int) -> Iterator[_Way]:
         yield _Way(F.col(f"r{y}_after{x}"), seq + 1, seq + own.rows, own.rows, later)
     else:
         yield _Way(F.lit(0), F.lit(0), F.lit(0), 1, later)
-    # Of two streams only late rows have missed what had come before.
-    yield from _ways_back(archive, x, y, F.col(f"r{x}_seen{y}") == 0 if len(archive.names) == 2 else None)
+    # Of two streams only rows that were dropped or late have missed what had come before.
+    chosen = F.coalesce(F.col(f"r{x}_seen{y}") == 0, F.lit(False)) | F.col(f"r{x}_came{y}").isNotNull()
+    yield from _ways_back(archive, x, y, chosen if len(archive.names) == 2 else None)
 
 
 def _ways_back(archive: Archive, x: int, y: int, chosen: Column | None = None) -> Iterator[_Way]:
@@ -378,16 +455,17 @@ def _in_window(archive: Archive, one: int, other: int) -> Column:
             return (_came(other) <= _came(one)) | (seq >= arrived - rows)
 
 
-def _has_left_early(archive: Archive, stream: int) -> Column:
-    """Whether a row had left when one of the others came."""
+def _has_missed(archive: Archive, stream: int) -> Column:
+    """Whether a row had left when one of the others came, or came when one of them had expired."""
     from pyspark.sql import functions as F
 
-    missed = [
-        F.coalesce(F.col(f"r{other}_seq") >= F.col(f"r{stream}_seen{other}"), F.lit(False))
-        for other in _all(archive)
-        if other != stream
-    ]
-    return reduce(operator.or_, missed)
+    def missed(other: int) -> list[Column]:
+        seq, ts = F.col(f"r{other}_seq"), F.col(f"r{other}_ts")
+        seen, came, expired = (F.col(f"r{stream}_{what}{other}") for what in ("seen", "came", "expired"))
+        return [seq >= seen, (seq < came) & (ts <= expired)]
+
+    reasons = [reason for other in _all(archive) if other != stream for reason in missed(other)]
+    return reduce(operator.or_, (F.coalesce(reason, F.lit(False)) for reason in reasons))
 
 
 def _is_left_out(archive: Archive, newest: int, other: int) -> Column:

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.engine.codes import DROPPED, LATE, WHY
+from shedjoin.engine.codes import SAME
 from shedjoin.engine.graph import Graph, parse
 from shedjoin.errors import InputError
+from shedjoin.join_type import TYPES
 from shedjoin.predicates import Predicate
-from shedjoin.spark.archive import ID, LEFT_OUT_DDL, Archive, Layout, shed_ddl
-from shedjoin.spark.keys import SIDES
-from shedjoin.spark.ledger import read_if_there
-from shedjoin.spark.predicate_values import ARCHIVED_VALUES, is_spread
+from shedjoin.spark.archive import ID, LEFT_OUT_DDL, Archive, Layout, Move, shed_ddl
+from shedjoin.spark.keys import SIDES, quoted
+from shedjoin.spark.refine_log import read_if_there
 from shedjoin.spark.start import checkpoint_of, read_job
+from shedjoin.spark.value_columns import ARCHIVED_VALUES
+from shedjoin.spark.where import Filter, filter_of
 from shedjoin.spec import JoinSpec
 
 if TYPE_CHECKING:
@@ -35,25 +37,21 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
         names,
     )
     spec = JoinSpec.from_dict(job["spec"])
+    layout = replace(layout, alone=spec.how != "inner")
     graph = parse(spec.on, names) if "cube" in job and not isinstance(spec.on, Predicate) else None
-    predicate = spec.on if isinstance(spec.on, Predicate) and is_spread(spec.on) else None
+    predicate = spec.on if isinstance(spec.on, Predicate) and spec.on.code != SAME else None
     if graph is not None:
         layout = replace(layout, equal=tuple(_ends(graph)))
-    numbers = _numbers(graph, predicate)
+    numbers, where = _numbers(graph, predicate), filter_of(job.get("where_sql"))
     left, right, *more = (
-        table(spark, f"{folder}/archive/{side}", _nothing(layout, stream, graph, numbers))
+        table(spark, f"{folder}/archive/{side}", _nothing(layout, stream, graph, where, numbers))
         for stream, side in enumerate(names)
     )
-    shed = _as_late(table(spark, f"{folder}/shed", shed_ddl(names)))
+    shed = table(spark, f"{folder}/shed", shed_ddl(names))
     left_out = table(spark, f"{folder}/left_out", LEFT_OUT_DDL) if spec.selective is not None else None
-    return Archive(left, right, shed, spec.windows, layout, tuple(more), graph, left_out, predicate), last
-
-
-def _as_late(shed: DataFrame) -> DataFrame:
-    """Rows that were dropped in front joined nothing, as late rows: their results are missing for the same reason."""
-    from pyspark.sql import functions as F
-
-    return shed.withColumn("why", F.when(F.col("why") == WHY[DROPPED], WHY[LATE]).otherwise(F.col("why")))
+    moves = tuple(Move(one["after"], one["shards"], tuple(one["first"]), tuple(one["start"])) for one in job["moves"])
+    archive = Archive(left, right, shed, spec.windows, layout, tuple(more), graph, left_out, predicate, where, moves)
+    return replace(archive, how=TYPES[spec.how], lateness=spec.lateness, max_skew=spec.max_skew), last
 
 
 def _ends(graph: Graph) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
@@ -106,13 +104,13 @@ def _numbers(graph: Graph | None, predicate: Predicate | None) -> str:
     return _NUMBERS.format(key="bigint" if predicate is None else ARCHIVED_VALUES[predicate.kind])
 
 
-def _nothing(layout: Layout, stream: int, graph: Graph | None, numbers: str) -> str:
-    """The columns of a stream of which no row has come: their types are not known, but there are no rows either."""
+def _nothing(layout: Layout, stream: int, graph: Graph | None, where: Filter | None, numbers: str) -> str:
+    """The columns of a stream of which no row has come: few types are known, but there are no rows either."""
     names = [pair[stream] for pair in layout.keys]
     names += [source for _, side, source in layout.columns if side == stream]
     names += [] if graph is None else graph.columns[stream]
-    unique = dict.fromkeys(name.replace("`", "``") for name in names)
-    return ", ".join([*(f"`{name}` void" for name in unique), numbers])
+    kinds = dict.fromkeys(names, "void") | ({} if where is None else where.of(stream))
+    return ", ".join([*(f"{quoted(name)} {kind}" for name, kind in kinds.items()), numbers])
 
 
 def active_session() -> SparkSession:

@@ -160,6 +160,22 @@ def assemble(payloads: Sequence[Payload], numbers: Sequence[Integers]) -> pa.Rec
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
+def assemble_alone(
+    payloads: Sequence[Payload], schemas: Sequence[pa.Schema], side: int, seqs: Integers
+) -> pa.RecordBatch:
+    """The columns of rows of one side, and nulls in place of all others."""
+    columns: list[pa.Array] = []
+    names: list[str] = []
+    for other, schema in enumerate(schemas):
+        names += [column_name(len(payloads), other, place) for place in range(len(schema))]
+        columns += (
+            payloads[side].rows_at(seqs).columns
+            if other == side
+            else [pa.nulls(seqs.size, one) for one in schema.types]
+        )
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
 def gather(left: Payload, right: Payload, pairs: tuple[Integers, Integers]) -> Iterator[pa.RecordBatch]:
     """Left's columns beside right's for each pair of row numbers, in an order that suits the segments."""
     places = left.locate(pairs[0]), right.locate(pairs[1])

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from shedjoin.spark import keys as columns
-from shedjoin.spark.cache import forget_at_exit
-from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, SHED, Packing, inputs_of
+from shedjoin.errors import SpecError
+from shedjoin.join_type import TYPES
+from shedjoin.spark.archive import ID
+from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, SHED, inputs_of
+from shedjoin.spark.host_cache import forget_at_exit
+from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.inputs import DELAY, is_connect
 from shedjoin.spark.job import Job
-from shedjoin.spark.keys import IMPORTANCE, KEY, KIND, SIDES, TS, Keys, OutColumn, quoted
+from shedjoin.spark.join_condition import Condition, OnGraph
+from shedjoin.spark.keys import IMPORTANCE, KEY, KIND, SIDES, TS, OutColumn, quoted
 from shedjoin.spark.late import OBSERVED, observe_late
-from shedjoin.spark.metrics import metric_ddl
+from shedjoin.spark.metrics import metric_schema
+from shedjoin.spark.packing import Packing
 from shedjoin.spark.payload import column_name
 from shedjoin.spark.tasks import batch_worker, pack_worker, unpack_worker
 from shedjoin.spark.watermarks import check_lowest, delayed, milliseconds
+from shedjoin.spark.where import WHERE, Split, filtered
 from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, RowWindow, TimeWindow
 
@@ -26,23 +33,18 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-#: What an archived row has beside the user's columns.
-ARCHIVED = (
-    ("_sj_shard", "integer"),
-    ("_sj_seq", "long"),
-    ("_sj_key", "long"),
-    ("_sj_ts", "long"),
-    ("_sj_imp", "double"),
-)
-
-
 @dataclass(frozen=True)
-class Layout:
+class ResultLayout:
     """How results look in their blobs. Knows no DataFrame, so that it can travel."""
 
     schema: StructType
     equal: list[tuple[str, str]]
-    chosen: list[tuple[str, str]]  # columns and the names they have in the result
+    chosen: list[
+        tuple[tuple[str, ...], str]
+    ]  # columns, of which the first that is there counts, and the name in the result
+    alone: bool = False  # whether some results have rows of one side only
+    where: tuple[str, ...] = ()  # what is a filter behind the join,
+    looked_at: tuple[tuple[str, str], ...] = ()  # and columns with the names that they have in it
 
 
 def rows_of(blobs: DataFrame, kind: str, schema: StructType | str) -> DataFrame:
@@ -52,14 +54,23 @@ def rows_of(blobs: DataFrame, kind: str, schema: StructType | str) -> DataFrame:
     return blobs.where(fn.col("kind") == kind).select("blob").mapInArrow(unpack_worker(), schema)
 
 
-def results_of(blobs: DataFrame, layout: Layout) -> DataFrame:
+def results_of(blobs: DataFrame, layout: ResultLayout) -> DataFrame:
     """The rows of the result. Where two keys can have one hash, keys are compared as they are: such two make no row."""
     from pyspark.sql import functions as fn
 
     rows = rows_of(blobs, RESULT, layout.schema)
     for first, second in layout.equal:
-        rows = rows.where(fn.col(first) == fn.col(second))
-    return rows.select(*(fn.col(name).alias(given) for name, given in layout.chosen))
+        same = fn.col(first) == fn.col(second)
+        rows = rows.where(fn.coalesce(same, fn.lit(True)) if layout.alone else same)  # nulls match nothing
+    rows = filtered(rows, layout.where, {name: fn.col(column) for column, name in layout.looked_at})
+    return rows.select(*(_first(names).alias(given) for names, given in layout.chosen))
+
+
+def _first(names: tuple[str, ...]) -> Column:
+    """The first of some columns that is not null."""
+    from pyspark.sql import functions as fn
+
+    return fn.coalesce(*map(fn.col, names)) if len(names) > 1 else fn.col(names[0])
 
 
 @dataclass(frozen=True)
@@ -68,8 +79,7 @@ class JoinPlan:
 
     sides: tuple[DataFrame, ...]
     names: tuple[str, ...]
-    keys: Keys
-    key_types: list[str]
+    condition: Condition
     times: tuple[str, ...]
     importances: tuple[str | None, ...]
     out: list[OutColumn]
@@ -83,6 +93,8 @@ class JoinPlan:
     deadline: float | None = None  # seconds
     front: tuple[float, ...] = ()  # the share of each stream that is dropped; none: nothing is
     kinds: tuple[str | None, ...] = ()  # the columns with the types of rows; none: there are no types
+    where: Split | None = None
+    stored: tuple[tuple[str, ...], ...] = ()  # the columns that the state of a query that goes on has of each stream
     query: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
@@ -90,20 +102,56 @@ class JoinPlan:
         return bool(self.sides[0].isStreaming)
 
     @property
-    def metrics(self) -> str:
+    def metrics(self) -> StructType:
         """The columns of its metric rows."""
-        return metric_ddl(self.names, selective=self.spec.selective is not None, front=any(self.front))
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        made = metric_schema(
+            self.names,
+            selective=self.spec.selective is not None,
+            front=any(self.front),
+            unmatched=bool(TYPES[self.spec.how].judged),
+        )
+        return from_arrow_schema(made)
 
     @property
-    def archived(self) -> tuple[tuple[str, Any], ...]:
-        """What an archived row has beside the user's columns, with types."""
-        return ARCHIVED
+    def archived(self) -> tuple[tuple[str, str], ...]:
+        """What an archived row has beside the user's columns, with types. Rows of a join graph have a name in all shards."""
+        kinds = {
+            "_sj_shard": "int",
+            "_sj_seq": "bigint",
+            KEY: self.condition.archived,
+            TS: "bigint",
+            IMPORTANCE: "double",
+        }
+        return (*kinds.items(), *([(ID, "bigint")] if isinstance(self.condition, OnGraph) else []))
 
     def needed(self, side: int) -> list[str]:
-        """The columns of a side that results are made of: those asked for, and keys that are to be compared once more."""
+        """The columns of a side that results are made of: those that are to be compared once more, and those asked for."""
         asked = [column.source for column in self.out if column.side == side]
-        keys = self.keys.names(side) if not columns.is_number(self.key_types) or not asked else []
-        return list(dict.fromkeys([*keys, *asked]))
+        asked += [] if self.where is None else self.where.needed(side)
+        asked += [] if side == 0 else self._instead.values()
+        compared = self.condition.hashed(side) if asked else self.condition.columns(side)
+        return list(self.stored[side]) if self.stored else list(dict.fromkeys([*compared, *asked]))
+
+    def going_on(self, stored: Sequence[Sequence[str]]) -> JoinPlan:
+        """The same join with a state that has these columns of each stream: results may have all of them, and no others."""
+        for side, columns in enumerate(stored):
+            unknown = [name for name in self.needed(side) if name not in columns]
+            if unknown:
+                raise SpecError(
+                    f"select: the stored rows of {self.names[side]} have no column {unknown[0]!r}, and those that come would be "
+                    f"joined with them. They have {', '.join(columns)}; for others start with a new output directory"
+                )
+        return replace(self, stored=tuple(tuple(columns) for columns in stored))
+
+    @property
+    def _instead(self) -> dict[str, str]:
+        """Of a join that gives right rows alone: key columns of left that are the right one's then."""
+        if 1 not in TYPES[self.spec.how].preserved:
+            return {}
+        shared = set(self.condition.keys.shared)
+        return {one.source: one.source for one in self.out if one.side == 0 and one.source in shared}
 
     def travels(self, side: int, kinds: tuple[str, ...]) -> list[str]:
         """The columns that go through the shuffle: all of them if the input is to be archived."""
@@ -151,7 +199,9 @@ class JoinPlan:
             return None
         if not all(isinstance(window, TimeWindow) for window in self.spec.windows):
             return None
-        return milliseconds(self.lateness + max(window.size for window in self.spec.windows))
+        # A row without a partner is a result when it expires.
+        rounds = max(self.spec.evaluate_every, (self.spec.expire_every or 0) if self.spec.how != "inner" else 0)
+        return milliseconds(self.lateness + rounds + max(window.size for window in self.spec.windows))
 
     def with_watermarks(self) -> JoinPlan:
         """The same join, whose results have a watermark that holds for them."""
@@ -172,7 +222,7 @@ class JoinPlan:
         named = ((name, fn.col(quoted(name))) for name in results.columns)
         return results.select(*(one.alias(name, metadata=note) if name in times else one for name, one in named))
 
-    def layout(self) -> Layout:
+    def layout(self) -> ResultLayout:
         """How results look in their blobs."""
         from pyspark.sql.types import StructField, StructType
 
@@ -182,35 +232,37 @@ class JoinPlan:
             for place, name in enumerate(self.needed(side)):
                 names[side][name] = column_name(len(self.sides), side, place)
                 fields.append(StructField(names[side][name], self.sides[side].schema[name].dataType))
-        return Layout(
+        return ResultLayout(
             StructType(fields),
-            [(names[one][first], names[two][second]) for (one, first), (two, second) in self.compared()],
-            [(names[one.side][one.source], one.name) for one in self.out],
+            [(names[one][first], names[two][second]) for (one, first), (two, second) in self.condition.equal()],
+            [(self._columns_of(one, names), one.name) for one in self.out],
+            self.spec.how != "inner",
+            *self._behind(names),
         )
 
-    def compared(self) -> list[tuple[tuple[int, str], tuple[int, str]]]:
-        """Pairs of (stream, column) that are joined by their hashes, so that the values of results are compared once more."""
-        hashed = () if columns.is_number(self.key_types) else self.keys.pairs
-        return [((0, pair[0]), (side, pair[side])) for pair in hashed for side in range(1, len(pair))]
+    def _behind(self, names: list[dict[str, str]]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """The filter behind the join, and its columns by their names in blobs."""
+        if self.where is None or not self.where.behind:
+            return (), ()
+        named = self.where.named({(side, name): blob for side, mine in enumerate(names) for name, blob in mine.items()})
+        return tuple(sql for sql, _ in self.where.behind), named
+
+    def _columns_of(self, one: OutColumn, names: list[dict[str, str]]) -> tuple[str, ...]:
+        """Which columns of the blobs a column of the result is: a shared key is that of whichever row is there."""
+        own = names[one.side][one.source]
+        instead = self._instead.get(one.source) if one.side == 0 else None
+        return (own,) if instead is None else (own, names[1][instead])
 
     def _packed(self, side: int, kinds: tuple[str, ...]) -> DataFrame:
         from pyspark.sql import functions as fn
 
-        frame = self.sides[side]
-        travels = self.travels(side, kinds)
-        chosen = self._own(side, columns.key_number(frame, self.keys.names(side), self.key_types), travels)
-        packing = self._packing(side, travels)
-        how = Packing(
-            **packing,
-            counted=self._job(kinds).adaptive,
-            numbered=self.spec.counted_elsewhere,
-            front=self.front[side] if self.front else 0.0,
-            # Windows of rows count those that are dropped.
-            marked=SHED in kinds or any(isinstance(window, RowWindow) for window in self.spec.windows),
-            seed=self.seed,
-        )
+        frame, travels = self.sides[side], self.travels(side, kinds)
+        compared = self.condition.column(frame, side, [self.times[side], *travels])
+        if self.where is not None:
+            frame, compared = self.where.with_columns(frame, side), self.where.meets(side, compared)
         payload = [fn.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(travels)]
-        return frame.select(*chosen, *payload).mapInArrow(pack_worker(how), PACKED)
+        chosen = frame.select(*self._own(side, compared, travels), *payload)
+        return chosen.mapInArrow(pack_worker(self._packing(side, travels, kinds)), PACKED)
 
     def _own(self, side: int, key: Column, travels: list[str]) -> list[Column]:
         """What the engine asks of a row: its key, its time unless that travels anyway, its importance and its type."""
@@ -222,48 +274,59 @@ class JoinPlan:
         for names, kind, called in ((self.importances, "double", IMPORTANCE), (self.kinds, "bigint", KIND)):
             if names and (name := names[side]) is not None:
                 chosen.append(fn.col(quoted(name)).cast(kind).alias(called))
+        if self.where is not None and (numbers := self.where.numbers(side)) is not None:
+            chosen.append(numbers.alias(WHERE))
         return chosen
 
-    def _packing(self, side: int, travels: list[str]) -> dict[str, Any]:
-        """How a side is packed, whatever the join is on."""
+    def _packing(self, side: int, travels: list[str], kinds: tuple[str, ...]) -> Packing:
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
-        schema, time = self.sides[side].schema, self.times[side]
+        schema, time, condition = self.sides[side].schema, self.times[side], self.condition
         chosen = StructType([schema[name] for name in travels])
-        return {
-            "stream": side,
-            "labels": self.labels,
-            "schema": to_arrow_schema(chosen, timezone="UTC").serialize().to_pybytes(),
-            "weighed": self.importances[side] is not None,
-            "sized": self.spec.budget is not None and self.spec.budget.unit == "bytes",
-            "time": time,
-            "importance": self.importances[side],
-            "side": self.names[side],
-            "time_at": travels.index(time) if time in travels else None,
-            "timed": self.deadline is not None,
-            "typed": self.kinds[side] if self.kinds else None,
-            "types": 0 if self.spec.selective is None else self.spec.selective.types,
-        }
+        return Packing(
+            stream=side,
+            name=self.names[side],
+            labels=self.labels,
+            cube=condition.cube,
+            schema=to_arrow_schema(chosen, timezone="UTC").serialize().to_pybytes(),
+            time=time,
+            time_at=travels.index(time) if time in travels else None,
+            importance=self.importances[side],
+            kind=self.kinds[side] if self.kinds else None,
+            kinds=0 if self.spec.selective is None else self.spec.selective.types,
+            values=condition.values,
+            compared=condition.columns(side)[0],
+            sized=self.spec.budget is not None and self.spec.budget.unit == "bytes",
+            counted=self._job(kinds).adaptive,
+            numbered=self.spec.counted_elsewhere,
+            timed=self.deadline is not None,
+            named=isinstance(condition, OnGraph) and inputs_of(self.names)[side] in kinds,
+            front=self.front[side] if self.front else 0.0,
+            # Windows of rows count those that are dropped.
+            marked=SHED in kinds or any(isinstance(window, RowWindow) for window in self.spec.windows),
+            seed=self.seed,
+            checked=None if self.where is None else self.where.checked(side),
+        )
 
     def _signature(self) -> dict[str, Any]:
         """What may not change while a checkpoint lives, beside the spec and the columns."""
         signature: dict[str, Any] = {
-            "keys": [[*pair, kind] for pair, kind in zip(self.keys.pairs, self.key_types, strict=True)],
+            **self.condition.signature(),
             "time": list(self.times),
             "weights": list(self.importances),
         }
         if any(self.kinds):
             signature["kind"] = list(self.kinds)
+        if self.where is not None:
+            signature["where"] = self.where.clause.text
+            signature["types in where"] = list(self.where.types)
         if len(self.names) > len(SIDES):  # two are always left and right
             signature["streams"] = list(self.names)
         return signature
 
     def _job(self, kinds: tuple[str, ...]) -> Job:
-        return Job(**self._told(kinds))
-
-    def _told(self, kinds: tuple[str, ...]) -> dict[str, Any]:
-        """What every shard is told."""
+        """What every shard gets."""
         kept = []
         signature = self._signature()
         for side, called in enumerate(self.names):
@@ -273,36 +336,53 @@ class JoinPlan:
             signature[f"columns of {called}"] = [
                 [name, schema[name].dataType.simpleString()] for name in self.needed(side)
             ]
-        return {
-            "spec": self.spec.to_dict(),
-            "labels": self.labels,
-            "seed": self.seed,
-            "kept": tuple(kept),
-            "signature": signature,
-            "kinds": kinds,
-            "cache": self.cache,
-            "shares": self.shares,
-            "query": self.query,
-            "names": self.names,
-            "recall": self.recall,
-            "timestamps": self.timestamps,
-            "keys": self._hashed_keys(),
-            "deadline": self.deadline,
-            "front": any(self.front),
-        }
+        return Job(
+            spec=self.spec.to_dict(),
+            labels=self.labels,
+            cube=self.condition.cube,
+            seed=self.seed,
+            kept=tuple(kept),
+            signature=signature,
+            kinds=kinds,
+            cache=self.cache,
+            shares=self.shares,
+            query=self.query,
+            names=self.names,
+            recall=self.recall and self.spec.how not in ("left_semi", "left_anti"),  # it is that of pairs
+            schemas=self._schemas() if self.spec.how != "inner" else (),
+            timestamps=self.timestamps,
+            keys=self._hashed_keys(),
+            deadline=self.deadline,
+            front=any(self.front),
+        )
 
-    @property
-    def key_columns(self) -> list[tuple[str, str]]:
-        """What the columns of the key are called in the shed log, and their types."""
-        return [(f"key_{pair[0]}", kind) for pair, kind in zip(self.keys.pairs, self.key_types, strict=True)]
+    def stored_by(self, labels: Sequence[int], spec: dict[str, Any]) -> Job:
+        """The job whose state has these shards, of the same join with a spec of its own."""
+        shards, streams = len(labels), len(self.names)
+        everywhere = self.condition.cube.is_everywhere
+        cube = HyperCube.of_copies(shards) if everywhere else HyperCube.of_key(streams, shards)
+        condition = replace(cast(Any, self.condition), cube=cube)  # all conditions are dataclasses
+        return replace(self, labels=tuple(labels), condition=condition, spec=JoinSpec.from_dict(spec))._job(())
+
+    def _schemas(self) -> tuple[bytes, ...]:
+        """The columns of each side that results are made of, where one side may be missing."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        made = []
+        for side, frame in enumerate(self.sides):
+            chosen = StructType([frame.schema[name] for name in self.needed(side)])
+            made.append(bytes(to_arrow_schema(chosen, timezone="UTC").serialize().to_pybytes()))
+        return tuple(made)
 
     def _hashed_keys(self) -> bytes | None:
         """The schema of the key columns, if they cannot be told from the key's number."""
         from pyspark.sql import functions as fn
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        if columns.is_number(self.key_types) or not self.key_types:
+        hashed = self.condition.hashed(0) if self.condition.key_columns else []
+        if not hashed:
             return None
-        named = zip(self.keys.names(0), self.key_columns, strict=True)
+        named = zip(hashed, self.condition.key_columns, strict=True)
         keys = self.sides[0].select(*(fn.col(quoted(name)).cast(kind).alias(key) for name, (key, kind) in named))
         return bytes(to_arrow_schema(keys.schema, timezone="UTC").serialize().to_pybytes())

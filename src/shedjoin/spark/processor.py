@@ -95,3 +95,28 @@ class ShardProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is held between micro-batches."""
+
+
+class SeedProcessor(ShardProcessor):
+    """Each input row is what another shard gives to the shard of its label."""
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        import pandas as pd
+
+        from shedjoin.spark.moved_state import Sent, put_together
+
+        job: Job = SENDING().loads(self._sent)
+        sent = [
+            Sent(int(origin), [int(one) for one in arrived], int(batches), bytes(share), [bytes(one) for one in parts])
+            for frame in rows
+            for origin, arrived, batches, share, parts in frame[list(Sent._fields)].itertuples(index=False)
+        ]
+        put_together(job, job.labels.index(int(key[0])), sent, self._store)
+        yield pd.DataFrame(
+            {"kind": pd.Series(dtype=str), "shard": pd.Series(dtype="int32"), "blob": pd.Series(dtype=object)}
+        )

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from shedjoin.errors import InputError, SpecError
 from shedjoin.spark.archive import Archive
-from shedjoin.spark.ledger import Ledger, Step, read_if_there
 from shedjoin.spark.lock import alone_in
-from shedjoin.spark.missing import missing_results
+from shedjoin.spark.missing import known_by, missing_results
 from shedjoin.spark.output import open_archive
+from shedjoin.spark.refine_log import RefineLog, Step, read_if_there
 from shedjoin.spark.start import check_directory
 from shedjoin.window import RowWindow, TimeWindow
 
@@ -94,10 +94,10 @@ def refine(
         return _unstored(archive.upto(upto), upto)
     new = 0
     with alone_in(target):
-        ledger = Ledger(archive.left.sparkSession, f"{target}/_ledger")
-        while (step := _next_step(ledger, upto)) is not None:
-            new += _refine_step(archive.upto(step.upto), step, ledger, target)
-        return _so_far(archive, ledger.done(), target, new)
+        log = RefineLog(archive.left.sparkSession, f"{target}/_ledger")
+        while (step := _next_step(archive, log, upto)) is not None:
+            new += _refine_step(archive.upto(step.upto), step, log, target)
+        return _so_far(archive, log.done(), target, new)
 
 
 def check_wishes(into: object, upto: object) -> None:
@@ -126,21 +126,22 @@ def _last_batch(archive: Archive) -> int:
     return -1 if last is None or last[0] is None else int(last[0])
 
 
-def _next_step(ledger: Ledger, upto: int) -> Step | None:
-    """What was begun and not finished; then what is new."""
-    begun = ledger.unfinished()
+def _next_step(archive: Archive, log: RefineLog, upto: int) -> Step | None:
+    """What was begun and not finished; then what is new, as far as there are the same shards."""
+    begun = log.unfinished()
     if begun is not None:
         return begun
-    done = ledger.done()
+    done = log.done()
     after = done[-1].upto if done else None
     if upto <= (-1 if after is None else after):
         return None
-    step = Step(after, upto, arrived=done[-1].arrived if done else {})
-    ledger.plan(step)
+    moves = [move.after for move in archive.moves if move.after > (-1 if after is None else after)]
+    step = Step(after, min([upto, *moves]), arrived=done[-1].arrived if done else {})
+    log.plan(step)
     return step
 
 
-def _refine_step(archive: Archive, step: Step, ledger: Ledger, target: str) -> int:
+def _refine_step(archive: Archive, step: Step, log: RefineLog, target: str) -> int:
     """Do a step and note it; returns the number of its rows."""
     new = _New.of(archive, step)
     ids = _ids(archive)
@@ -149,10 +150,10 @@ def _refine_step(archive: Archive, step: Step, ledger: Ledger, target: str) -> i
         found.drop(*ids).write.mode("overwrite").parquet(f"{target}/sj_batch={step.upto}")
         rows = found.count()
         notes = f"{target}/_incomplete"
-        incomplete = _newly_incomplete(found, archive.names, step, ledger.done(), notes, new.oldest(archive))
+        incomplete = _newly_incomplete(found, archive.names, step, log.done(), notes, new.oldest(archive))
     finally:
         found.unpersist()
-    ledger.finish(replace(step, rows=rows, incomplete=incomplete, arrived=new.arrived))
+    log.finish(replace(step, rows=rows, incomplete=incomplete, arrived=new.arrived))
     return rows
 
 
@@ -187,8 +188,7 @@ def _missing(archive: Archive, after: int | None = None, *more: str) -> DataFram
 
 def _ids(archive: Archive) -> tuple[str, ...]:
     """The columns by which rows are known."""
-    known = ("seq", "ts") if archive.graph is None else ("seq", "ts", "batch", "id")
-    return "_sj_shard", *(f"_sj_{what}_{name}" for what in known for name in archive.names)
+    return "_sj_shard", *(f"_sj_{what}_{name}" for what in known_by(archive) for name in archive.names)
 
 
 def _touched(found: DataFrame, name: str, stream: int) -> DataFrame:
@@ -196,12 +196,17 @@ def _touched(found: DataFrame, name: str, stream: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     graph = f"_sj_id_{name}" in found.columns
-    return found.select(
-        F.lit(stream).alias("stream"),
-        F.col(f"_sj_batch_{name}" if graph else "_sj_shard").alias("shard"),
-        F.col(f"_sj_id_{name}" if graph else f"_sj_seq_{name}").alias("seq"),
-        F.col(f"_sj_ts_{name}").alias("ts"),
-    ).distinct()
+    shard = f"_sj_shard_{name}" if f"_sj_shard_{name}" in found.columns else "_sj_shard"
+    return (
+        found.select(
+            F.lit(stream).alias("stream"),
+            F.col(f"_sj_batch_{name}" if graph else shard).alias("shard"),
+            F.col(f"_sj_id_{name}" if graph else f"_sj_seq_{name}").alias("seq"),
+            F.col(f"_sj_ts_{name}").alias("ts"),
+        )
+        .where("seq is not null")
+        .distinct()
+    )
 
 
 def _newly_incomplete(
@@ -237,31 +242,36 @@ class _New:
         from pyspark.sql import functions as F
 
         totals = {shard: list(counts) for shard, counts in step.arrived.items()}
+        numbered = F.col("_sj_shard")
+        if archive.counts_over_all:  # rows of a join graph are there once for each copy
+            totals = {0: [sum(counts) for counts in zip(*totals.values(), strict=True)]} if totals else {}
+            numbered = F.lit(0)
+        first = [0] * len(archive.names)
+        for move in archive.moves:
+            if move.renumbers and step.after is not None and move.after <= step.after:
+                first = list(move.start)
+                totals = {} if move.after == step.after else totals
+        before = {shard: tuple(counts) for shard, counts in totals.items()}
+        rows_of = F.count("*") if archive.graph is None else F.countDistinct("_sj_seq")
         earliest: int | None = None
         for stream, name in enumerate(archive.names):
             rows = archive.side(stream)
             if step.after is not None:
                 rows = rows.where(F.col("sj_batch") > step.after)
-            found = rows.groupBy("_sj_shard").agg(
-                F.count("*").alias("rows"),
+            found = rows.groupBy(numbered.alias("shard")).agg(
+                rows_of.alias("rows"),
                 F.min("_sj_seq").alias("first"),
                 F.max("_sj_seq").alias("last"),
                 F.min("_sj_ts").alias("earliest"),
             )
-            told = found.collect()
-            if told and archive.counts_over_all:
-                before = sum(counts[stream] for counts in totals.values())
-                first, last = min(row["first"] for row in told), max(row["last"] for row in told)
-                _check_whole(name, "there are", before, sum(row["rows"] for row in told), first, last)
-            for row in told:
-                counts = totals.setdefault(row["_sj_shard"], [0] * len(archive.names))
-                if not archive.counts_over_all:
-                    whose = f"shard {row['_sj_shard']} has"
-                    _check_whole(name, whose, counts[stream], row["rows"], row["first"], row["last"])
+            for row in found.collect():
+                counts = totals.setdefault(row["shard"], list(first))
+                whose = "there are" if archive.counts_over_all else f"shard {row['shard']} has"
+                _check_whole(name, whose, counts[stream], row["rows"], row["first"], row["last"])
                 counts[stream] += row["rows"]
                 earliest = row["earliest"] if earliest is None else min(earliest, row["earliest"])
         arrived = {shard: tuple(counts) for shard, counts in totals.items()}
-        return cls(step.after, step.arrived, arrived, earliest)
+        return cls(step.after, before, arrived, earliest)
 
     def oldest(self, archive: Archive) -> int:
         """No row of a new pair is older than this."""
@@ -273,7 +283,7 @@ class _New:
         """The archive without old rows that no new row can reach: they need not be read."""
         from pyspark.sql import functions as F
 
-        if self.after is None:
+        if self.after is None or archive.how.name != "inner":  # rows are settled long after they came
             return archive
         sides = [
             side.where(self._keeps(archive, stream, "sj_batch", "_sj_ts", "_sj_seq"))

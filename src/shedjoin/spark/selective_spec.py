@@ -8,9 +8,9 @@ from typing import Any
 
 from shedjoin.cpu.settings import Selective
 from shedjoin.errors import SpecError
-from shedjoin.plain import only
+from shedjoin.parse import parse_duration, parse_windows
+from shedjoin.plain_dict import only
 from shedjoin.window import RowWindow, TimeWindow, Window
-from shedjoin.words import parse_duration, parse_windows
 
 #: A window has this many basic windows (gedik2007), which are ranked anew this often in its course.
 BASIC, RANKED = 20, 4

@@ -7,32 +7,26 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Unpack
 
 from shedjoin.errors import EnvironmentProblem, SpecError
+from shedjoin.spark import reshard
 from shedjoin.spark.archive import LEFT_OUT_DDL, shed_ddl
-from shedjoin.spark.cache import forget
+from shedjoin.spark.compatibility import MAY_DIFFER, changes, check_same, kept_policy
 from shedjoin.spark.exchange import LATE, LEFT_OUT, METRIC, RESULT, SHED, inputs_of
-from shedjoin.spark.graph_plan import GraphPlan
+from shedjoin.spark.host_cache import forget
 from shedjoin.spark.inputs import is_connect
 from shedjoin.spark.join import plan_join
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
+from shedjoin.spark.join_condition import OnGraph
 from shedjoin.spark.keys import is_number, key_value
-from shedjoin.spark.lasting import (
-    MAY_DIFFER,
-    began_with_budget,
-    check_budget,
-    check_policy,
-    check_same,
-    kept_policy,
-    may_change,
-)
 from shedjoin.spark.late import warn
 from shedjoin.spark.lock import Owner
-from shedjoin.spark.plan import JoinPlan, Layout, results_of, rows_of
+from shedjoin.spark.plan import JoinPlan, ResultLayout, results_of, rows_of
 from shedjoin.spark.sources import Sink as SparkSink
 
 if TYPE_CHECKING:
@@ -44,7 +38,9 @@ if TYPE_CHECKING:
 #: an underscore, without a word.)
 BATCH = "sj_batch"
 JOB = "job.json"
-FORMAT = 3
+FORMAT = 4
+#: What may change from one start to the next, and is noted in the job when it does.
+NOTED = ("budget", "policy", "shards", "columns", "deadline", "front")
 Sink = Callable[["DataFrame", int], None]
 
 
@@ -96,23 +92,30 @@ def start(
     folder = output_folder(output)
     args = complete(args, start)
     _check_trigger(trigger)
-    before = read_job(folder)
+    before = _found(folder, checkpoint)
     if before is not None and args["shards"] is None:
         args["shards"] = before["shards"]
     cube = None if before is None else before.get("cube")
     plan = replace(plan_join((left, right, *more), args, cube=cube), recall=recall)
+    goes_on = before is not None and has_batches(folder)
+    if before is not None and goes_on:
+        plan = plan.going_on(before["stored"])
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
     _check_names(plan, archive, sink)
     job = job_of(plan, archive, None if checkpoint is None or is_default(folder, checkpoint) else str(checkpoint))
     check_before(before, job, folder)
-    if before is not None and has_batches(folder) and (kept := kept_policy(before["spec"], job["spec"])) is not None:
-        job["spec"]["policy"] = kept
+    if before is not None and goes_on:
+        _check_shards(before, job, checkpoint_of(folder, checkpoint))
+        job = going_on(before, job)
     if isinstance(sink, SparkSink):
         sink.check(left.sparkSession)
     owner = Owner.of(folder)
     try:
-        write_job(folder, job)
+        if before is not None and goes_on and before["shards"] != job["shards"]:
+            _reshard(plan, folder, before, job, checkpoint_of(folder, checkpoint))
+        else:
+            write_job(folder, job)
         owner.query = query = _started(plan, folder, archive, sink, checkpoint, trigger, name)
     except BaseException:
         owner.release()
@@ -122,6 +125,53 @@ def start(
 
         at_end(left.sparkSession, query, partial(_end, plan, owner))
     return query
+
+
+def _found(folder: str, checkpoint: str | os.PathLike[str] | None) -> dict[str, Any] | None:
+    """The job of an output directory; a change of its shards that a crash has stopped is brought to its end."""
+    path = checkpoint_of(folder, checkpoint)
+    if reshard.is_unfinished(path):
+        owner = Owner.of(folder)
+        try:
+            reshard.finish(path, partial(write_job, folder))
+        finally:
+            owner.release()
+    return read_job(folder)
+
+
+def going_on(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """The job of a query that goes on, with what has changed so far, and when."""
+    if (kept := kept_policy(before["spec"], now["spec"])) is not None:
+        now["spec"]["policy"] = kept
+    was, is_now = ({name: job["spec"].get(name, job.get(name)) for name in NOTED} for job in (before, now))
+    what = changes(was, is_now, timestamps=now["timestamps"])
+    noted = [] if what is None else [{"at": datetime.now(UTC).isoformat(timespec="seconds"), "what": what}]
+    return now | {"changes": [*before.get("changes", []), *noted], "moves": before.get("moves", [])}
+
+
+def _reshard(plan: JoinPlan, folder: str, before: dict[str, Any], now: dict[str, Any], checkpoint: str) -> None:
+    """Give the checkpoint another number of shards, and write the job that it has then."""
+    old = replace(plan.stored_by(before["labels"], before["spec"]), cache=False)
+    spec = now["spec"] | {"policy": before["spec"]["policy"], "budget": before["spec"].get("budget")}
+    try:
+        new = plan.stored_by(now["labels"], spec)
+    except SpecError:  # the old policy has no meaning for several shards
+        new = plan.stored_by(now["labels"], now["spec"])
+    reshard.move(plan.sides[0].sparkSession, old, new, checkpoint, now)
+    reshard.swap(checkpoint, partial(write_job, folder))
+
+
+def _check_shards(before: dict[str, Any], now: dict[str, Any], checkpoint: str) -> None:
+    """Whether the number of shards may change."""
+    if before["shards"] == now["shards"]:
+        return
+    reason = reshard.why_not(before, now, checkpoint)
+    if reason is None and reshard.last_committed(checkpoint) is None:
+        reason = "its first micro-batch is not committed yet"
+    if reason is not None:
+        raise SpecError(
+            f"shards: the query began with {before['shards']} and cannot go on with {now['shards']}: {reason}"
+        )
 
 
 def _end(plan: JoinPlan, owner: Owner) -> None:
@@ -241,23 +291,22 @@ class _Outputs:
     """What is written where. Knows no DataFrame, so that it can travel."""
 
     folder: str
-    layout: Layout
+    layout: ResultLayout
     names: tuple[str, ...]
     archived: tuple[StructType, ...] | None
-    metrics: str
+    metrics: StructType
     lateness: int | None
     keys: list[tuple[str, str]]
-    timed: bool  # with a deadline: a micro-batch that is repeated may give something else
 
     @classmethod
     def of(cls, plan: JoinPlan, folder: str, archive: bool) -> _Outputs:
-        from pyspark.sql.types import StructField, StructType
+        from pyspark.sql.types import DataType, StructField, StructType
 
         def nullable(schema: StructType) -> StructType:
             """Spark's readers know no column that is never null."""
             made = StructType([StructField(field.name, field.dataType) for field in schema])
             for name, kind in plan.archived:
-                made = made.add(name, kind)
+                made = made.add(name, DataType.fromDDL(kind))
             return made
 
         schemas = tuple(nullable(side.schema) for side in plan.sides)
@@ -268,19 +317,32 @@ class _Outputs:
             schemas if archive else None,
             plan.metrics,
             plan.lateness,
-            plan.key_columns,
-            plan.deadline is not None,
+            plan.condition.key_columns,
         )
 
 
+def _begun(folder: str, number: int) -> set[str]:
+    """The kinds of which an earlier attempt at a batch has written something: nothing of it may stay. With another budget, or
+    with a deadline, this attempt may give less."""
+    places = {RESULT: f"results/{BATCH}", SHED: "shed/batch", LEFT_OUT: "left_out/batch"}
+    return {kind for kind, place in places.items() if Path(folder, f"{place}={number}").exists()}
+
+
 def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
+    first = True  # a sink may have seen this batch in an earlier run
+
     def write(blobs: DataFrame, number: int) -> None:
+        nonlocal first
         blobs = blobs.persist()
         try:
             kinds, late = _contents(blobs)
             warn(late, number, outputs.lateness)
-            if outputs.timed:  # nothing of an earlier attempt may stay
-                kinds |= {RESULT, SHED, LEFT_OUT}
+            kinds |= _begun(outputs.folder, number)
+            if sink is None and not Path(outputs.folder, "results").exists():  # readers find a table, if an empty one
+                kinds.add(RESULT)
+            if sink is not None and first:
+                kinds.add(RESULT)
+            first = False
             if RESULT in kinds:
                 results = results_of(blobs, outputs.layout)
                 if sink is None:
@@ -357,19 +419,23 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         "format": FORMAT,
         "spec": plan.spec.to_dict(),
         "shards": len(plan.labels),
+        "labels": list(plan.labels),
         "seed": plan.seed,
-        "on": [list(pair) for pair in plan.keys.pairs],
+        "on": [list(pair) for pair in plan.condition.keys.pairs],
         "time": list(plan.times),
         "importance": list(plan.importances),
         **({"kind": list(plan.kinds)} if any(plan.kinds) else {}),
         "streams": list(plan.names),
         "columns": [[one.name, plan.names[one.side], one.source] for one in plan.out],
+        "stored": [plan.needed(side) for side in range(len(plan.names))],
+        "moves": [],
         "archive": archive,
         "checkpoint": None if checkpoint is None else _whole(checkpoint),
         "deadline": plan.deadline,
         **({"front": list(plan.front)} if any(plan.front) else {}),
         "timestamps": plan.timestamps,
-        **({"cube": list(plan.cube.shares)} if isinstance(plan, GraphPlan) else {}),
+        **({} if plan.where is None else {"where": plan.where.clause.text, "where_sql": plan.where.plain()}),
+        **({"cube": list(plan.condition.cube.shares)} if isinstance(plan.condition, OnGraph) else {}),
     }
 
 
@@ -393,24 +459,23 @@ def check_before(before: dict[str, Any] | None, now: dict[str, Any], folder: str
         )
     _check_checkpoint(folder, before, now["checkpoint"])
     if has_batches(folder):
-        check_lasting(before, now, folder)
+        check_compatible(before, now, folder)
 
 
-def check_lasting(before: dict[str, Any], now: dict[str, Any], folder: str) -> None:
+def check_compatible(before: dict[str, Any], now: dict[str, Any], folder: str) -> None:
     """What may not change while a checkpoint lives has not. The shards look at more, but only when there are rows."""
     parts = [
         name
-        for name in ("shards", "cube", "seed", "on", "time", "importance", "kind", "streams", "columns")
-        if name in now
+        for name in (
+            *(["shards"] if "cube" in now else []),
+            *("cube", "seed", "on", "where", "time", "importance", "kind", "streams"),
+        )
+        if name in now or (name == "where" and name in before)
     ]
     specs = [{name: value for name, value in job["spec"].items() if name not in MAY_DIFFER} for job in (before, now)]
     others = [{name: job.get(name) for name in parts} for job in (before, now)]
-    words = may_change()
     for was, is_now in (specs, others):
-        check_same(json.loads(json.dumps(was)), json.loads(json.dumps(is_now)), words, timestamps=now["timestamps"])
-    was, spec = before["spec"], now["spec"]
-    check_budget(began_with_budget(was), "budget" in spec, f"the query in {folder}")
-    check_policy(was, spec)
+        check_same(json.loads(json.dumps(was)), json.loads(json.dumps(is_now)), timestamps=now["timestamps"])
 
 
 def has_batches(folder: str | os.PathLike[str]) -> bool:

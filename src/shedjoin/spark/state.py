@@ -19,17 +19,17 @@ from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.pace import Script
 from shedjoin.errors import SnapshotError
-from shedjoin.numbering import Numbering
-from shedjoin.plain import make_policy
 from shedjoin.recall.live import LiveRecall
+from shedjoin.row_numbers import RowNumbers
 from shedjoin.spark.exchange import from_blob, to_blob
+from shedjoin.spark.micro_batch import dropped_here, without
 from shedjoin.spark.payload import Payload, Segment
-from shedjoin.spark.predicate_values import as_column, values_in
+from shedjoin.spark.values import from_column, to_column
 from shedjoin.spec import JoinSpec
 
 Integers = NDArray[np.int64]
 #: Higher whenever a state is kept in another way, or the same rows, pushed again, could give another state.
-FORMAT = 9
+FORMAT = 11
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
 CODEC = "lz4"
@@ -178,7 +178,8 @@ def load_payload(blobs: Blobs, entries: list[Any], next_number: int) -> Payload:
 
 class Redo(NamedTuple):
     """What one micro-batch did to the engine: a new policy and a new budget ({}: no limit any more), if it got one, then
-    rows, then clocks, and the number of rows anywhere where they are counted elsewhere."""
+    rows, then clocks, and the number of rows anywhere where they are counted elsewhere. Rows that were dropped in front have
+    their keys: the estimate of recall counts what they would have met."""
 
     batch: Batch
     clocks: tuple[int | None, ...]
@@ -186,6 +187,7 @@ class Redo(NamedTuple):
     policy: dict[str, Any] | None = None
     arrived: tuple[int, ...] | None = None
     said: list[float] | None = None  # what a deadline made of r: a batch that is done again is done alike
+    dropped: NDArray[np.bool_] | None = None
 
 
 _TOLD = ("clocks", "budget", "policy", "arrived", "said")
@@ -211,13 +213,15 @@ def redo_blob(redo: Redo) -> bytes:
     if batch.numbers is not None:
         columns |= _number_columns(batch.stream, batch.numbers)
     if batch.values is not None:
-        columns["value"] = as_column(batch.values)
+        columns["value"] = to_column(batch.values)
+    if redo.dropped is not None:
+        columns["dropped"] = pa.array(redo.dropped)
     made = pa.RecordBatch.from_pydict(columns)
     told = {name: json.dumps(getattr(redo, name)) for name in _TOLD}
     return to_blob(made.replace_schema_metadata(told), codec=CODEC)
 
 
-def _number_columns(stream: Integers, numbers: Numbering) -> dict[str, pa.Array]:
+def _number_columns(stream: Integers, numbers: RowNumbers) -> dict[str, pa.Array]:
     """Row numbers and counts, which rise from row to row: as small numbers."""
     steps = np.diff(numbers.arrived, axis=0, prepend=0)
     behind = numbers.arrived[np.arange(stream.size), stream] - numbers.seq
@@ -227,13 +231,13 @@ def _number_columns(stream: Integers, numbers: Numbering) -> dict[str, pa.Array]
     }
 
 
-def _numbers_in(made: pa.RecordBatch, stream: Integers) -> Numbering | None:
+def _numbers_in(made: pa.RecordBatch, stream: Integers) -> RowNumbers | None:
     """What `_number_columns` wrote, if it did."""
     came = [made.column(name).to_numpy() for name in made.schema.names if name.startswith("came ")]
     if not came:
         return None
     arrived = np.cumsum(np.stack(came, axis=1), axis=0, dtype=np.int64)
-    return Numbering(arrived[np.arange(stream.size), stream] - made.column("behind").to_numpy(), arrived)
+    return RowNumbers(arrived[np.arange(stream.size), stream] - made.column("behind").to_numpy(), arrived)
 
 
 def read_redo(blob: bytes) -> Redo:
@@ -260,10 +264,11 @@ def read_redo(blob: bytes) -> Redo:
         importance=column("importance", 1.0, np.float64),
         bytes=column("bytes", ROW_BYTES, np.int64),
         kind=column("kind", 0, np.int64) if "kind" in made.schema.names else None,
-        values=values_in(made.column("value")) if "value" in made.schema.names else None,
+        values=from_column(made.column("value")) if "value" in made.schema.names else None,
         numbers=_numbers_in(made, stream),
     )
-    return Redo(batch, tuple(clocks), budget, policy, arrived, said)
+    dropped = made.column("dropped").to_numpy(zero_copy_only=False) if "dropped" in made.schema.names else None
+    return Redo(batch, tuple(clocks), budget, policy, arrived, said, dropped)
 
 
 def as_it_was(spec: JoinSpec, budget: dict[str, Any] | None, policy: dict[str, Any]) -> JoinSpec:
@@ -277,17 +282,22 @@ def changing(spec: JoinSpec) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     return data.get("budget"), data["policy"]
 
 
-class Log:
-    """An engine in the store: a base (none at first), what may change of the join as it was then, and the batches since."""
+def by_policy(engine: Engine, spec: JoinSpec, part: tuple[int, int] = (0, 1)) -> Engine:
+    """The same engine by the policy of a spec, within the budget that it has."""
+    return spec.with_budget(engine.budget).resume(engine.snapshot(), part=part)
+
+
+class EngineLog:
+    """An engine in the store: a base (none at first), with the estimate of recall, the budget and policy of then, and the
+    batches since."""
 
     def __init__(self, entry: dict[str, Any]) -> None:
         self.entry = entry
 
-    @staticmethod
-    def begun(base: list[Any] | None, was: dict[str, Any], size: int, following: int) -> dict[str, Any]:
-        """What the head says of a log that begins with the batch of this number."""
-        counts = {"base_bytes": size, "first": following, "next": following, "bytes": 0}
-        return {"base": base, **was, **counts, "chain": ""}
+    @classmethod
+    def new(cls, spec: JoinSpec) -> EngineLog:
+        """Of an engine that is not begun."""
+        return cls(_begun(None, spec, 0, 0))
 
     def _engine_is_less(self, batch: int, rows: int, residents: int) -> bool:
         """Whether the engine is less to write than a batch of so many bytes: rows of which most are gone need not be told.
@@ -313,7 +323,7 @@ class Log:
         self.entry["bytes"] += len(blob)
         self.entry["chain"] = mark
 
-    def _put_base(self, blobs: Blobs, plain: bytes, was: dict[str, Any]) -> None:
+    def _put_base(self, blobs: Blobs, plain: bytes, spec: JoinSpec) -> None:
         """The engine as it is now in place of all that was there."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
@@ -322,7 +332,7 @@ class Log:
         packed = pa.compress(plain, codec=CODEC, asbytes=True)
         following = self.entry["next"] + 1  # a batch that was not written has a number too: no name comes again
         receipt = blobs.put(f"base-{following}", packed)
-        self.entry = self.begun([*receipt, len(plain)], was, len(packed), following)
+        self.entry = _begun([*receipt, len(plain)], spec, len(packed), following)
 
     def _base(self, blobs: Blobs) -> bytes | None:
         """The engine of the base."""
@@ -347,15 +357,6 @@ class Log:
     def _pieces(self, number: int) -> int:
         return int(self.entry.get("long", {}).get(str(number), 1))
 
-
-class EngineLog(Log):
-    """What may change of a join are its budget and policy; with the base goes the estimate of recall."""
-
-    @classmethod
-    def new(cls, spec: JoinSpec) -> EngineLog:
-        """Of an engine that is not begun."""
-        return cls(cls.begun(None, _was(spec), 0, 0))
-
     def keep(self, blobs: Blobs, redo: Redo, engine: Engine, live: LiveRecall | None, spec: JoinSpec) -> None:
         """One more batch: what it did, or the engine (with its estimate of recall) as it is now, whatever is less to write."""
         rows = len(redo.batch)
@@ -363,13 +364,13 @@ class EngineLog(Log):
             self._append(blobs, redo_blob(redo))
             if not self._is_long:
                 return
-        self._rebase(blobs, engine, live, spec)
+        self.keep_whole(blobs, engine, live, spec)
 
-    def _rebase(self, blobs: Blobs, engine: Engine, live: LiveRecall | None, spec: JoinSpec) -> None:
+    def keep_whole(self, blobs: Blobs, engine: Engine, live: LiveRecall | None, spec: JoinSpec) -> None:
         """The engine as it is now, with its budget and policy, and nothing to do again."""
         if self.entry["base"] is not None:
             blobs.remove(self.entry["live"])
-        self._put_base(blobs, engine.snapshot(), _was(spec))
+        self._put_base(blobs, engine.snapshot(), spec)
         estimate = live.to_bytes() if live is not None else b""
         self.entry["live"] = blobs.put(f"live-{self.entry['first']}", estimate)
         self.entry["base_bytes"] += len(estimate)
@@ -383,25 +384,29 @@ class EngineLog(Log):
         engine: Engine = spec.build(seed=seed, part=part) if base is None else spec.resume(base, part=part)
         if base is not None and live is not None:
             live.load(blobs.get(self.entry["live"]))
-        for batch, clocks, budget, policy, arrived, said in (read_redo(blob) for blob in self._since(blobs)):
+        for batch, clocks, budget, policy, arrived, said, dropped in map(read_redo, self._since(blobs)):
             if policy is not None:
-                engine.set_policy(make_policy(policy))
+                spec = as_it_was(spec, None, policy)
+                engine = by_policy(engine, spec, part)
             if budget is not None:
-                shed = engine.set_budget(as_it_was(spec, budget or None, self.entry["policy"]).budget)
+                shed = engine.set_budget(as_it_was(spec, budget or None, changing(spec)[1]).budget)
                 if live is not None:
                     live.follow(Batch.of(), shed)
             pace = None if said is None else Script(said)
+            joined = without(batch, dropped)
             pieces = engine.chunks(
-                batch, limit=REPLAYED, clocks=clocks, arrived=arrived, emit=live is not None, pace=pace
+                joined, limit=REPLAYED, clocks=clocks, arrived=arrived, emit=live is not None, pace=pace
             )
             if live is not None:
                 live.begin(batch)
+                live.drop(dropped_here(batch, dropped, engine.arrived, part))
             for _ in pieces if live is None else live.followed(batch, pieces, clocks, arrived):
                 pass
         return engine
 
 
-def _was(spec: JoinSpec) -> dict[str, Any]:
-    """What may change of a join, as the head tells it."""
+def _begun(base: list[Any] | None, spec: JoinSpec, size: int, following: int) -> dict[str, Any]:
+    """What the head says of a log that begins with the batch of this number."""
     budget, policy = changing(spec)
-    return {"budget": budget, "policy": policy}
+    counts = {"base_bytes": size, "first": following, "next": following, "bytes": 0}
+    return {"base": base, "budget": budget, "policy": policy, **counts, "chain": ""}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from shedjoin.spark.exchange import GIVEN_ARROW, Message, Packing
+from shedjoin.spark.exchange import GIVEN_ARROW, Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from shedjoin.spark.job import Job
+    from shedjoin.spark.packing import Packing
 
 
 #: Where Spark tells tasks the number of their micro-batch.
@@ -21,7 +22,7 @@ def pack_worker(how: Packing) -> Any:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        from shedjoin.spark.exchange import pack
+        from shedjoin.spark.packing import pack
 
         context = TaskContext.get()
         number = context.getLocalProperty(BATCH) if context is not None else None

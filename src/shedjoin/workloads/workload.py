@@ -67,7 +67,7 @@ def generators(seed: int, parts: int) -> list[np.random.Generator]:
 
 
 def at_least(name: str, value: float, least: float) -> None:
-    """A clear word when a workload's argument is too small."""
+    """Refuse an argument that is too small."""
     if not value >= least:
         raise SpecError(f"{name} must be at least {least:g}, not {value!r}")
 

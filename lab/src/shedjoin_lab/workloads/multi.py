@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shedjoin.ordering import StreamStats
+from shedjoin.join_order import StreamStats
 from shedjoin.workloads.workload import Columns, generators, whole
 
 

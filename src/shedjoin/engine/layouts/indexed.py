@@ -12,6 +12,7 @@ import numpy as np
 from shedjoin.engine import mem
 from shedjoin.engine.codes import MOST
 from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.layouts import storage
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import priority
 from shedjoin.engine.structures import buckets, key_table
@@ -54,6 +55,7 @@ def _note(state, ts, seq, importance, x):
     card["seq"] = seq
     card["importance"] = importance
     card["item"] = x
+    card["partners"] = 0
 
 
 @kernel
@@ -62,8 +64,7 @@ def put(cfg, state, buffers, i, stream, ts, seq, importance, x):
     _note(state, ts, seq, importance, x)
     if state["came_room"] > 1:
         mem.set_came(state, x, state["tick"])
-    for a in range(cfg["width"]):
-        mem.set_attr(state, x * cfg["width"] + a, mem.row_key(buffers, i * cfg["width"] + a))
+    storage.keep_attributes(cfg, state, buffers, i, x)
     for number in range(state["first_index"][stream], state["end_index"][stream]):
         index = mem.indexes(state, number)
         key = _key_in(index, mem.attr(state, x * cfg["width"] + max(index["attr"], 0)))
@@ -98,6 +99,23 @@ def join_group(cfg, state, stream, ts, seq, importance, x):
 def leave_group(cfg, state, cell, x):
     """And leaves it."""
     _leave_cell(cfg, state, cell, x)
+
+
+@inlined
+def is_stocked(cfg, state):
+    """Whether the stored tuples of each value are counted, for a queue, although each tuple is a group and knows no value."""
+    return cfg["waits"] == 1 and cfg["alone"] == 1 and state["stock_room"] > 1
+
+
+@kernel
+def restock(cfg, state, stream, x, change):
+    """A tuple that is a group comes or goes: its values are counted. There is room for them."""
+    for part in range(cfg["parts"]):
+        attr = _attr_of(state, part, stream)
+        if attr >= 0:
+            v = key_table.find_or_add(cfg, state, mem.attr(state, x * cfg["width"] + attr), part)
+            mem.stock(state)[v * cfg["streams"] + stream] += change
+            mem.cell_count(state)[v] += change
 
 
 # -------------------------------------------------------------------------------------------------------------- cells

@@ -13,6 +13,7 @@ from shedjoin.engine import mem
 from shedjoin.engine.codes import BAND, DROP_SEMANTIC, FIRST_OF_SETS, MET, ROW
 from shedjoin.engine.indirect import indirect
 from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.layouts import storage
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages.compare import signature_of
 from shedjoin.engine.stages.search import bucket
@@ -58,11 +59,16 @@ def _lists_wanted(cfg, state, stream, of, first, size, number):
     """The same for a row that has a number, or items at a place of an array."""
     claims = time_lists.room_wanted(state, stream)
     if cfg["lists"]:
-        if 2 * (state["lists_used"] + max(size, 1)) > mem.list_item(state).size:
+        if 2 * (state["lists_used"] + max(size, 1)) > time_lists.table_size(state):
             return size + 1
         if cfg["predicate"] == BAND:
-            which = time_lists.find(state, stream, bucket(number, cfg["bound"]))
+            own = bucket(number, cfg["bound"])
+            for place in range(own - 1, own + 2):
+                time_lists.ask(state, 1 - stream, place)
+            which = time_lists.find(state, stream, own)
             claims += time_lists.room_wanted(state, which)
+            if which != time_lists.NO_LIST:
+                time_lists.ask_for_entries(state, which)
         elif size == 0:
             claims += time_lists.room_wanted(state, EMPTIES + stream)
         for k in range(first, first + size):
@@ -91,6 +97,7 @@ def _fill(cfg, state, buffers, i, ts, seq, x):
     card["seq"] = seq
     card["importance"] = mem.row_importance(buffers, i)
     card["item"] = x
+    card["partners"] = 0
     size, at = row_size(cfg, buffers, i), state["item_top"]
     items = mem.items(state)
     mem.item_at(state)[x] = at
@@ -102,6 +109,8 @@ def _fill(cfg, state, buffers, i, ts, seq, x):
         items[at + k] = mem.row_items(buffers)[first + k]
         mem.item_weights(state)[at + k] = mem.row_weights(buffers)[first + k]
     mem.signature(state)[x] = signature_of(items, at, size)
+    if cfg["where"]:
+        storage.keep_attributes(cfg, state, buffers, i, x)
     state["item_top"] = at + size + 1
 
 
@@ -183,24 +192,29 @@ def take_out(cfg, state, stream, x):
 
 
 @kernel
+def find_value(cfg, state, x, number):
+    """The number of a value of a row; the caller has made sure that one is free."""
+    if number < mem.item_count(state)[x]:
+        return key_table.find_or_add(cfg, state, mem.items(state)[mem.item_at(state)[x] + number], ITEM)
+    if cfg["predicate"] >= FIRST_OF_SETS:
+        return key_table.find_or_add(cfg, state, np.int64(0), EVERY_ROW)
+    return key_table.find_or_add(cfg, state, value_of_number(cfg, state, mem.number(state)[x]), ITEM)
+
+
+@kernel
 def _note_values(cfg, state, x):
     """The numbers of a tuple's values; the caller has made sure that there are enough."""
-    at, size = mem.item_at(state)[x], mem.item_count(state)[x]
-    values = mem.item_values(state)
-    for k in range(at, at + size):
-        values[k] = key_table.find_or_add(cfg, state, mem.items(state)[k], ITEM)
-    if cfg["predicate"] >= FIRST_OF_SETS:
-        values[at + size] = key_table.find_or_add(cfg, state, np.int64(0), EVERY_ROW)
-    else:
-        values[at] = key_table.find_or_add(cfg, state, value_of_number(cfg, state, mem.number(state)[x]), ITEM)
-    for k in range(at, at + size + 1):
-        mem.cell_count(state)[values[k]] += 1
+    at = mem.item_at(state)[x]
+    for number in range(mem.item_count(state)[x] + 1):
+        v = find_value(cfg, state, x, number)
+        mem.item_values(state)[at + number] = v
+        mem.cell_count(state)[v] += 1
 
 
 @inlined
 def has_values(cfg):
-    """Whether values are counted: by an estimator, or for a queue."""
-    return cfg["weighed"] == 1 and (cfg["estimator"] != MET or cfg["drop"] == DROP_SEMANTIC)
+    """Whether values are counted: by an estimator, for a queue, or for dual windows."""
+    return cfg["weighed"] == 1 and (cfg["estimator"] != MET or cfg["drop"] == DROP_SEMANTIC or cfg["dual"] == 1)
 
 
 @inlined
@@ -216,7 +230,7 @@ def fits_histogram(cfg, state, buffers):
     """Whether the histogram of numbers has a bucket for all new tuples; without one they cannot be counted."""
     if not has_values(cfg) or cfg["predicate"] == BAND or cfg["predicate"] >= FIRST_OF_SETS:
         return True
-    for i in range(buffers["fresh"]):  # noqa: SIM110 - kernels have no generators
+    for i in range(buffers["fresh"]):
         if not histogram.has(state, mem.number(state)[np.int64(mem.out_fresh(buffers, i))]):
             return False
     return True

@@ -16,6 +16,9 @@ from shedjoin.engine.structures import buckets, key_table, pairing_heap
 
 # How many rows are looked up ahead: a power of two.
 AHEAD = 16
+# How much further on rows are that are brought into the cache: columns come one by one, from far away.
+FAR = 128
+ROWS_IN_LINE = 8
 
 
 @inlined
@@ -35,6 +38,18 @@ def _fetch_entries(cfg, state, v, stream):
         mem.fetch_entry(state, b["base"] + end)
 
 
+@inlined
+def _fetch_rows(buffers, first):
+    """Prefetch the columns of rows, a cache line of each at a time; behind the last row nothing comes of it."""
+    mem.fetch_row_null(buffers, first)
+    for i in range(first, first + AHEAD, ROWS_IN_LINE):
+        mem.fetch_row_stream(buffers, i)
+        mem.fetch_row_key(buffers, i)
+        mem.fetch_row_ts(buffers, i)
+        mem.fetch_row_importance(buffers, i)
+        mem.fetch_row_bytes(buffers, i)
+
+
 @kernel
 def look_ahead(cfg, state, buffers, first):
     """Look up the keys of the next rows, and prefetch what they will need, while other rows have work to do.
@@ -43,11 +58,18 @@ def look_ahead(cfg, state, buffers, first):
     turn would be most of the work.
     """
     end = min(first + AHEAD, buffers["row_ts_room"])
+    _fetch_rows(buffers, first + FAR)
     for i in range(first, end):
-        v = key_table.find(state, mem.row_key(buffers, i), 0)
+        v = key_table.first_of_chain(state, mem.row_key(buffers, i * cfg["width"]), 0)
         mem.set_out_ahead(buffers, i & (AHEAD - 1), v)
+        mem.fetch_key(state, v)  # harmless where there is none
         for other in range(0, cfg["streams"], 2):
-            mem.fetch_bucket(state, v * cfg["streams"] + other)  # harmless where there is none
+            mem.fetch_bucket(state, v * cfg["streams"] + other)
+    for i in range(first, end):
+        v = key_table.find_from(
+            state, mem.out_ahead(buffers, i & (AHEAD - 1)), mem.row_key(buffers, i * cfg["width"]), 0
+        )
+        mem.set_out_ahead(buffers, i & (AHEAD - 1), v)
     for i in range(first, end):
         v = mem.out_ahead(buffers, i & (AHEAD - 1))
         if v != NONE:
@@ -67,7 +89,7 @@ def home(cfg, state, buffers, i):
         look_ahead(cfg, state, buffers, i)
     v = mem.out_ahead(buffers, i & (AHEAD - 1))
     if v == NONE:  # it may have come since
-        v = key_table.find_or_add(cfg, state, mem.row_key(buffers, i), 0)
+        v = key_table.find_or_add(cfg, state, mem.row_key(buffers, i * cfg["width"]), 0)
     return v
 
 

@@ -66,6 +66,8 @@ def make_place(cfg, state, buffers, i, v, stream):
 
 @inlined
 def _put(cfg, state, buffers, i, v, stream, ts, seq, importance, x):
+    if cfg["where"]:  # the key is known by its bucket
+        storage.keep_attributes(cfg, state, buffers, i, x)
     return keyed.put(cfg, state, v, stream, ts, seq, importance, x)
 
 
@@ -74,7 +76,7 @@ def _put(cfg, state, buffers, i, v, stream, ts, seq, importance, x):
 def put(cfg, state, buffers, i, v, stream, ts, seq, importance, x):
     """Store a tuple where probes find it; returns its group."""
     if cfg["layout"] == KEYED:
-        return keyed.put(cfg, state, v, stream, ts, seq, importance, x)
+        return _put(cfg, state, buffers, i, v, stream, ts, seq, importance, x)
     if cfg["layout"] == ITEMS:
         items.put(cfg, state, buffers, i, stream, ts, seq, x)
     else:

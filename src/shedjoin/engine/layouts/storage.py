@@ -8,7 +8,7 @@ stream s is v * streams + s.
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import ITEMS, KEYED, MOST
+from shedjoin.engine.codes import INDEXED, ITEMS, KEYED, MOST
 from shedjoin.engine.forms import in_pairs, only_many
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NEVER, NONE
@@ -49,6 +49,13 @@ def move_key(cfg, state, from_place, to_place):
     """Indexes have the value of an entry beside it."""
     if cfg["layout"] != KEYED:
         mem.set_entry_key(state, to_place, mem.entry_key(state, from_place))
+
+
+@inlined
+def keep_attributes(cfg, state, buffers, i, x):
+    """The attributes of a row stay with its tuple."""
+    for a in range(cfg["width"]):
+        mem.set_attr(state, x * cfg["width"] + a, mem.row_key(buffers, i * cfg["width"] + a))
 
 
 # ------------------------------------------------------------------------------------------------------------- values
@@ -190,6 +197,28 @@ def _one(cfg, state, x):
 def values_of(cfg, state, x):
     """How many values a tuple has."""
     return mem.item_count(state)[x] + 1 if cfg["layout"] == ITEMS else cfg["parts"]
+
+
+@inlined
+def _key_of_pair(cfg, state, x):
+    return mem.keys(state, int(mem.pool(state, x)["group"]) >> 1)["key"]
+
+
+@in_pairs(_key_of_pair)
+@inlined
+def logged_key(cfg, state, x):
+    """What the shed log calls the key: the first attribute that the join looks at."""
+    if cfg["layout"] == KEYED:
+        return mem.keys(state, value_of(cfg, state, x, 0))["key"]
+    if cfg["layout"] == ITEMS:
+        return 0
+    return mem.attr(state, x * cfg["width"])
+
+
+@inlined
+def attribute(cfg, state, x, number):
+    """An attribute of a stored tuple, by its number among those that the join looks at."""
+    return mem.attr(state, x * cfg["width"] + number) if cfg["layout"] == INDEXED else logged_key(cfg, state, x)
 
 
 # ------------------------------------------------------------------------------------------------------------- groups

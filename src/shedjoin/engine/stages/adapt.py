@@ -23,13 +23,13 @@ def _split(cfg, state):
     """
     rest = 0.0
     for stream in range(cfg["streams"]):
-        rest += float(mem.window_size(cfg, stream))
+        rest += float(mem.window_range(cfg, stream))
     rest *= state["fraction"]
     for stream in range(cfg["streams"]):
-        size, better = float(mem.window_size(cfg, stream)), 0.0
+        size, better = float(mem.window_range(cfg, stream)), 0.0
         for later in range(stream + 1, cfg["streams"]):
             if state["mean_density"][later] > state["mean_density"][stream]:
-                better += float(mem.window_size(cfg, later))
+                better += float(mem.window_range(cfg, later))
         state["fractions"][stream] = min(1.0, max(0.0, (rest - better) / size))
         rest -= state["fractions"][stream] * size
 
@@ -102,7 +102,7 @@ def _measure_types(cfg, state, window):
         came += _of_others(cfg, state, rows, window, kind)
     for kind in range(cfg["kinds"]):
         probing = _of_others(cfg, state, rows, window, kind)
-        volume[window * cfg["kinds"] + kind] = float(mem.window_size(cfg, window)) * probing / max(1.0, came)
+        volume[window * cfg["kinds"] + kind] = float(mem.window_range(cfg, window)) * probing / max(1.0, came)
 
 
 @inlined
@@ -146,7 +146,7 @@ def _pack(cfg, state):
     size = cfg["streams"] * cfg["kinds"]
     budget = 0.0
     for stream in range(cfg["streams"]):
-        budget += state["fraction"] * float(mem.window_size(cfg, stream))
+        budget += state["fraction"] * float(mem.window_range(cfg, stream))
         _value_types(cfg, state, stream)
         _measure_types(cfg, state, stream)
     for one in range(size):

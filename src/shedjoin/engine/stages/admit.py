@@ -7,7 +7,7 @@ instant stays open until a row of another time has its turn. See decision 017.
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import DROP_NONE, DROP_SEMANTIC, DROPPED, ITEMS, LATE, MOST, UNPROBED
+from shedjoin.engine.codes import DROP_NONE, DROP_SEMANTIC, DROPPED, ITEMS, MOST, UNPROBED
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import items, storage
 from shedjoin.engine.records import GONE, IN_LINE, NEVER, NONE
@@ -15,15 +15,19 @@ from shedjoin.engine.stages import (
     adapt,
     aux_window,
     clocks,
+    doubts,
     estimate,
     integrated,
     log,
     lots,
     priority,
+    rounds,
     select,
     store,
+    unmatched,
     waiting,
 )
+from shedjoin.engine.stages.times import newest
 from shedjoin.engine.structures import heap, levels
 
 #: Before and after all times.
@@ -117,6 +121,8 @@ def come(cfg, state, buffers):
                 DROPPED,
                 state["newest_ts"],
             )
+            value = mem.row_key(buffers, i * cfg["width"] + doubts.shed_attr(cfg, stream))
+            doubts.lose(cfg, state, stream, value, mem.row_null(buffers, i), state["newest_ts"], seq)
             state["dropped"] += 1
             return NONE
     w = waiting.take(state)
@@ -204,12 +210,22 @@ def _leave_queue(cfg, state, w):
 
 
 @kernel
+def _lose(cfg, state, w):
+    """What a row that goes unjoined might have met is not certain any more."""
+    row = mem.waiting(state, w)
+    stream = int(row["stream"])
+    value = mem.waiting_key(state)[w * cfg["width"] + doubts.shed_attr(cfg, stream)]
+    doubts.lose(cfg, state, stream, value, row["null"], row["ts"], row["seq"])
+
+
+@kernel
 def drop(cfg, state, buffers, w):
     """A row goes from the line. There is room in the log."""
     row = mem.waiting(state, w)
     _leave_queue(cfg, state, w)
     key = mem.waiting_key(state)[w * cfg["width"]]
     log.record_at(cfg, state, buffers, int(row["stream"]), row["seq"], row["ts"], key, DROPPED, state["newest_ts"])
+    _lose(cfg, state, w)
     state["dropped"] += 1
     let_go(cfg, state, w)
 
@@ -269,44 +285,48 @@ def _set_instant(cfg, state, buffers, w):
             last = number == state["instant"]
             state["through"][stream] = state["numbered"][stream] if last else mem.instants(state)[after + stream]
     for stream in range(cfg["streams"]):
-        state["arrived"][stream] = max(state["arrived"][stream], state["through"][stream])
         buffers["old_seq"][stream] = state["from_number"][stream]
     state["turned"] = number
+    state["whole"] = 1
 
 
 @kernel
-def _follow_clocks(cfg, state):
-    """Clocks have moved: what that means for all that is stored and counted."""
+def _follow_clocks(cfg, state, buffers):
+    """Clocks have moved: what that means for all that is stored and counted. There is room for all that may expire."""
     clocks.set_horizons(cfg, state)
     clocks.set_bases(cfg, state)
     estimate.let_go(cfg, state)
-    store.expire(cfg, state)
+    if cfg["expire_every"] == 0:
+        store.expire(cfg, state, buffers)
     estimate.fold(cfg, state)
 
 
 @kernel
 def begin_turn(cfg, state, buffers):
-    """A row has its turn; returns whether it is joined, and not late."""
+    """A row has its turn; returns whether it is joined."""
     w = int(buffers["row"])
     row = mem.waiting(state, w)
     stream, ts = int(row["stream"]), row["ts"]
+    _set_instant(cfg, state, buffers, w)
     if state["open"] == 0:
+        rounds.expire(cfg, state, buffers, max(newest(cfg, state), ts))
         state["open"] = 1
         state["open_ts"] = ts
         for one in range(cfg["streams"]):
             state["opened"][one] = state["taken"][one]
         priority.set_lift(cfg, state)
     clocks.take_turn(cfg, state, stream, ts)
+    if cfg["expire_every"] > 0 and clocks.is_late(state, stream, ts):
+        store.expire(cfg, state, buffers)
     state["taken"][stream] = row["seq"] + 1
-    _set_instant(cfg, state, buffers, w)
-    state["whole"] = 1
-    _follow_clocks(cfg, state)
+    for one in range(cfg["streams"]):
+        state["arrived"][one] = max(state["arrived"][one], state["through"][one])
+    _follow_clocks(cfg, state, buffers)
     if clocks.is_late(state, stream, ts):
-        log.record(cfg, state, buffers, stream, row["seq"], ts, mem.waiting_key(state)[w * cfg["width"]], LATE)
-        state["late"] += 1
-        return False
+        log.record_late(cfg, state, buffers, stream, row["seq"], ts, mem.waiting_key(state)[w * cfg["width"]])
     state["worked"] += cfg["update_cost"]
     if row["null"]:
+        unmatched.give_null(cfg, state, buffers, stream, row["seq"], ts, row["importance"])
         state["null"] += 1
         return False
     return True
@@ -413,7 +433,7 @@ def begin_close(cfg, state, buffers):
     buffers["fresh"] = there
     for stream in range(cfg["streams"]):
         buffers["old_seq"][stream] = state["opened"][stream]
-    state["whole"] = 1 if waiting.first_instant(state) == state["turned"] else 0
+    waiting.keep_instant(state)
 
 
 @kernel
@@ -427,16 +447,21 @@ def end_close(cfg, state):
 
 
 @kernel
-def tell(cfg, state):
-    """Clocks that were told hold when all rows that came before have had their turn."""
-    length = cfg["streams"] + 1
+def tell(cfg, state, buffers):
+    """Clocks that were told hold when all rows that came before have had their turn. There is room for all that may expire."""
+    length, time = cfg["streams"] + 1, newest(cfg, state)
     while state["told_from"] < state["told_to"]:
         at = state["told_from"] * length
         if mem.told(state)[at] > waiting.first_arrival(state):
             return
         state["told_from"] += 1
+        waiting.keep_instant(state)
+        if state["open"]:
+            state["whole"] = 1
+        for stream in range(cfg["streams"]):
+            time = max(time, mem.told(state)[at + 1 + stream])
+        rounds.expire(cfg, state, buffers, time)
         for stream in range(cfg["streams"]):
             state["clock"][stream] = max(state["clock"][stream], mem.told(state)[at + 1 + stream])
-        state["whole"] = 1 if state["open"] == 1 or waiting.first_instant(state) == state["turned"] else 0
-        _follow_clocks(cfg, state)
+        _follow_clocks(cfg, state, buffers)
     state["told_from"] = state["told_to"] = 0

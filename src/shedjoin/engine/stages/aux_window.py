@@ -11,7 +11,7 @@ from shedjoin.engine.codes import BY_WINDOW, TIME
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import lots, waiting
-from shedjoin.engine.structures import key_table, levels
+from shedjoin.engine.structures import levels
 
 
 @inlined
@@ -20,19 +20,19 @@ def _place(state, counter):
 
 
 @inlined
-def lacks_room(state, stream):
-    """Whether the ring of rows that a window will hold is full."""
-    return state["let_to"][stream] - state["let_from"][stream] >= state["let_ts_room"]
+def lacks_room(state, stream, values):
+    """Whether the ring of rows that a window will hold is full, or that of their values, of which some more come."""
+    rows = state["let_to"][stream] - state["let_from"][stream]
+    held = state["let_tail"][stream] - state["let_head"][stream]
+    return rows >= state["let_ts_room"] or held + values > state["let_value_room"]
 
 
 @kernel
 def _count(cfg, state, stream, counter, change):
-    """A row of the histogram comes or goes."""
-    for part in range(cfg["parts"]):
-        v = int(mem.let_value(state)[(stream * state["let_ts_room"] + _place(state, counter)) * cfg["parts"] + part])
-        if v != NONE:
-            mem.windowed(state)[v * cfg["streams"] + stream] += change
-            mem.kept(state)[v] += int(change)
+    """A value of the histogram comes or goes."""
+    v = int(mem.let_value(state)[stream, counter & (state["let_value_room"] - 1)])
+    mem.windowed(state)[v * cfg["streams"] + stream] += change
+    mem.kept(state)[v] += int(change)
 
 
 @kernel
@@ -40,14 +40,15 @@ def _let_in(cfg, state, w):
     """A row counts in the histogram of its window."""
     row = mem.waiting(state, w)
     stream = int(row["stream"])
-    to = state["let_to"][stream]
+    to, tail = state["let_to"][stream], state["let_tail"][stream]
+    for number in range(waiting.values_of(cfg, state, w)):
+        v = waiting.find_value(cfg, state, w, number)
+        if v != NONE:
+            mem.let_value(state)[stream, state["let_tail"][stream] & (state["let_value_room"] - 1)] = v
+            _count(cfg, state, stream, state["let_tail"][stream], 1.0)
+            state["let_tail"][stream] += 1
     mem.let_ts(state)[stream, _place(state, to)] = row["ts"]
-    for part in range(cfg["parts"]):
-        attr, v = waiting.attr_of(state, part, stream), NONE
-        if attr >= 0 and not row["null"]:
-            v = key_table.find_or_add(cfg, state, mem.waiting_key(state)[w * cfg["width"] + attr], part)
-        mem.let_value(state)[(stream * state["let_ts_room"] + _place(state, to)) * cfg["parts"] + part] = v
-    _count(cfg, state, stream, to, 1.0)
+    mem.let_size(state)[stream, _place(state, to)] = state["let_tail"][stream] - tail
     state["let_to"][stream] = to + 1
 
 
@@ -55,7 +56,7 @@ def _let_in(cfg, state, w):
 def _let_go(cfg, state, ts):
     """Rows that the windows will not hold any more."""
     for stream in range(cfg["streams"]):
-        size = mem.window_size(cfg, stream)
+        size = mem.window_range(cfg, stream)
         while state["let_from"][stream] < state["let_to"][stream]:
             first = state["let_from"][stream]
             if mem.window_kind(cfg, stream) == TIME:
@@ -63,7 +64,9 @@ def _let_go(cfg, state, ts):
                     break
             elif state["let_to"][stream] - first <= size:
                 break
-            _count(cfg, state, stream, first, -1.0)
+            for _ in range(mem.let_size(state)[stream, _place(state, first)]):
+                _count(cfg, state, stream, state["let_head"][stream], -1.0)
+                state["let_head"][stream] += 1
             state["let_from"][stream] = first + 1
 
 

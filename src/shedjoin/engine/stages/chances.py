@@ -45,10 +45,13 @@ FORGOTTEN = 2.0**-20
 
 @inlined
 def _weight(cfg, state, key, part, stream, by):
-    """How much a stream is expected to bring of a value, which need not be known; or how many tuples have it."""
-    if by == BY_STOCK:
+    """How much a stream is expected to bring of a value, which need not be known; or how many tuples or rows have it."""
+    if by != BY_WEIGHT:
         v = key_table.find(state, key, part)
-        return 0.0 if v == NONE else float(mem.stock(state)[v * cfg["streams"] + stream])
+        if v == NONE:
+            return 0.0
+        at = v * cfg["streams"] + stream
+        return float(mem.stock(state)[at]) if by == BY_STOCK else mem.windowed(state)[at]
     if cfg["estimator"] == COUNT_MIN and part == ITEM:
         return float(count_of(cfg, state, part, stream, key))
     v = key_table.find(state, key, part)

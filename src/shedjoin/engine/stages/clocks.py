@@ -41,8 +41,19 @@ def begin(cfg, state, buffers, ts):
         rows = buffers["rows"][stream]
         buffers["old_seq"][stream] = buffers["seq"][stream] = state["arrived"][stream]
         state["arrived"][stream] += rows
-        if rows > 0 and not is_late(state, stream, ts):
+        if rows > 0:
             state["clock"][stream] = max(state["clock"][stream], ts)
+
+
+@kernel
+def are_late(cfg, state, buffers):
+    """Whether there are late rows in the instant that is next."""
+    time = newest(cfg, state)
+    for stream in range(cfg["streams"]):
+        if buffers["rows"][stream] > 0:
+            if mem.row_ts(buffers, buffers["first"]) < _effective(cfg, state, stream, time) - cfg["lateness"]:
+                return True
+    return False
 
 
 @only_many
@@ -100,8 +111,7 @@ def take_turn(cfg, state, stream, ts):
     time = newest(cfg, state)
     for one in range(cfg["streams"]):
         state["oldest"][one] = _effective(cfg, state, one, time) - cfg["lateness"]
-    if not is_late(state, stream, ts):
-        state["clock"][stream] = max(state["clock"][stream], ts)
+    state["clock"][stream] = max(state["clock"][stream], ts)
 
 
 @inlined

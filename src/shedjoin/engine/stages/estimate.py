@@ -73,7 +73,7 @@ def let_go(cfg, state):
         return
     size = state["seen_room"]
     for stream in range(cfg["streams"]):
-        span = mem.window_size(cfg, stream)
+        span = mem.window_range(cfg, stream)
         if mem.window_kind(cfg, stream) == ROW:
             limit = state["arrived"][stream] - span - 1
         else:

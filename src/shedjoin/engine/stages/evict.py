@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import CUMULATIVE, KEY, LEARNED, LIFE, RANDOM, SCHEDULE, TUPLE
+from shedjoin.engine.codes import CUMULATIVE, KEY, LEARNED, LIFE, RANDOM, SAMPLE, SCHEDULE, TUPLE
 from shedjoin.engine.forms import in_pairs, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages import learned, priority
+from shedjoin.engine.stages import learned, priority, sampling
 from shedjoin.engine.stages.lots import next_random, unit_of
 from shedjoin.engine.structures import heap, kinetic_tournament, lazy_heap, pairing_heap
 
@@ -47,6 +47,8 @@ def lowest(cfg, state, memory):
     if cfg["organisation"] == RANDOM:
         state["random"] = next_random(state["random"])
         return _drawn(cfg, state, memory, state["random"], 0)
+    if cfg["organisation"] == SAMPLE:
+        return sampling.lowest(cfg, state, memory)
     if cfg["estimator"] == LEARNED:
         for stream in range(cfg["streams"]):
             if cfg["memories"] <= 1 or stream == memory:

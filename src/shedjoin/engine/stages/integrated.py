@@ -225,7 +225,7 @@ def _offer(cfg, state, stream):
 def _between(cfg, state, stream, prio):
     """The priority as streams compare it: with the term that all tuples of a stream share."""
     if cfg["organisation"] == KEY and cfg["combine"] != PRODUCT:
-        prio = prio - cfg["life"] * (state["base"][stream] / mem.window_size(cfg, stream))
+        prio = prio - cfg["life"] * (state["base"][stream] / mem.window_range(cfg, stream))
     if cfg["estimator"] == LEARNED:
         prio = priority.by_rates(cfg, state, stream, prio)
     return priority.on_one_scale(cfg, state, stream, prio)

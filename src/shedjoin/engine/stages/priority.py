@@ -17,6 +17,7 @@ from shedjoin.engine.codes import (
     LIFE,
     PRODUCT,
     RANDOM,
+    SAMPLE,
     SCHEDULE,
     SUM,
     TUPLE,
@@ -25,7 +26,7 @@ from shedjoin.engine.forms import in_pairs, only_many, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.records import GONE, NONE
-from shedjoin.engine.stages import chances
+from shedjoin.engine.stages import chances, sampling
 from shedjoin.engine.stages.times import end_of_life, half_lives, newest, number_of, reach
 from shedjoin.engine.structures import heap, kinetic_tournament, lazy_heap, pairing_heap
 
@@ -37,7 +38,7 @@ STEPS = 8.0
 
 @inlined
 def _share_of_life(cfg, state, stream, end):
-    return (end - state["base"][stream]) / mem.window_size(cfg, stream)
+    return (end - state["base"][stream]) / mem.window_range(cfg, stream)
 
 
 @kernel
@@ -70,7 +71,7 @@ def rank_of(cfg, state, stream, importance, ts, seq):
         return float(end_of_life(cfg, stream, ts, seq))
     if cfg["combine"] == PRODUCT:
         return _factor(cfg, state, importance)
-    age = cfg["life"] * (end_of_life(cfg, stream, ts, seq) / mem.window_size(cfg, stream))
+    age = cfg["life"] * (end_of_life(cfg, stream, ts, seq) / mem.window_range(cfg, stream))
     if cfg["combine"] == SUM:
         return cfg["importance"] * importance + age
     return cfg["importance"] * math.log(importance) + age
@@ -176,6 +177,8 @@ def enter(cfg, state, x, stream, g, ts, seq, importance):
         mem.dense(state)[stream, last] = x
         mem.place(state)[x] = last
         state["heap_size"][stream] = last + 1
+    elif cfg["organisation"] == SAMPLE:
+        mem.since(state)[x] = sampling.KEPT
     elif cfg["organisation"] == SCHEDULE:
         until = mem.until(state, mem.until_from(state, stream) + seq)
         lazy_heap.push(state, stream, float(until), 0.0, state["arrival"], x)
@@ -231,6 +234,8 @@ def leave(cfg, state, x, stream, g):
         state["heap_size"][stream] = last
     elif organisation == TUPLE or organisation == CUMULATIVE or organisation == SCHEDULE:
         _leave_heap(cfg, state, stream, x)
+    elif organisation == SAMPLE:
+        sampling.leave(cfg, state, x, stream)
     elif (organisation == KEY or organisation == LIFE) and not cfg["fifo"]:
         b = mem.buckets(state, g)
         b["low"] = pairing_heap.remove(state, int(b["low"]), x)
@@ -331,7 +336,7 @@ def _settle_met_group(cfg, state, buffers, g, ts):
         if x == NONE:
             continue
         apart = ts - card["ts"]
-        if card["seq"] >= new or -apart >= ahead + cfg["lateness"]:
+        if card["seq"] >= new or -apart >= ahead + state["lag"]:
             break  # later ones are new as well, or too far ahead
         if apart < back and -apart < ahead:
             _raise(cfg, state, stream, g, x, card)
@@ -420,6 +425,16 @@ def has_risen(cfg, state, x):
     return group_priority(cfg, rank, now) > group_priority(cfg, rank, before)
 
 
+@kernel
+def _settle_samples(cfg, state, buffers):
+    for i in range(buffers["fresh"]):
+        x = int(mem.out_fresh(buffers, i))
+        t = mem.pool(state, x)
+        expected = matches(cfg, state, int(t["stream"]), int(t["group"]))
+        importance = storage.card(cfg, state, x)["importance"]
+        sampling.enter(cfg, state, x, sampling.weight_of(cfg, importance, expected))
+
+
 @unless_plain
 @inlined
 def settle(cfg, state, buffers, ts):
@@ -432,6 +447,8 @@ def settle(cfg, state, buffers, ts):
             _enter_heap(cfg, state, int(t["stream"]), fixed_priority(cfg, state, x), importance, t["arrival"], x)
     elif cfg["organisation"] == CUMULATIVE:
         _settle_cumulative(cfg, state, buffers, ts)
+    elif cfg["organisation"] == SAMPLE:
+        _settle_samples(cfg, state, buffers)
 
 
 @inlined
@@ -465,7 +482,7 @@ def lowest(cfg, state, stream):
         x = int(mem.buckets(state, top["item"])["low"])
         prio = top["prio"]
         if cfg["combine"] != PRODUCT:
-            prio = prio - cfg["life"] * (state["base"][stream] / mem.window_size(cfg, stream))
+            prio = prio - cfg["life"] * (state["base"][stream] / mem.window_range(cfg, stream))
         if cfg["estimator"] == LEARNED:
             prio = by_rates(cfg, state, stream, prio)
         return x, prio, top["arrival"]

@@ -6,45 +6,64 @@ A probe can stop when the output is full and go on from there: where it is in ea
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import CUMULATIVE, KEYED, MOST, ROW
-from shedjoin.engine.graph import AT_LEAST, AT_MOST, EQUAL, LESS, MORE, UNEQUAL
+from shedjoin.engine.codes import CUMULATIVE, KEYED, MOST, PAIRS, ROW, SAMPLE
+from shedjoin.engine.graph import APART, AT_LEAST, AT_MOST, EQUAL, LESS, MORE, SET, UNEQUAL, UNSET
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.layouts.indexed import bucket_of
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages import priority, select
-from shedjoin.engine.stages.times import reach
+from shedjoin.engine.stages import priority, sampling, select, unmatched
+from shedjoin.engine.stages.times import number_of, reach
+from shedjoin.engine.where import PASSED
 
 FAR = 2**62
 
 
+#: For each comparison three bits: whether it holds of a smaller number, of an equal one, of a larger one.
+ORDERS = sum(
+    bits << 3 * op
+    for op, bits in (
+        (EQUAL, 0b010),
+        (LESS, 0b001),
+        (AT_MOST, 0b011),
+        (MORE, 0b100),
+        (AT_LEAST, 0b110),
+        (UNEQUAL, 0b101),
+    )
+)
+
+
 @inlined
 def holds(op, mine, other, band):
-    if op == EQUAL:
-        return mine == other
-    if op == LESS:
-        return mine < other
-    if op == AT_MOST:
-        return mine <= other
-    if op == MORE:
-        return mine > other
-    if op == AT_LEAST:
-        return mine >= other
-    if op == UNEQUAL:
-        return mine != other
-    return mine - other <= band and other - mine <= band
+    """Whether two attributes pass a test. Comparisons are looked up: which one it is would be guessed wrong too often."""
+    if op <= UNEQUAL:
+        order = 1 + (mine > other) - (mine < other)
+        return (ORDERS >> (3 * op + order)) & 1 == 1
+    if op == SET:
+        return (mine & band) != 0
+    if op == UNSET:
+        return (mine & band) == 0
+    near = mine - other <= band and other - mine <= band
+    return not near if op == APART else near
 
 
 @inlined
-def _checked(cfg, state, step, x):
-    """Whether a tuple satisfies the predicates that its bucket does not see to."""
-    for number in range(step["first_check"], step["first_check"] + step["checks"]):
-        check = mem.checks(state, number)
-        mine = mem.attr(state, x * cfg["width"] + check["attr"])
-        other = mem.attr(state, mem.levels(state, check["level"])["item"] * cfg["width"] + check["other_attr"])
-        if not holds(check["op"], mine, other, check["band"]):
-            return False
-    return True
+def _attribute(cfg, state, depth, x, level, attr):
+    """An attribute of what a level has bound; of `depth` itself of x."""
+    item = x if level == depth else mem.levels(state, level)["item"]
+    return mem.attr(state, item * cfg["width"] + attr)
+
+
+@kernel
+def checked(cfg, state, first, depth, x):
+    """Whether a tuple passes the tests that begin there, with all that is bound above it."""
+    at = first
+    while at >= 0:
+        check = mem.checks(state, at)
+        mine = _attribute(cfg, state, depth, x, check["level"], check["attr"])
+        other = _attribute(cfg, state, depth, x, check["other_level"], check["other_attr"])
+        at = check["yes"] if holds(check["op"], mine, other, check["band"]) else check["no"]
+    return at == PASSED
 
 
 @kernel
@@ -65,12 +84,17 @@ def set_limits(cfg, state, buffers, stream, x):
 
 
 @inlined
+def is_met(cfg, state, stream, x, seq):
+    """Whether a tuple was there, and in its window of rows, when the new one came."""
+    return state["lo"][stream] <= number_of(cfg, state, x, seq) < state["hi"][stream]
+
+
+@inlined
 def _within_limits(cfg, state, origin, depth):
     """Whether all that is bound above the new tuple was there when it came."""
     for level in range(depth):
-        stream = mem.steps(state, origin * cfg["streams"] + level)["stream"]
-        seq = mem.levels(state, level)["seq"]
-        if seq < state["lo"][stream] or seq >= state["hi"][stream]:
+        stream, there = mem.steps(state, origin * cfg["streams"] + level)["stream"], mem.levels(state, level)
+        if not is_met(cfg, state, stream, int(there["item"]), there["seq"]):
             return False
     return True
 
@@ -81,7 +105,7 @@ def _passes(cfg, state, buffers, step, origin, depth, fresh, x):
 
     A new tuple in a loop below others (`fresh`) sets limits to all that is bound above it.
     """
-    if step["checks"] > 0 and not _checked(cfg, state, step, x):
+    if step["checks"] > 0 and not checked(cfg, state, step["first_check"], depth, x):
         return False
     if fresh:
         set_limits(cfg, state, buffers, step["stream"], x)
@@ -173,8 +197,10 @@ def _learn(cfg, state, buffers, origin, depth, found):
     for upper in range(depth):
         stream = mem.steps(state, origin * cfg["streams"] + upper)["stream"]
         if stream != origin:
-            card = storage.card(cfg, state, int(mem.levels(state, upper)["item"]))
-            select.meet(cfg, state, stream, _time(cfg, state, buffers), card["ts"], card["seq"], found)
+            x = int(mem.levels(state, upper)["item"])
+            card = storage.card(cfg, state, x)
+            number = number_of(cfg, state, x, card["seq"])
+            select.meet(cfg, state, stream, _time(cfg, state, buffers), card["ts"], number, found)
 
 
 @kernel
@@ -209,11 +235,10 @@ def _bind(cfg, state, buffers, origin, depth):
             if e["item"] == NONE:
                 continue
             compared += 1
-            now = max(hi, e["ts"])
-            until = min(end, e["ts"] + window)
-            if now >= until:
+            until = e["ts"] + window
+            if e["ts"] >= end or hi >= until:
                 continue
-            if limited and (e["seq"] < state["lo"][stream] or e["seq"] >= state["hi"][stream]):
+            if limited and not is_met(cfg, state, stream, int(e["item"]), e["seq"]):
                 continue
             if in_part and not select.is_inside(cfg, state, stream, e["ts"], e["seq"]):
                 at = select.skip(cfg, state, stream, base, first, mask, at - 1, span)
@@ -224,8 +249,8 @@ def _bind(cfg, state, buffers, origin, depth):
             level["item"] = e["item"]
             level["seq"] = e["seq"]
             level["importance"] = e["importance"]
-            level["hi"] = now
-            level["end"] = until
+            level["hi"] = max(hi, e["ts"])
+            level["end"] = min(end, until)
             level["worth"] = (
                 e["importance"] if depth == 0 else _combined(cfg["output_importance"], worth, e["importance"])
             )
@@ -270,6 +295,20 @@ def _give(cfg, state, buffers, origin, out, room):
 
 
 @kernel
+def _inverse(cfg, state, origin, innermost):
+    """Sample: one divided by the probability that the stored tuples of a result were there, in the order of streams."""
+    n, product = cfg["streams"], 1.0
+    for stream in range(n):
+        x = innermost
+        for level in range(n - 1):
+            if mem.steps(state, origin * n + level)["stream"] == stream:
+                x = int(mem.levels(state, level)["item"])
+        if stream != origin:
+            product *= sampling.inverse(cfg, state, x, stream)
+    return product
+
+
+@kernel
 def _innermost(cfg, state, buffers, origin):
     """The innermost loop: every tuple that fits makes a result. False when the output is full."""
     n = cfg["streams"]
@@ -283,8 +322,7 @@ def _innermost(cfg, state, buffers, origin):
     emit, warmup, room = cfg["emit"], cfg["warmup"], buffers["out_worth_room"]
     cumulative = cfg["organisation"] == CUMULATIVE
     fresh = step["fresh"] and cfg["limited"]
-    lo_seq, hi_seq = state["lo"][stream], state["hi"][stream]
-    out = buffers["results"]
+    out, pairs = buffers["results"], cfg["gives"] == PAIRS
     in_part = cfg["basic"] > 0 and stream != origin
     learns = cfg["basic"] > 0 and buffers["sampling"] == 1
     compared, shared, found, counted, total = 0, 0, 0, 0, 0.0
@@ -305,10 +343,9 @@ def _innermost(cfg, state, buffers, origin):
             if e["item"] == NONE:
                 continue
             compared += 1
-            now = max(hi, e["ts"])
-            if now >= min(end, e["ts"] + window):
+            if e["ts"] >= end or hi >= e["ts"] + window:
                 continue
-            if limited and (e["seq"] < lo_seq or e["seq"] >= hi_seq):
+            if limited and not is_met(cfg, state, stream, int(e["item"]), e["seq"]):
                 continue
             if in_part and not select.is_inside(cfg, state, stream, e["ts"], e["seq"]):
                 at = select.skip(cfg, state, stream, base, first, mask, at - 1, span)
@@ -323,7 +360,11 @@ def _innermost(cfg, state, buffers, origin):
                 full = True
                 break
             found += 1
-            if now >= warmup:
+            if cfg["counts"]:
+                buffers["results"] = out
+                unmatched.meet_all(cfg, state, buffers, origin, depth, int(e["item"]))
+                out = buffers["results"]
+            if pairs and max(hi, e["ts"]) >= warmup:
                 counted += 1
                 one = (
                     _combined(code, worth, e["importance"])
@@ -335,6 +376,9 @@ def _innermost(cfg, state, buffers, origin):
                     _give(cfg, state, buffers, origin, out, room)
                     mem.set_out_rows(buffers, stream * room + out, e["seq"])
                     mem.set_out_worth(buffers, out, one)
+                    if cfg["organisation"] == SAMPLE:
+                        mem.set_out_weight(buffers, out, _inverse(cfg, state, origin, int(e["item"])))
+                        mem.set_out_newest(buffers, out, origin)
                     out += 1
             if cumulative:
                 touch(state, int(e["item"]))
@@ -345,7 +389,8 @@ def _innermost(cfg, state, buffers, origin):
                     else _sum_up(cfg, state, origin, e["importance"])
                 )
                 if stream != origin:
-                    select.meet(cfg, state, stream, _time(cfg, state, buffers), e["ts"], e["seq"], 1)
+                    number = number_of(cfg, state, int(e["item"]), e["seq"])
+                    select.meet(cfg, state, stream, _time(cfg, state, buffers), e["ts"], number, 1)
         level["at"] = at
         if full or level["bucket"] == level["last"]:
             break
@@ -358,7 +403,7 @@ def _innermost(cfg, state, buffers, origin):
     _count_looks(cfg, state, compared)
     if cfg["counts_work"] and n == 2 and step["shared"]:
         state["compared"] += shared
-    state["results"] += found
+    state["results"] += found if pairs else 0
     state["matches"] += counted
     state["importance"] += total
     buffers["results"] = out

@@ -7,9 +7,13 @@ from shedjoin.engine.codes import ITEMS, MOST, SCHEDULE
 from shedjoin.engine.forms import in_pairs, only_many
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
+from shedjoin.engine.protocol import DONE, NEED_RESULTS
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages import evict, priority, probe_items, probe_many, store
+from shedjoin.engine.stages import clocks, evict, priority, probe_items, probe_many, store, waiting
 from shedjoin.engine.stages.times import newest
+
+#: What `ready` has done of an instant: it may have stopped halfway.
+EXPIRING, READY = 1, 2
 
 
 @inlined
@@ -65,29 +69,46 @@ def evaluate(cfg, state, buffers):
     state["pending_count"] = 0
     state["first_mark"] = state["tick"]
     state["evaluations"] += 1
+    if cfg["counts"]:
+        store.let_satisfied_go(cfg, state)
     return True
+
+
+@kernel
+def expire(cfg, state, buffers, time):
+    """Expire, if a time belongs to another round than the last: by the clocks as they are, which do not know of it yet."""
+    if cfg["expire_every"] > 0 and _round(time, cfg["expire_every"]) > state["last_expiry"]:
+        need = store.expire(cfg, state, buffers)
+        if need != DONE:
+            return need
+        state["last_expiry"] = _round(time, cfg["expire_every"])
+    return DONE
 
 
 @inlined
 def _none_due(cfg, state, buffers, time):
-    return True
+    return DONE
 
 
 @in_pairs(_none_due)
 @kernel
 def due(cfg, state, buffers, time):
-    """Evaluate, and then expire, if a time belongs to another round than the last. False: the output is full."""
+    """Evaluate, and then expire, if a time belongs to another round than the last, or if late rows come: the log says what had
+    expired before them. Returns DONE, or what it needs."""
     if cfg["evaluate_every"] > 0 and state["rows"] > 0:
         if _round(time, cfg["evaluate_every"]) > state["last_evaluation"]:
             if not evaluate(cfg, state, buffers):
-                return False
+                return NEED_RESULTS
     if cfg["evaluate_every"] > 0:
         state["last_evaluation"] = max(state["last_evaluation"], _round(time, cfg["evaluate_every"]))
-    if cfg["expire_every"] > 0 and _round(time, cfg["expire_every"]) > state["last_expiry"]:
-        # By the clocks as they are: nothing is known of this instant yet.
-        store.expire(cfg, state)
-        state["last_expiry"] = _round(time, cfg["expire_every"])
-    return True
+    need = expire(cfg, state, buffers, time)
+    if need != DONE:
+        return need
+    if (cfg["evaluate_every"] > 0 or cfg["expire_every"] > 0) and clocks.are_late(cfg, state, buffers):
+        if state["pending_count"] > 0 and not evaluate(cfg, state, buffers):
+            return NEED_RESULTS
+        return store.expire(cfg, state, buffers)
+    return DONE
 
 
 @only_many
@@ -100,7 +121,7 @@ def mark(cfg, state, buffers):
 
 
 @kernel
-def _is_over_cap(cfg, state):
+def is_over_cap(cfg, state):
     """Whether something has to be given up at the end of this instant."""
     over = False
     if cfg["organisation"] == SCHEDULE:
@@ -113,21 +134,26 @@ def _is_over_cap(cfg, state):
 
 @inlined
 def _always_ready(cfg, state, buffers):
-    return True
+    return DONE
 
 
 @in_pairs(_always_ready)
 @kernel
 def ready(cfg, state, buffers):
-    """Before anything is shed, what waits is joined and what has expired is removed. False: the output is full."""
-    if buffers["ready"] or (cfg["evaluate_every"] == 0 and cfg["expire_every"] == 0):
-        return True
-    if _is_over_cap(cfg, state):
+    """Before anything is shed, what waits is joined and what has expired is removed. Returns DONE, or what it needs."""
+    if buffers["ready"] == READY or (cfg["evaluate_every"] == 0 and cfg["expire_every"] == 0):
+        return DONE
+    if buffers["ready"] == EXPIRING or is_over_cap(cfg, state):
         state["tick"] += 1  # this instant counts as over: all its rows are there
         done = state["pending_count"] == 0 or evaluate(cfg, state, buffers)
         state["tick"] -= 1
         if not done:
-            return False
-        store.expire(cfg, state)
-    buffers["ready"] = 1
-    return True
+            return NEED_RESULTS
+        if cfg["waits"]:
+            waiting.keep_instant(state)
+        buffers["ready"] = EXPIRING
+        need = store.expire(cfg, state, buffers)
+        if need != DONE:
+            return need
+    buffers["ready"] = READY
+    return DONE

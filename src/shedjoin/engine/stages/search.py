@@ -15,23 +15,30 @@ from shedjoin.engine import mem
 from shedjoin.engine.codes import BAND, FIRST_OF_SETS, INNER, OVERLAP, SUBSET, SUPERSET
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.stages.compare import inner_product, may_hold, numbers_hold, ones, sets_hold
+from shedjoin.engine.stages.times import number_of
 from shedjoin.engine.structures import bitmaps, time_lists
 from shedjoin.engine.structures.time_lists import EMPTIES, NO_LIST, NOBODY
 
 #: A band that spans more buckets than this (numbers beyond the precision of a float) is scanned for.
 MOST_BUCKETS = 8
 LARGEST_BUCKET = 2.0**62
+#: After all times.
+FAR = 2**62
 #: Common items are counted in a byte; the window is scanned for partners of a larger set.
 MOST_COUNTED = 254
 
 
 class Stretch(NamedTuple):
-    """A stretch of a window: from (lo_ts, lo_seq) up to (hi_ts, hi_seq), which is no part of it."""
+    """A stretch of a window: from (lo_ts, lo_seq) up to (hi_ts, hi_seq), which is no part of it, of times before `until`.
+
+    `until` matters in a window of rows, whose order is not that of time: where the row's own window ends before some tuples.
+    """
 
     lo_ts: int
     lo_seq: int
     hi_ts: int
     hi_seq: int
+    until: int
 
 
 @inlined
@@ -48,6 +55,22 @@ def _between(state, which, stretch):
     a = time_lists.lower(state, which, stretch.lo_ts, stretch.lo_seq)
     b = time_lists.lower(state, which, stretch.hi_ts, stretch.hi_seq)
     return a, max(a, b)
+
+
+@kernel
+def tuples_between(cfg, state, other, which, a, b, until):
+    """How many of the entries from a to b are of tuples that the row may meet: not beyond an end of their row window either."""
+    limited = cfg["limited"] and cfg["counts_work"]
+    if until == FAR and not limited:
+        return time_lists.live_between(state, which, a, b)
+    slots, tuples = mem.list_slot(state), 0
+    for p in range(a, b):
+        x = np.int64(slots[p])
+        if x == NOBODY or mem.card(state, x)["ts"] >= until:
+            continue
+        if not limited or number_of(cfg, state, x, mem.card(state, x)["seq"]) >= state["lo"][other]:
+            tuples += 1
+    return tuples
 
 
 @kernel
@@ -106,7 +129,7 @@ def _scan(cfg, state, x, other, which, stretch, n):
 @kernel
 def _scan_all(cfg, state, x, other, stretch, n):
     a, b = _between(state, other, stretch)
-    state["compared"] += time_lists.live_between(state, other, a, b)
+    state["compared"] += tuples_between(cfg, state, other, other, a, b, stretch.until)
     return _scan(cfg, state, x, other, other, stretch, n)
 
 
@@ -117,6 +140,10 @@ def _band(cfg, state, x, other, stretch, low, high, n):
     bound, mine = cfg["bound"], numbers[x]
     own = bucket(mine, bound)
     state["looked_up"] += 3
+    for place in range(own - 1, own + 2):
+        which = time_lists.find(state, other, place)
+        if which != NO_LIST:
+            time_lists.ask_for_entries(state, which)
     for place in range(min(low, own - 1), max(high, own + 1) + 1):
         which = time_lists.find(state, other, place)
         if which == NO_LIST:
@@ -124,7 +151,7 @@ def _band(cfg, state, x, other, stretch, low, high, n):
         time_lists.trim(cfg, state, which, other)
         a, b = _between(state, which, stretch)
         if abs(place - own) <= 1:
-            state["compared"] += time_lists.live_between(state, which, a, b)
+            state["compared"] += tuples_between(cfg, state, other, which, a, b, stretch.until)
         for p in range(a, b):
             slot = slots[p]
             if slot != NOBODY and abs(mine - numbers[slot]) <= bound:
@@ -145,7 +172,7 @@ def _shortest(cfg, state, x, other, stretch, n):
             return n
         time_lists.trim(cfg, state, which, other)
         a, b = _between(state, which, stretch)
-        live = time_lists.live_between(state, which, a, b)
+        live = tuples_between(cfg, state, other, which, a, b, stretch.until)
         if live < best:
             best, best_a, best_b = live, a, b
     state["compared"] += best
@@ -167,7 +194,7 @@ def _count(cfg, state, x, other, stretch, n):
         time_lists.trim(cfg, state, which, other)
         a, b = _between(state, which, stretch)
         walked += b - a
-        state["compared"] += time_lists.live_between(state, which, a, b)
+        state["compared"] += tuples_between(cfg, state, other, which, a, b, stretch.until)
         if cfg["predicate"] == OVERLAP:
             for p in range(a, b):
                 slot = slots[p]
@@ -271,14 +298,14 @@ def _overlap(cfg, state, x, other, stretch, n):
         time_lists.trim(cfg, state, which, other)
         a, b = _between(state, which, stretch)
         length = b - a
-        live += time_lists.live_between(state, which, a, b)
+        live += tuples_between(cfg, state, other, which, a, b, stretch.until)
         if (
             taken < bitmaps.TOGETHER
             and k - at < 63
             and 2 * length > words
             and bitmaps.is_frequent(cfg, state, which, other)
         ):
-            rows = (mem.list_bitmap(state)[which], rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
+            rows = (int(mem.lists(state, which)["bitmap"]), rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
             frequent |= np.uint64(1) << np.uint64(k - at)
             taken += 1
             by_bits += length
@@ -309,7 +336,7 @@ def _multiply(cfg, state, x, other, stretch, n):
             continue
         time_lists.trim(cfg, state, which, other)
         a, b = _between(state, which, stretch)
-        state["compared"] += time_lists.live_between(state, which, a, b)
+        state["compared"] += tuples_between(cfg, state, other, which, a, b, stretch.until)
         for p in range(a, b):
             slot = slots[p]
             if slot == NOBODY:

@@ -13,8 +13,9 @@ from shedjoin.engine import mem
 from shedjoin.engine.codes import KEYED, PARTIAL, ROW, TIME
 from shedjoin.engine.indirect import indirect
 from shedjoin.engine.jit import inlined, kernel
+from shedjoin.engine.layouts import storage
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages import log
+from shedjoin.engine.stages import doubts, log
 from shedjoin.engine.stages.times import reach
 from shedjoin.engine.structures import draws, timeline
 from shedjoin.engine.structures.timeline import FAR
@@ -110,9 +111,9 @@ def _now(cfg, state, other, ts):
 
 
 @inlined
-def _age_of(cfg, state, other, now, ts, seq):
+def _age_of(cfg, state, other, now, ts, number):
     """The age of a tuple of another window."""
-    then = seq if mem.window_kind(cfg, other) == ROW else ts
+    then = number if mem.window_kind(cfg, other) == ROW else ts
     behind = now // cfg["basic"] - then // cfg["basic"]
     return min(max(behind + cfg["ahead"], 0), cfg["ages"] - 1)
 
@@ -210,6 +211,12 @@ def _choose(cfg, state, ts, other, first, end, until, fraction):
         left -= of_age
 
 
+@inlined
+def _seq_of(cfg, state, e):
+    """The row number of a tuple of the timeline, which has what row windows count it by."""
+    return storage.card(cfg, state, int(e["item"]))["seq"] if cfg["let_in"] else e["seq"]
+
+
 @kernel
 def leave_out(buffers, stream, seq, other, lo_ts, lo_seq, hi_ts, hi_seq):
     """One record: a row was not compared with a stretch of another window."""
@@ -236,7 +243,7 @@ def _leave_out(cfg, state, buffers, stream, seq, other, first, end, until):
     oldest = timeline.at(state, other, timeline.nth_last(state, other, end, tuples, until))
     newest = timeline.at(state, other, timeline.nth_last(state, other, end, 1, until))
     lo_ts, hi_ts = (0, 0) if by_rows else (oldest["ts"], newest["ts"])
-    leave_out(buffers, stream, seq, other, lo_ts, oldest["seq"], hi_ts, newest["seq"] + 1)
+    leave_out(buffers, stream, seq, other, lo_ts, _seq_of(cfg, state, oldest), hi_ts, _seq_of(cfg, state, newest) + 1)
     return True
 
 
@@ -249,12 +256,12 @@ def _compare(cfg, state, other, first, end, until, apart):
         tuples = timeline.count(state, other, first, end, until)
         oldest = timeline.at(state, other, timeline.nth_last(state, other, end, tuples, until))
         one["lo_ts"] = 0 if by_rows else oldest["ts"]
-        one["lo_seq"] = oldest["seq"]
+        one["lo_seq"] = _seq_of(cfg, state, oldest)
         state["stretches"][other] += 1
     one = mem.stretch(state, other * (cfg["ages"] + 1) + state["stretches"][other] - 1)
     newest = timeline.at(state, other, timeline.nth_last(state, other, end, 1, until))
     one["hi_ts"] = 0 if by_rows else newest["ts"]
-    one["hi_seq"] = newest["seq"] + 1
+    one["hi_seq"] = _seq_of(cfg, state, newest) + 1
 
 
 @kernel
@@ -313,6 +320,7 @@ def choose(cfg, state, buffers, i, stream, ts, seq):
             partial = partial or left
     if partial:
         log.record(cfg, state, buffers, stream, seq, ts, mem.row_key(buffers, i * cfg["width"]), PARTIAL)
+        doubts.doubt(cfg, state, stream, int(buffers["tuple"]))
         state["partial"] += 1
 
 
@@ -327,9 +335,9 @@ def lacks_room(cfg, buffers):
 
 
 @kernel
-def meet(cfg, state, other, row_ts, ts, seq, times):
+def meet(cfg, state, other, row_ts, ts, number, times):
     """A tuple is part of results of a row that is learned from."""
-    age = _age_of(cfg, state, other, _now(cfg, state, other, row_ts), ts, seq)
+    age = _age_of(cfg, state, other, _now(cfg, state, other, row_ts), ts, number)
     mem.age_met(state)[other * cfg["ages"] + age] += times
 
 

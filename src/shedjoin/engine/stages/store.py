@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import KEY, LIFE
-from shedjoin.engine.forms import in_pairs, in_plain, only_many
+from shedjoin.engine.codes import INDEXED, KEY, LIFE
+from shedjoin.engine.forms import in_pairs, in_plain, only_many, unless_plain
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.engine.layouts import layout, storage
+from shedjoin.engine.layouts import indexed, layout, storage
+from shedjoin.engine.protocol import DONE, END
 from shedjoin.engine.records import GONE, NONE
-from shedjoin.engine.stages import clocks, estimate, priority
+from shedjoin.engine.stages import clocks, estimate, priority, unmatched
 from shedjoin.engine.stages.times import number_of, stamp_of
 from shedjoin.engine.structures import expiry_ring, timeline
+
+#: The end of all windows.
+FOREVER = 2**62
 
 
 @only_many
 @inlined
 def _enter_timeline(cfg, state, x, stream, ts, seq):
     if cfg["basic"] > 0:
-        timeline.enter(cfg, state, x, stream, ts, seq)
+        timeline.enter(cfg, state, x, stream, ts, number_of(cfg, state, x, seq))
 
 
 @only_many
@@ -25,7 +29,7 @@ def _enter_timeline(cfg, state, x, stream, ts, seq):
 def _leave_timeline(cfg, state, x, stream):
     if cfg["basic"] > 0:
         card = storage.card(cfg, state, x)
-        timeline.leave(cfg, state, stream, card["ts"], card["seq"])
+        timeline.leave(cfg, state, stream, card["ts"], number_of(cfg, state, x, card["seq"]))
 
 
 @only_many
@@ -40,7 +44,11 @@ def _note_number(cfg, state, buffers, x):
 @inlined
 def _stocked(cfg, state, x, stream, change):
     """A queue, and what is learned, may ask how many tuples of a value are stored."""
-    if state["stock_room"] > 1:
+    if state["stock_room"] <= 1:
+        return
+    if cfg["layout"] == INDEXED and cfg["alone"]:
+        indexed.restock(cfg, state, stream, x, change)
+    else:
         for number in range(storage.values_of(cfg, state, x)):
             v = storage.value_of(cfg, state, x, number)
             if v != NONE:
@@ -93,6 +101,7 @@ def add(cfg, state, buffers, i, v, stream, ts, seq, met):
     estimate.stored(cfg, state, x, stream, 1.0)
     _enter_timeline(cfg, state, x, stream, ts, seq)
     _stocked(cfg, state, x, stream, 1)
+    unmatched.enter(cfg, state, buffers, stream, x)
     return x
 
 
@@ -135,22 +144,59 @@ def _note_gone(state, stream):
 
 
 @inlined
-def _expire(cfg, state):
-    state["expirations"] += 1
+def _expire(cfg, state, buffers):
     for stream in range(cfg["streams"]):
         clocks.set_limit(cfg, state, stream)
+        if buffers["turn"] == END:
+            state["limit"][stream] = FOREVER
         _note_gone(state, stream)
         while True:
             x, stamp = expiry_ring.following(state, stream)
             if x == NONE or not is_over(state, stream, stamp):
                 break
             expiry_ring.look_ahead(state, stream)
+            if cfg["counts"] and mem.judged(cfg, stream):
+                need = unmatched.expire(cfg, state, buffers, stream, x)
+                if need != DONE:
+                    return need
             discard(cfg, state, x, stream)
             state["expired"] += 1
+    state["expirations"] += 1
+    return DONE
 
 
 @in_plain(_expire)
 @kernel
-def expire(cfg, state):
-    """Tuples that can meet nothing any more go."""
-    _expire(cfg, state)
+def expire(cfg, state, buffers):
+    """Tuples that can meet nothing any more go. Returns DONE, or what it needs to go on."""
+    return _expire(cfg, state, buffers)
+
+
+@kernel
+def _sort_leaving(state):
+    """By arrival, so that nothing depends on the order in which a probe finds partners. Most often there are few."""
+    leaving, count = mem.leaving(state), state["leaving_count"]
+    gap = count // 2
+    while gap > 0:
+        for i in range(gap, count):
+            x, at = leaving[i], i
+            arrival = mem.pool(state, x)["arrival"]
+            while at >= gap and mem.pool(state, leaving[at - gap])["arrival"] > arrival:
+                leaving[at] = leaving[at - gap]
+                at -= gap
+            leaving[at] = x
+        gap //= 2
+
+
+@unless_plain
+@inlined
+def let_satisfied_go(cfg, state):
+    """Tuples leave that have found as many partners as they may; of rows that have their turn one by one, some have left."""
+    if state["leaving_count"] > 1:
+        _sort_leaving(state)
+    for i in range(state["leaving_count"]):
+        x = int(mem.leaving(state)[i])
+        if mem.pool(state, x)["queued"] != GONE:
+            discard(cfg, state, x, int(mem.pool(state, x)["stream"]))
+            state["satisfied"] += 1
+    state["leaving_count"] = 0

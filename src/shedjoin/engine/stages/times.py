@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import ROW, TIME
-from shedjoin.engine.forms import in_pairs
+from shedjoin.engine.forms import in_pairs, in_plain
 from shedjoin.engine.jit import inlined
 
 
@@ -21,6 +21,18 @@ def newest(cfg, state):
     for stream in range(1, cfg["streams"]):
         time = max(time, state["clock"][stream])
     return time
+
+
+@inlined
+def _in_order(state):
+    return 0
+
+
+@in_plain(_in_order)
+@inlined
+def lag(state):
+    """How far a tuple may lie behind one of its stream that came before it: the lateness, or more if rows were later still."""
+    return state["lag"]
 
 
 @inlined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shedjoin.engine import mem
 from shedjoin.engine.codes import BY_WEIGHT, BY_WINDOW, DROP_RANDOM, ITEMS, KEYED, MOST, RANDOM
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.engine.layouts import storage
+from shedjoin.engine.layouts import items, storage
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import chances
 from shedjoin.engine.structures import heap, key_table
@@ -22,6 +22,26 @@ def value_of(cfg, state, w, part):
     """The number of a row's value in a part of which its stream is; -1 when it is not known."""
     attr = attr_of(state, part, int(mem.waiting(state, w)["stream"]))
     return key_table.find(state, mem.waiting_key(state)[w * cfg["width"] + attr], part)
+
+
+@inlined
+def values_of(cfg, state, w):
+    """How many values a row has."""
+    row = mem.waiting(state, w)
+    if row["null"]:
+        return 0
+    return mem.item_count(state)[row["item"]] + 1 if cfg["layout"] == ITEMS else cfg["parts"]
+
+
+@kernel
+def find_value(cfg, state, w, number):
+    """The number of a value, for which there is room; -1 where the stream has no part in it."""
+    if cfg["layout"] == ITEMS:
+        return items.find_value(cfg, state, int(mem.waiting(state, w)["item"]), number)
+    attr = attr_of(state, number, int(mem.waiting(state, w)["stream"]))
+    if attr < 0:
+        return NONE
+    return key_table.find_or_add(cfg, state, mem.waiting_key(state)[w * cfg["width"] + attr], number)
 
 
 @inlined
@@ -76,6 +96,12 @@ def first_instant(state):
     """The instant of the row whose turn is next; the one to come if none waits."""
     w = state["aux_first"] if state["aux_first"] != NONE else state["line_first"]
     return state["instant"] + 1 if w == NONE else int(mem.waiting(state, w)["instant"])
+
+
+@kernel
+def keep_instant(state):
+    """Tuples of the instant that had its turn last stay while rows wait that came in it."""
+    state["whole"] = 1 if first_instant(state) == state["turned"] else 0
 
 
 @kernel

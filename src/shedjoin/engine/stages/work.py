@@ -13,16 +13,22 @@ from shedjoin.engine.layouts import storage
 from shedjoin.engine.layouts.indexed import bucket_of
 from shedjoin.engine.records import NONE
 from shedjoin.engine.stages import select
-from shedjoin.engine.stages.times import reach
+from shedjoin.engine.stages.times import number_of, reach
 from shedjoin.engine.structures import heap
 
 
 @inlined
 def _meets(cfg, stream, ts, other, there):
-    """Whether the older of two rows was in its time window when the newer came."""
-    if there < ts:
-        return ts - there < reach(cfg, other)
-    return there - ts < reach(cfg, stream)
+    """Whether two rows are near enough in time: neither is newer than the other by its window or more."""
+    return ts - there < reach(cfg, other) and there - ts < reach(cfg, stream)
+
+
+@inlined
+def _first_number(cfg, state, buffers, other):
+    """Row windows, where tuples are stored that have left them: what the first that is met is counted by."""
+    if cfg["limited"] == 0 or mem.window_kind(cfg, other) != ROW:
+        return 0
+    return min(state["arrived"][other] - mem.window_size(cfg, other), buffers["old_seq"][other])
 
 
 @kernel
@@ -31,7 +37,7 @@ def _of_bucket(cfg, state, buffers, b, stream, ts, other, key):
     base, first, mask, span = int(b["base"]), int(b["first"]), int(b["room"]) - 1, int(b["span"])
     by_value, in_part = cfg["layout"] != KEYED, cfg["basic"] > 0  # a bucket of a key holds nothing else
     if (
-        span > 0 and not by_value and not in_part and cfg["lateness"] == 0
+        span > 0 and not by_value and not in_part and state["lag"] == 0
     ):  # in order of time: with both ends, all are inside
         oldest, newest = (
             mem.entries(state, base + (first & mask)),
@@ -39,15 +45,14 @@ def _of_bucket(cfg, state, buffers, b, stream, ts, other, key):
         )
         if _meets(cfg, stream, ts, other, oldest["ts"]) and _meets(cfg, stream, ts, other, newest["ts"]):
             return int(b["count"])
-    lo = 0
-    if cfg["limited"] and mem.window_kind(cfg, other) == ROW:
-        lo = min(state["arrived"][other] - mem.window_size(cfg, other), buffers["old_seq"][other])
-    total, at = 0, 0
+    lo, total, at = _first_number(cfg, state, buffers, other), 0, 0
     while at < span:
         place = base + ((first + at) & mask)
         at += 1
         e = mem.entries(state, place)
-        if e["item"] == NONE or e["seq"] < lo or (by_value and mem.entry_key(state, place) != key):
+        if e["item"] == NONE or (by_value and mem.entry_key(state, place) != key):
+            continue
+        if lo > 0 and number_of(cfg, state, int(e["item"]), e["seq"]) < lo:
             continue
         if not _meets(cfg, stream, ts, other, e["ts"]):
             continue
@@ -68,12 +73,21 @@ def _time_of(cfg, state, other, at):
     return x, storage.card(cfg, state, x)["ts"] if mem.window_kind(cfg, other) == ROW else there["stamp"]
 
 
+@inlined
+def _stamp(state, other, at):
+    """What a tuple in the ring of expiry expires by; gaps keep theirs."""
+    return mem.expiry(state, other * state["expiry_room"] + (at & (state["expiry_room"] - 1)))["stamp"]
+
+
 @kernel
-def _of_window(cfg, state, stream, ts, other, enough):
+def _of_window(cfg, state, buffers, stream, ts, other, enough):
     """The stored tuples of a stream that a row may meet; no more than `enough` are looked for, from the newest on."""
-    count = 0
+    lo, count = _first_number(cfg, state, buffers, other), 0
     for back in range(state["ring_to"][other] - state["ring_from"][other]):
-        x, there = _time_of(cfg, state, other, state["ring_to"][other] - 1 - back)
+        at = state["ring_to"][other] - 1 - back
+        x, there = _time_of(cfg, state, other, at)
+        if lo > 0 and _stamp(state, other, at) < lo:
+            return count
         if x != NONE and _meets(cfg, stream, ts, other, there):
             count += 1
             if count == enough:
@@ -88,9 +102,9 @@ def _of_window(cfg, state, stream, ts, other, enough):
 
 
 @inlined
-def _of_part(cfg, state, stream, ts, other, enough):
+def _of_part(cfg, state, buffers, stream, ts, other, enough):
     """The tuples of the compared part of a window, or `enough` of them."""
-    return state["part_size"][other] if cfg["basic"] > 0 else _of_window(cfg, state, stream, ts, other, enough)
+    return state["part_size"][other] if cfg["basic"] > 0 else _of_window(cfg, state, buffers, stream, ts, other, enough)
 
 
 @kernel
@@ -98,14 +112,14 @@ def _count_of_index(cfg, state, buffers, i, stream, ts, other, by_probe):
     """The work of a row in a window of a join graph."""
     way = mem.work(state, stream * cfg["streams"] + other)
     if way["index"] == NONE:
-        state["compared"] += _of_part(cfg, state, stream, ts, other, 2**62)
+        state["compared"] += _of_part(cfg, state, buffers, stream, ts, other, 2**62)
         return
     key = mem.row_key(buffers, i * cfg["width"] + way["attr"])
     b = mem.index_buckets(state, bucket_of(mem.indexes(state, way["index"]), key))
     if not by_probe:
         state["compared"] += _of_bucket(cfg, state, buffers, b, stream, ts, other, key)
     # A list of an empty window is not looked up, unless the join is on one key.
-    if cfg["shared_key"] or _of_part(cfg, state, stream, ts, other, 1) > 0:
+    if cfg["shared_key"] or _of_part(cfg, state, buffers, stream, ts, other, 1) > 0:
         state["looked_up"] += 1
 
 

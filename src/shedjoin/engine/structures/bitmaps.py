@@ -45,7 +45,7 @@ def _bit_of(slot):
 @kernel
 def mark(state, which, slot):
     """A tuple with the item of this list came in."""
-    row = mem.list_bitmap(state)[which]
+    row = int(mem.lists(state, which)["bitmap"])
     if row != 0:
         bits = mem.bits(state)
         bits[row * (bits.size // MOST) + _word_of(slot)] |= _bit_of(slot)
@@ -56,32 +56,32 @@ def clear(state, stream, slot):
     """A tuple goes: it is in no bitmap any more."""
     if state["bitmaps_used"] == 1:
         return
-    rows, bits = mem.list_bitmap(state), mem.bits(state)
+    bits = mem.bits(state)
     words = bits.size // MOST
     items, at = mem.items(state), mem.item_at(state)[slot]
     rest = _ALL ^ _bit_of(slot)
     for k in range(at, at + mem.item_count(state)[slot]):
         which = time_lists.find(state, stream, items[k])
-        if which != NO_LIST and rows[which] != 0:
-            bits[rows[which] * words + _word_of(slot)] &= rest
+        if which != NO_LIST and mem.lists(state, which)["bitmap"] != 0:
+            bits[int(mem.lists(state, which)["bitmap"]) * words + _word_of(slot)] &= rest
 
 
 @kernel
 def is_frequent(cfg, state, which, stream):
     """Whether an item has a bitmap by now: one that is in every 64th place gets one, as long as there are any."""
-    rows, bits = mem.list_bitmap(state), mem.bits(state)
-    if rows[which] != 0:
+    one, bits = mem.lists(state, which), mem.bits(state)
+    if one["bitmap"] != 0:
         return True
     words = bits.size // MOST
-    length = mem.list_length(state)[which]
+    length = int(one["length"])
     if which < FIXED_LISTS or length < words or state["bitmaps_used"] == MOST:
         return False
     row = state["bitmaps_used"]
     state["bitmaps_used"] += 1
-    rows[which] = row
+    one["bitmap"] = row
     bits[row * words : (row + 1) * words] = np.uint64(0)
     slots, times, seqs = mem.list_slot(state), mem.list_ts(state), mem.list_seq(state)
-    first = mem.list_start(state)[which] + mem.list_head(state)[which]
+    first = time_lists.first_of(state, which)
     for p in range(first, first + length):
         slot = np.int64(slots[p])
         if not time_lists.is_gone(cfg, state, stream, times[p], seqs[p]):

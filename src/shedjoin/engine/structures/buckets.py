@@ -76,6 +76,8 @@ def _put(cfg, state, place, ts, seq, importance, x, which):
     there["seq"] = seq
     there["importance"] = importance
     there["item"] = x
+    if cfg["counts"]:
+        there["partners"] = 0
     storage.note_place(cfg, state, x, which, place)
 
 
@@ -84,6 +86,8 @@ def _move(cfg, state, b, from_place, to_place, which):
     """One entry to another place."""
     there = mem.entries(state, from_place)
     _put(cfg, state, to_place, there["ts"], there["seq"], there["importance"], there["item"], which)
+    if cfg["counts"]:
+        mem.entries(state, to_place)["partners"] = there["partners"]
     storage.move_key(cfg, state, from_place, to_place)
 
 

@@ -47,12 +47,23 @@ def _is(state, v, key, part):
 
 
 @inlined
-def find(state, key, part):
-    """The number of a value; -1 when it is not known."""
-    v = int(mem.heads(state, head_of(state, key, part)))
+def first_of_chain(state, key, part):
+    """The first of the chain that a value belongs to; -1 when there is none."""
+    return int(mem.heads(state, head_of(state, key, part)))
+
+
+@inlined
+def find_from(state, v, key, part):
+    """The number of a value that is in the chain from v on; -1 when it is not known."""
     while v != NONE and not _is(state, v, key, part):
         v = int(mem.keys(state, v)["next"])
     return v
+
+
+@inlined
+def find(state, key, part):
+    """The number of a value; -1 when it is not known."""
+    return find_from(state, first_of_chain(state, key, part), key, part)
 
 
 @inlined

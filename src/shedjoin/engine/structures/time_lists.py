@@ -34,54 +34,85 @@ def _mix(item, stream):
 
 
 @inlined
+def table_size(state):
+    """How many places the hash table of lists has: a power of two."""
+    return state["lists_room"] - FIXED_LISTS
+
+
+@inlined
 def _place(state, stream, item):
-    """Where the table has an item, or the free place where it belongs."""
-    table, tags = mem.list_item(state), mem.list_tag(state)
-    mask = table.size - 1
+    """The list of an item, or the free place where it belongs."""
+    mask = table_size(state) - 1
     at = np.int64(_mix(item, stream) & np.uint64(mask))
-    while tags[at] != 0 and not (tags[at] == stream + 1 and table[at] == item):
+    while True:
+        one = mem.lists(state, FIXED_LISTS + at)
+        if one["tag"] == 0 or (one["tag"] == stream + 1 and one["item"] == item):
+            return FIXED_LISTS + at
         at = (at + 1) & mask
-    return at
 
 
 @kernel
 def find(state, stream, item):
     """The list of an item, or NO_LIST."""
-    at = _place(state, stream, item)
-    return at + FIXED_LISTS if mem.list_tag(state)[at] != 0 else NO_LIST
+    which = _place(state, stream, item)
+    return which if mem.lists(state, which)["tag"] != 0 else NO_LIST
 
 
 @kernel
 def find_or_make(state, stream, item):
     """The list of an item, an empty one if it had none. There must be room in the table."""
-    at = _place(state, stream, item)
-    which = at + FIXED_LISTS
-    if mem.list_tag(state)[at] != 0:
-        return which
-    mem.list_item(state)[at] = item
-    mem.list_tag(state)[at] = stream + 1
-    state["lists_used"] += 1
-    mem.list_room(state)[which] = 0
-    mem.list_head(state)[which] = 0
-    mem.list_length(state)[which] = 0
-    mem.list_dead(state)[which] = 0
+    which = _place(state, stream, item)
+    one = mem.lists(state, which)
+    if one["tag"] == 0:
+        one["item"] = item
+        one["tag"] = stream + 1
+        state["lists_used"] += 1
     return which
+
+
+@inlined
+def ask(state, stream, item):
+    """Prefetch the list of an item."""
+    mem.fetch_list(state, FIXED_LISTS + np.int64(_mix(item, stream) & np.uint64(table_size(state) - 1)))
+
+
+@inlined
+def ask_for_entries(state, which):
+    """Prefetch the first entries of a list."""
+    first = first_of(state, which)
+    mem.fetch_list_ts(state, first)
+    mem.fetch_list_seq(state, first)
+    mem.fetch_list_slot(state, first)
+
+
+@inlined
+def first_of(state, which):
+    """Where the entries of a list begin."""
+    one = mem.lists(state, which)
+    return int(one["start"]) + int(one["head"])
+
+
+@inlined
+def end_of(state, which):
+    """And where they end."""
+    return first_of(state, which) + int(mem.lists(state, which)["length"])
 
 
 @kernel
 def _squeeze(state, which):
     """Close up the gaps of a list."""
     times, seqs, slots = mem.list_ts(state), mem.list_seq(state), mem.list_slot(state)
-    first = mem.list_start(state)[which] + mem.list_head(state)[which]
+    one = mem.lists(state, which)
+    first, end = first_of(state, which), end_of(state, which)
     to = first
-    for p in range(first, first + mem.list_length(state)[which]):
+    for p in range(first, end):
         if slots[p] != NOBODY:
             times[to] = times[p]
             seqs[to] = seqs[p]
             slots[to] = slots[p]
             to += 1
-    mem.list_length(state)[which] = to - first
-    mem.list_dead(state)[which] = 0
+    one["length"] = to - first
+    one["dead"] = 0
 
 
 @inlined
@@ -94,19 +125,19 @@ def is_gone(cfg, state, stream, ts, seq):
 @kernel
 def trim(cfg, state, which, stream):
     """Let go of entries whose tuples are gone, as far as they stand at the head."""
-    head, length, dead, slots = mem.list_head(state), mem.list_length(state), mem.list_dead(state), mem.list_slot(state)
-    times, seqs = mem.list_ts(state), mem.list_seq(state)
-    at = mem.list_start(state)[which] + head[which]
-    gone = 0
-    while gone < length[which] and (
-        slots[at + gone] == NOBODY or is_gone(cfg, state, stream, times[at + gone], seqs[at + gone])
-    ):
-        if slots[at + gone] == NOBODY:
-            dead[which] -= 1
-        gone += 1
-    head[which] += gone
-    length[which] -= gone
-    if dead[which] > MANY_DEAD and 2 * dead[which] > length[which]:
+    times, seqs, slots = mem.list_ts(state), mem.list_seq(state), mem.list_slot(state)
+    one = mem.lists(state, which)
+    first, end, dead = first_of(state, which), end_of(state, which), int(one["dead"])
+    at = first
+    while at < end and (slots[at] == NOBODY or is_gone(cfg, state, stream, times[at], seqs[at])):
+        if slots[at] == NOBODY:
+            dead -= 1
+        at += 1
+    if at > first:
+        one["head"] += at - first
+        one["length"] -= at - first
+        one["dead"] = dead
+    if dead > MANY_DEAD and 2 * dead > end - at:
         _squeeze(state, which)
 
 
@@ -114,8 +145,7 @@ def trim(cfg, state, which, stream):
 def lower(state, which, ts, seq):
     """The first entry of a list that is not before (ts, seq)."""
     times, seqs = mem.list_ts(state), mem.list_seq(state)
-    low = mem.list_start(state)[which] + mem.list_head(state)[which]
-    high = low + mem.list_length(state)[which]
+    low, high = first_of(state, which), end_of(state, which)
     while low < high:
         middle = (low + high) >> 1
         if times[middle] < ts or (times[middle] == ts and seqs[middle] < seq):
@@ -130,8 +160,9 @@ def live_between(state, which, a, b):
     """How many of the entries from a to b are somebody's."""
     if b <= a:
         return 0
-    dead = mem.list_dead(state)[which]
-    if dead == 0 or b - a == mem.list_length(state)[which]:
+    one = mem.lists(state, which)
+    dead = int(one["dead"])
+    if dead == 0 or b - a == one["length"]:
         return b - a - dead
     slots = mem.list_slot(state)
     live = 0
@@ -145,8 +176,9 @@ def room_wanted(state, which):
     """How many new entries an addition to this list would claim."""
     if which == NO_LIST:
         return FIRST_ROOM
-    room, head = mem.list_room(state)[which], mem.list_head(state)[which]
-    if head + mem.list_length(state)[which] < room or (head > 0 and 2 * head >= room):
+    one = mem.lists(state, which)
+    room, head = int(one["room"]), int(one["head"])
+    if head + one["length"] < room or (head > 0 and 2 * head >= room):
         return 0
     return max(FIRST_ROOM, 2 * room)
 
@@ -154,37 +186,31 @@ def room_wanted(state, which):
 @kernel
 def _make_room(state, which):
     """Move a list that is full: to its beginning, or to where there is twice the room."""
-    start, room, head, length = (
-        mem.list_start(state),
-        mem.list_room(state),
-        mem.list_head(state),
-        mem.list_length(state),
-    )
+    one = mem.lists(state, which)
     times, seqs, slots = mem.list_ts(state), mem.list_seq(state), mem.list_slot(state)
-    old = start[which] + head[which]
-    if head[which] > 0 and 2 * head[which] >= room[which]:
-        new = start[which]
+    old = first_of(state, which)
+    if one["head"] > 0 and 2 * one["head"] >= one["room"]:
+        new = int(one["start"])
     else:
-        room[which] = max(FIRST_ROOM, 2 * room[which])
-        new = state["list_top"]
-        state["list_top"] += room[which]
-    for i in range(length[which]):
+        new = int(state["list_top"])
+        one["room"] = max(FIRST_ROOM, 2 * one["room"])
+        state["list_top"] += one["room"]
+    for i in range(one["length"]):
         times[new + i] = times[old + i]
         seqs[new + i] = seqs[old + i]
         slots[new + i] = slots[old + i]
-    start[which] = new
-    head[which] = 0
+    one["start"] = new
+    one["head"] = 0
 
 
 @kernel
 def add(state, which, ts, seq, slot):
     """Put a tuple into a list, where it belongs. There must be room."""
-    head, length = mem.list_head(state), mem.list_length(state)
+    one = mem.lists(state, which)
     times, seqs, slots = mem.list_ts(state), mem.list_seq(state), mem.list_slot(state)
-    if head[which] + length[which] == mem.list_room(state)[which]:
+    if one["head"] + one["length"] == one["room"]:
         _make_room(state, which)
-    first = mem.list_start(state)[which] + head[which]
-    at = first + length[which]
+    first, at = first_of(state, which), end_of(state, which)
     while at > first and (times[at - 1] > ts or (times[at - 1] == ts and seqs[at - 1] > seq)):
         times[at] = times[at - 1]
         seqs[at] = seqs[at - 1]
@@ -193,11 +219,11 @@ def add(state, which, ts, seq, slot):
     times[at] = ts
     seqs[at] = seq
     slots[at] = slot
-    length[which] += 1
+    one["length"] += 1
 
 
 @kernel
 def strike(state, which, ts, seq):
     """Point a tuple's entry at nobody."""
     mem.list_slot(state)[lower(state, which, ts, seq)] = NOBODY
-    mem.list_dead(state)[which] += 1
+    mem.lists(state, which)["dead"] += 1

@@ -13,22 +13,3 @@ processed in blocks of `block` rows, numbered from the first row of the stream, 
 rows, read the shed log, count missing results. Each pass first selects the few rows that matter, without branches, and then
 processes those. Probabilities change between blocks only (`upkeep`), so pushes may cut a block anywhere.
 """
-
-from shedjoin.recall.sample.counts import add_in_lanes, add_sample, rescale_recent
-from shedjoin.recall.sample.loop import follow_push, rebuild
-from shedjoin.recall.sample.state import FLOOR, LONGEST_BLOCK, ROW_RECORD, STATE_RECORD, Push, Sample, Selected
-
-__all__ = [
-    "FLOOR",
-    "LONGEST_BLOCK",
-    "ROW_RECORD",
-    "STATE_RECORD",
-    "Push",
-    "Sample",
-    "Selected",
-    "add_in_lanes",
-    "add_sample",
-    "follow_push",
-    "rebuild",
-    "rescale_recent",
-]

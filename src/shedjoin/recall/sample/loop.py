@@ -16,7 +16,7 @@ from shedjoin.recall.sample.upkeep import end_block
 
 @kernel
 def _advance(state, push, first, end):
-    """Update clocks and row numbers after a block. (A late row is behind its stream's clock, so it changes no clock.)"""
+    """Update clocks and row numbers after a block."""
     stream, ts = push.stream, push.ts
     ones = 0
     clock0, clock1 = state["clock"][0], state["clock"][1]

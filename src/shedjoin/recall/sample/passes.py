@@ -10,7 +10,7 @@ import numpy as np
 from shedjoin.engine.codes import LATE, ROW, TIME
 from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import inlined, kernel
-from shedjoin.engine.records import NONE
+from shedjoin.engine.records import NEVER, NONE
 from shedjoin.recall.sample.chains import link_shed, link_stored, may_be_stored
 from shedjoin.recall.sample.draws import draw_of, hash_of, key_slot_of, slot_of, tag_of, uniform_of
 from shedjoin.recall.sample.expiry import is_expired
@@ -131,10 +131,11 @@ def read_shed_log(state, sample, selected, logged_at, log, at, arrived):
 
 
 @kernel
-def _count_pairs(state, sample, stream, seq, key, ts, importance, arrived):
+def _count_pairs(state, sample, stream, seq, key, ts, importance, arrived, expired):
     """Count the pairs of a new row with shed rows of its key on the other stream: they are missing from the output.
 
-    `arrived`: rows of the other stream at the end of the new row's instant.
+    `arrived`: rows of the other stream at the end of the new row's instant. `expired`: up to this time they had expired, if the
+    new row is late.
     """
     table, heads = sample.table, sample.shed_heads
     other = 1 - stream
@@ -160,7 +161,7 @@ def _count_pairs(state, sample, stream, seq, key, ts, importance, arrived):
         else:
             before = index
             apart = ts - row["ts"]
-            fits = row["key"] == key and seq >= row["shed_at"] and row["seq"] >= oldest
+            fits = row["key"] == key and seq >= row["shed_at"] and row["seq"] >= oldest and row["ts"] > expired
             if fits and apart < back and -apart < ahead:
                 found += 1
                 pair = 1.0 / row["probability"]
@@ -195,4 +196,7 @@ def count_missing(state, sample, selected, push, first, end):
     for j in range(found):
         i = selected.place[j]
         arrived = instants[i, 1 - stream[i]] if instants.size > 0 else 0
-        _count_pairs(state, sample, stream[i], selected.seq[j], key[i], push.ts[i], push.importance[i], arrived)
+        expired = push.expired[i] if push.expired.size > 0 else NEVER
+        _count_pairs(
+            state, sample, stream[i], selected.seq[j], key[i], push.ts[i], push.importance[i], arrived, expired
+        )

@@ -99,9 +99,11 @@ class Push(NamedTuple):
 
     stream: NDArray[np.int64]
     key: NDArray[np.int64]
-    skip: NDArray[np.bool_]  # rows with null keys and late rows
+    skip: NDArray[np.bool_]  # rows with null keys
     ts: NDArray[np.int64]
     importance: NDArray[np.float64]
+    # Of late rows: up to which time rows of the other stream had expired. Empty if no row is late.
+    expired: NDArray[np.int64]
     # For row windows only: rows of each stream that had arrived by the end of the row's instant.
     instants: NDArray[np.int64]
     # Where rows are counted elsewhere: their numbers, and how many rows had come here when each record of the log was written.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shedjoin.ordering import Model
+from shedjoin.join_order import Model
 from shedjoin.plots.plot import Panel, Plot
 from shedjoin_lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin_lab.papers.golab2003.streams import EQUAL

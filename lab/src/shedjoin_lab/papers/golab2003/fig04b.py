@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from shedjoin.ordering import Model, StreamStats, best_global, buckets_by_cost, buckets_by_size
+from shedjoin.join_order import Model, StreamStats, best_global
 from shedjoin.plots.plot import Panel, Plot
 from shedjoin_lab.experiment import Figure, Params, Row, Scale, grid
+from shedjoin_lab.papers.golab2003.buckets import buckets_by_cost, buckets_by_size
 from shedjoin_lab.papers.golab2003.streams import FIFTY_TIMES, run
 
 #: Buckets of each slow stream; None: as many as the fast one; 0: shared out by window size, or (ours) by cost.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import shedjoin as sj
-from shedjoin.ordering import StreamStats
+from shedjoin.join_order import StreamStats
 from shedjoin_lab.experiment import Row
 from shedjoin_lab.workloads.multi import golab_streams
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from shedjoin.ordering import Model, best_global, costs_of_all, heuristic
+from shedjoin.join_order import Model, best_global
 from shedjoin.plots.plot import Panel, Plot
 from shedjoin_lab.experiment import Figure, Params, Row, Scale, grid
+from shedjoin_lab.papers.golab2003.exhaustive import costs_of_all
+from shedjoin_lab.papers.golab2003.heuristics import heuristic
 from shedjoin_lab.papers.golab2003.streams import TABLES, read_order, run, spoken
 
 STREAMS = TABLES["table5"]

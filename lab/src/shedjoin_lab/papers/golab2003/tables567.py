@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from shedjoin.ordering import Model, best_global, best_orders, costs_of_all, heuristic
+from shedjoin.join_order import Model, best_global, best_orders
 from shedjoin.plots.plot import Panel, Plot
 from shedjoin_lab.experiment import Figure, Params, Row, Scale, grid
+from shedjoin_lab.papers.golab2003.exhaustive import costs_of_all
+from shedjoin_lab.papers.golab2003.heuristics import heuristic
 from shedjoin_lab.papers.golab2003.streams import TABLES, spoken
 
 METHODS = ("heuristic", "best", "order per origin", "mean", "worst")

@@ -1,0 +1,43 @@
+"""Which sources are read for doctests; in which order tests run on several processes; no limit of time for an example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# A test says nothing of time: the first example of a law may load kernels, and machines are busy.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out modules that have neither tests nor doctests: every process would import all of them first."""
+    if collection_path.suffix != ".py" or collection_path.name.startswith(("test_", "__init__")):
+        return None
+    return True if b">>>" not in collection_path.read_bytes() else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests on Spark first: they take longest, and a long one at the end would keep a process busy while others wait.
+
+    `--dist worksteal` gives each process one stretch of the list, and lets whoever is done take from the end of another's. So
+    each stretch begins with its part of the long tests. A session takes a while to start and gets faster as it goes: those
+    that share one are left to two processes.
+    """
+    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    alone = [item for item in items if item.get_closest_marker("own_spark")]
+    shared = [item for item in items if item not in alone and "spark" in getattr(item, "fixturenames", ())]
+    first = {*alone, *shared}
+    rest = [item for item in items if item not in first]
+    lanes = max(1, min(2, workers - 1))
+    begins = [shared[lane::lanes] for lane in range(lanes)] + [[]] * (workers - lanes)
+    begins[-1] = [*begins[-1], *alone]
+    ordered = []
+    for number, begin in enumerate(begins):
+        # As many for each process as the scheduler hands out: what is left, divided by those that have none yet.
+        room = (len(items) - len(ordered)) // (workers - number) - len(begin)
+        ordered += [*begin, *rest[: max(0, room)]]
+        rest = rest[max(0, room) :]
+    items[:] = [*ordered, *rest]

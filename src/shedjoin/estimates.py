@@ -1,0 +1,145 @@
+"""Counts, sums and averages over the exact join, from the weighted results of a join that samples what it stores."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shedjoin.errors import InputError
+
+#: Groups with fewer effective rows have no interval: sums of so few are not normally distributed.
+FEWEST_ROWS = 30
+
+
+class Estimates(NamedTuple):
+    """One line a group.
+
+    Attributes
+    ----------
+    group
+        The groups, in ascending order; without `by` there is one, 0.
+    value
+        The estimate.
+    low, high
+        The limits of its confidence interval; NaN where `rows` is below 30 and the estimate is not exact.
+    rows
+        Effective rows behind it: as many stored rows with equal shares would be as uneven.
+    """
+
+    group: NDArray[np.int64]
+    value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    rows: NDArray[np.float64]
+
+
+class _Sums(NamedTuple):
+    """By group: the weighted sum, its variance, and the effective rows behind it."""
+
+    total: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    rows: NDArray[np.float64]
+
+
+def estimate_total(
+    weight: ArrayLike,
+    stored: ArrayLike,
+    value: ArrayLike | None = None,
+    by: ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+) -> Estimates:
+    """The sum of a value over all results of the exact join, by group; without a value, their number.
+
+    Parameters
+    ----------
+    weight, stored
+        `Output.weight` and `Output.stored`, one of each result.
+    value
+        What is summed.
+    by
+        The group of each result, a whole number.
+    level
+        Of the confidence interval.
+
+    Examples
+    --------
+    Three results of one stored row, which was in memory with probability 1/2 when the last two came:
+
+    >>> one = estimate_total([1, 2, 2], [7, 7, 7])
+    >>> one.value.tolist(), one.rows.tolist()
+    ([5.0], [1.0])
+    """
+    columns = _columns(weight, stored, value, by)
+    group, which = np.unique(columns.group, return_inverse=True)
+    sums = _sums(columns._replace(group=which), group.size, columns.value)
+    return _limited(group, sums.total, np.sqrt(sums.variance), sums, level)
+
+
+def estimate_mean(
+    weight: ArrayLike, stored: ArrayLike, value: ArrayLike, by: ArrayLike | None = None, *, level: float = 0.95
+) -> Estimates:
+    """The mean of a value over all results of the exact join, by group: a ratio of two sums, its bias falls with their rows."""
+    columns = _columns(weight, stored, value, by)
+    group, which = np.unique(columns.group, return_inverse=True)
+    columns = columns._replace(group=which)
+    counts = _sums(columns, group.size, np.ones_like(columns.value))
+    mean = _sums(columns, group.size, columns.value).total / counts.total
+    apart = _sums(columns, group.size, columns.value - mean[which])
+    return _limited(group, mean, np.sqrt(apart.variance) / counts.total, counts, level)
+
+
+class _Columns(NamedTuple):
+    weight: NDArray[np.float64]
+    stored: NDArray[np.int64]
+    value: NDArray[np.float64]
+    group: NDArray[np.int64]
+
+
+def _columns(weight: ArrayLike, stored: ArrayLike, value: ArrayLike | None, by: ArrayLike | None) -> _Columns:
+    weights = np.asarray(weight, np.float64)
+    made = _Columns(
+        weights,
+        np.asarray(stored),
+        np.ones_like(weights) if value is None else np.asarray(value, np.float64),
+        np.zeros(weights.size, np.int64) if by is None else np.asarray(by),
+    )
+    if any(column.shape != (weights.size,) for column in made):
+        sizes = ", ".join(f"{name} {column.shape}" for name, column in zip(made._fields, made, strict=True))
+        raise InputError(f"weight, stored, value and by must be columns of one length, not {sizes}")
+    if weights.size and not weights.min() >= 1.0:
+        raise InputError(f"weight must be at least 1 for every result, not {weights.min()}")
+    return made
+
+
+def _sums(columns: _Columns, groups: int, value: NDArray[np.float64]) -> _Sums:
+    """Rows are independent. Of one row, a result that came later is seen only if those before it were: its weights rise."""
+    order = np.lexsort((columns.weight, columns.stored, columns.group))
+    weight, stored, group, y = columns.weight[order], columns.stored[order], columns.group[order], value[order]
+    first = np.append(True, (stored[1:] != stored[:-1]) | (group[1:] != group[:-1]))[: order.size]
+    row = np.cumsum(first) - 1
+    excess = y * (weight - 1.0)
+    before = np.cumsum(excess) - excess
+    before -= before[np.flatnonzero(first)][row] if order.size else 0.0
+    rows = int(row[-1]) + 1 if order.size else 0
+    share = np.bincount(row, weight * y, rows)
+    variance = np.bincount(row, weight * (y * excess + 2.0 * y * before), rows)
+    owner = group[first]
+    total: NDArray[np.float64] = np.bincount(owner, share, groups).astype(np.float64)
+    square = np.bincount(owner, share**2, groups)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effective = np.where(square > 0.0, total**2 / square, 0.0)
+    return _Sums(total, np.maximum(np.bincount(owner, variance, groups), 0.0), effective)
+
+
+def _limited(
+    group: NDArray[np.int64], value: NDArray[np.float64], error: NDArray[np.float64], sums: _Sums, level: float
+) -> Estimates:
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must be above 0 and below 1, not {level!r}")
+    reach = NormalDist().inv_cdf(0.5 + level / 2.0) * error
+    reach = np.where((sums.rows < FEWEST_ROWS) & (error > 0.0), np.nan, reach)
+    return Estimates(group, value, value - reach, value + reach, sums.rows)

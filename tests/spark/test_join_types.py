@@ -1,0 +1,189 @@
+"""Join types on Spark: the rows of Spark's own join, and under a budget never a false one; `refine` settles the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from streams import SECOND, read, run, write
+
+import shedjoin as sj
+from shedjoin.join_type import TYPES
+from shedjoin.spark import refine, shed_join, start
+
+Rows = Counter[tuple[Any, ...]]
+#: A window of rows whose times differ by less than this, for both joins.
+LENGTH = 4
+TIME = {"on": "k", "time": ("at", "seen"), "window": f"{LENGTH} seconds", "lateness": "1 second"}
+
+
+def side(seed: int, name: str, time: str, rows: int = 240, keys: int = 30, words: bool = False) -> pa.Table:
+    """Rows in the order of their times up to a second, with nulls and duplicates; and one long after all of them."""
+    random = Random(seed)
+    at = [place // 3 * SECOND // 2 - random.choice((0, 0, SECOND // 2)) for place in range(rows)]
+    key: list[Any] = [random.choice((None, *range(keys))) for _ in at]
+    if words:
+        key = [None if one is None else f"key {one}" for one in key]
+    last = "the end" if words else -1
+    return pa.table(
+        {
+            "k": pa.array([*key, f"{last} {name}" if words else -1 - seed], pa.string() if words else pa.int64()),
+            time: pa.array([*at, 10_000 * SECOND], pa.timestamp("us", tz="UTC")),
+            name: pa.array([*range(rows), -1], pa.int64()),
+        }
+    )
+
+
+def tables(words: bool = False) -> list[pa.Table]:
+    return [side(1, "a", "at", words=words), side(2, "b", "seen", words=words)]
+
+
+def by_spark(frames: list[Any], how: str, *, more: str = "") -> Rows:
+    """What Spark's own join gives."""
+    for frame, name in zip(frames, ("l", "r"), strict=True):
+        frame.createOrReplaceTempView(name)
+    kind = how.replace("_", " ")
+    micros = "unix_micros(seen) - unix_micros(at)"
+    on = f"l.k = r.k and abs({micros}) < {LENGTH * SECOND}{more}"
+    columns = "l.k, a" if how in ("left_semi", "left_anti") else "coalesce(l.k, r.k), a, b"
+    return Counter(
+        tuple(row) for row in frames[0].sparkSession.sql(f"select {columns} from l {kind} join r on {on}").collect()
+    )
+
+
+def columns_of(how: str) -> list[str]:
+    return ["k", "a"] if how in ("left_semi", "left_anti") else ["k", "a", "b"]
+
+
+def rows_of(frame: Any, how: str) -> Rows:
+    return Counter(tuple(row) for row in frame.select(*columns_of(how)).collect())
+
+
+def settled(rows: Rows) -> Rows:
+    """Without the rows that come after the end of all windows: those are still stored when a stream stops."""
+    return Counter({row: count for row, count in rows.items() if -1 not in row[1:]})
+
+
+@pytest.mark.parametrize("words", [False, True], ids=["numbers", "words"])
+@pytest.mark.parametrize("how", TYPES)
+def test_a_batch_join_gives_the_rows_of_sparks_own(spark: Any, how: str, words: bool) -> None:
+    frames = [spark.createDataFrame(table) for table in tables(words)]
+    joined = shed_join(*frames, **TIME, how=how, shards=2)
+    assert rows_of(joined, how) == by_spark(frames, how)
+    if how in ("left_semi", "left_anti"):
+        assert joined.columns == ["k", "at", "a"]
+    else:
+        assert joined.columns == ["k", "at", "a", "seen", "b"]
+
+
+@pytest.mark.parametrize("how", ["left", "FULL", "semi"])
+def test_a_stream_gives_the_rows_of_sparks_own(spark: Any, tmp_path: Path, how: str) -> None:
+    made = tables()
+    for name, table in zip("lr", made, strict=True):
+        write(tmp_path / name, table, 4)
+    full = {"left": "left_outer", "FULL": "full_outer", "semi": "left_semi"}[how]
+    joined = shed_join(*(read(spark, tmp_path / name) for name in "lr"), **TIME, how=how, shards=2)
+    run(joined, tmp_path / "checkpoint", tmp_path / "out")
+    exact = by_spark([spark.createDataFrame(table) for table in made], full)
+    assert settled(rows_of(spark.read.parquet(str(tmp_path / "out")), full)) == settled(exact)
+
+
+@pytest.mark.parametrize(
+    ("how", "budget"),
+    [("left_outer", 24), ("full_outer", 40), ("left_anti", 16), ("left_semi", 12), ("right_outer", 30)],
+)
+def test_results_and_refined_rows_are_the_exact_join(spark: Any, tmp_path: Path, how: str, budget: int) -> None:
+    made = tables()
+    for name, table in zip("lr", made, strict=True):
+        write(tmp_path / name, table, 4)
+    out = tmp_path / "out"
+    query = start(
+        *(read(spark, tmp_path / name) for name in "lr"),
+        **TIME,
+        how=how,
+        budget=budget,
+        policy="rand",
+        shards=2,
+        output=str(out),
+        archive=True,
+        trigger={"availableNow": True},
+    )
+    query.awaitTermination()
+    exact = settled(by_spark([spark.createDataFrame(table) for table in made], how))
+    given = settled(rows_of(spark.read.parquet(str(out / "results")), how))
+    assert given <= exact
+    first = refine(str(out), upto=1)
+    last = refine(str(out))
+    assert first.count <= last.count
+    rest = settled(rows_of(last.rows, how))
+    assert given + rest == exact
+    assert rest
+    assert given
+    counted = spark.read.parquet(str(out / "metrics")).agg({"certain": "sum", "unknown": "sum"}).first()
+    assert counted[0] is not None
+    logged = spark.read.parquet(str(out / "shed")).where("why = 'unknown'").count()
+    assert 0 <= logged <= max(counted)
+
+
+def test_predicates_and_join_graphs_judge_rows_in_one_shard(spark: Any) -> None:
+    frames = [spark.createDataFrame(table) for table in tables()]
+    graph = dict(TIME, on=["left.k = right.k", "left.a < right.b"])
+    found = shed_join(*frames, **graph, how="full", select={"k": "left.k", "a": "left.a", "b": "right.b"})
+    exact = by_spark(frames, "full_outer", more=" and l.a < r.b")
+    assert Counter(row[1:] for row in rows_of(found, "full_outer").elements()) == Counter(
+        row[1:] for row in exact.elements()
+    )
+    band = {name: value for name, value in TIME.items() if name != "on"} | {"predicate": sj.Band("k", within=0.0)}
+    chosen = {"k": "left.k", "a": "left.a", "b": "right.b"}
+    near = shed_join(*frames, **band, how="left", select=chosen)
+    assert rows_of(near, "left_outer") == Counter(by_spark(frames, "left_outer"))
+    with pytest.raises(sj.SpecError, match="shards must be 1 with how='left' here"):
+        shed_join(*frames, **band, how="left", select=chosen, shards=2)
+
+
+@pytest.mark.parametrize("how", ["left_outer", "full_outer", "left_anti"])
+def test_conditions_are_part_of_the_join(spark: Any, how: str) -> None:
+    """A row that fails a condition on its own stream has no partner; it is given alone, as Spark's own join gives it."""
+    frames = [spark.createDataFrame(table) for table in tables()]
+    joined = shed_join(
+        *frames, **TIME, how=how, where="left.a < right.b AND left.a > 20 AND right.b IS NOT NULL", shards=2
+    )
+    assert rows_of(joined, how) == by_spark(frames, how, more=" and l.a < r.b and l.a > 20 and r.b is not null")
+
+
+def test_three_streams(spark: Any) -> None:
+    frames = [spark.createDataFrame(table) for table in (*tables(), side(3, "c", "then"))]
+    joined = shed_join(*frames, **(TIME | {"time": ("at", "seen", "then")}), how="left", shards=2)
+    for frame, name in zip(frames, "lrt", strict=True):
+        frame.createOrReplaceTempView(name)
+
+    def near(one: str, other: str) -> str:
+        return f"abs(unix_micros({one}) - unix_micros({other})) < {LENGTH * SECOND}"
+
+    both = f"select r.k, b, c, seen, then from r join t on r.k = t.k and {near('seen', 'then')}"
+    exact = spark.sql(
+        f"select l.k, a, b, c from l left join ({both}) o on l.k = o.k and {near('at', 'seen')} and {near('at', 'then')}"
+    )
+    assert Counter(map(tuple, joined.select("k", "a", "b", "c").collect())) == Counter(map(tuple, exact.collect()))
+
+
+def test_matches_and_what_makes_no_sense(spark: Any) -> None:
+    frames = [spark.createDataFrame(table) for table in tables()]
+    few = shed_join(*frames, **TIME, matches=(1, 1), shards=2).count()
+    assert 0 < few < shed_join(*frames, **TIME).count()
+    for wrong, sentence in (
+        (dict(how="sideways"), "how must be one of inner, left_semi"),
+        (dict(how="left", front=0.3), "front: rows that are dropped"),
+        (dict(how="semi", select=["a", "b"]), "select: a left_semi join gives columns of left alone"),
+        (dict(matches=(0.5, 1)), "matches must have one number"),
+        (
+            dict(how="left", where="factorial(left.a + right.b) > 3"),
+            "where: .* cannot be decided while rows are joined",
+        ),
+    ):
+        with pytest.raises(sj.SpecError, match=sentence):
+            shed_join(*frames, **(TIME | wrong))
