@@ -17,6 +17,7 @@ import pytest
 import shedjoin as sj
 from forging import JOINS, Forged
 from shedjoin.engine import snapshot
+from shedjoin.engine.codes import WHY
 from shedjoin.engine.contents import BY_STREAM, NUMBERS
 from shedjoin.engine.stages import learn, neighbours
 from strategies import INTERPRETED, WINDOWS, Case, Chooser, Combination, cases, for_all, go_on, run_engine
@@ -240,14 +241,15 @@ HEADERS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
     (lambda header: b"[" * 10**6, "cannot be read"),
     (lambda header: header["signature"].clear(), "another streams"),
     (lambda header: header["signature"].pop("policy"), "says of its order"),
-    (lambda header: header["signature"].__setitem__("policy", [99, 1, 0, 0, 0, 0, 1]), "an organisation or a way"),
+    (lambda header: header["signature"].__setitem__("policy", [99, 1, 0, 0, 0, 0, 1]), "says of its order"),
+    (lambda header: header["signature"].__setitem__("policy", [99, 1, 0, 0, 0, 0, 1, 0]), "an organisation or a way"),
     (lambda header: header["signature"].__setitem__("estimator", [0, 1.0, 2**40, 1]), "an estimator that there is not"),
     (lambda header: header["extra"].pop("orders"), "header makes no sense"),
     (set_pending(None), "make no sense"),
     (set_pending([[1]]), "make no sense"),
     (set_pending([[2**70] * 7 + [[1, 1]]]), "make no sense"),
     (set_pending([[2] * 7 + [[1, 1], [1, 1]]]), "stream other than"),
-    (set_pending([[1] * 6 + [6] + [[1, 1], [1, 1]]]), "a reason other than"),
+    (set_pending([[1] * 6 + [len(WHY)] + [[1, 1], [1, 1]]]), "a reason other than"),
 ]
 
 

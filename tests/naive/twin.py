@@ -261,8 +261,9 @@ class Twin:
 
     def expire_before_late_rows(self) -> None:
         """The log says what had expired before them."""
-        if self.join.expire_every:
+        if self.join.evaluate_every:
             self.evaluate()
+        if self.join.expire_every:
             self.expire()
 
     def close(self) -> None:
