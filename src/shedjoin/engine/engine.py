@@ -506,7 +506,7 @@ class Engine(Running):
         if isinstance(policy, type) or not isinstance(policy, PolicyLike):
             raise SpecError(f"policy must be a policy such as Prob(), not {policy!r}")
         self._check_idle()
-        plan = self._plan.with_policy(policy)
+        plan = self._plan.with_policy(policy, self._budget)
         plan.check_change(self._plan.signature())
         self._close()
         self._adopt(plan)

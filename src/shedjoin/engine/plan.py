@@ -275,19 +275,19 @@ class Plan:
         """What is read of rows for the condition."""
         return None if self.where is None else self.where.checked(self.attributes)
 
-    def with_policy(self, policy: PolicyLike) -> Plan:
-        """The same join by another policy."""
+    def with_policy(self, policy: PolicyLike, budget: Budget | None) -> Plan:
+        """The same join by another policy, with the budget that it has now."""
         mine = {one.name: getattr(self, one.name) for one in fields(self)}
         for name in ("order", "weigher", "tables", "schedule"):
             del mine[name]
-        return Plan.of(policy=policy, **mine).laid_out()._with_dials(policy)
+        return Plan.of(policy=policy, **mine).laid_out()._with_dials(policy, budget is not None)
 
-    def _with_dials(self, policy: PolicyLike) -> Plan:
+    def _with_dials(self, policy: PolicyLike, budget: bool) -> Plan:
         """The same with the policy among the dials. Refuses a policy that has no meaning for this join, as `JoinSpec` does."""
         estimator = getattr(policy.estimator, "name", None)
         follows = self.order.organisation == CUMULATIVE or estimator == "met"
         dials = replace(
-            self.dials, policy=getattr(policy, "name", ""), estimator=estimator, follows_results=follows, budget=False
+            self.dials, policy=getattr(policy, "name", ""), estimator=estimator, follows_results=follows, budget=budget
         )
         check_meaning("Engine", dials)
         if self.counted_elsewhere and self.weigher.code == LEARNED:
