@@ -267,10 +267,6 @@ def counted(case: Case) -> set[str]:
         names |= {"dropped", "probed", "unprobed", "compared", "looked_up"}
     if join.selective is not None:
         names |= {"probed", "partial", "sampled", "compared", "looked_up"}
-    if (
-        join.expire_every and join.how.gives
-    ):  # known to differ: whether a window whose last tuple was satisfied is looked up
-        names -= {"looked_up"}
     return names
 
 

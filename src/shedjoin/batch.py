@@ -284,11 +284,14 @@ class Batch:
 
     def in_canonical_order(self) -> Batch:
         """In the order of streams inside each run of equal `ts`."""
+        order = self.canonical_order()
+        return self if order is None else self.take(order)
+
+    def canonical_order(self) -> NDArray[np.int64] | None:
+        """The rows in the order of streams inside each run of equal `ts`; None: they are in it."""
         instant = np.concatenate(([0], np.cumsum(np.diff(self.ts) != 0)))[: len(self)]
         place = MOST_STREAMS * instant + self.stream
-        if not (np.diff(place) < 0).any():
-            return self
-        return self.take(np.argsort(place, kind="stable"))
+        return np.argsort(place, kind="stable") if (np.diff(place) < 0).any() else None
 
 
 def _batch(

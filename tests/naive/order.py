@@ -245,7 +245,7 @@ class Order:
     @property
     def reads_sizes(self) -> bool:
         """Whether m is a number of partners, and not only in proportion to it."""
-        return self.numbers.combine != PRODUCT and self.numbers.matches != 0
+        return self.numbers.organisation == KEY and self.numbers.combine != PRODUCT
 
     def matches(self, x: Stored) -> float:
         if isinstance(self.policy.estimator, Met):

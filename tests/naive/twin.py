@@ -134,13 +134,14 @@ class Twin:
     def set_policy(self, policy: Policy) -> Output:
         self.out = Output()
         self.close()
-        before, self.policy = self.policy, policy
+        before, anew = self.policy, has_another_estimator(self.policy, policy)
+        if policy != before and not anew and policy.estimator is not None:
+            self.weights.change(policy.estimator)  # what tuples were weighed by is still as the policy before has it
+        self.policy = policy
         if policy != before:
-            if has_another_estimator(before, policy):
+            if anew:
                 self.begin_anew()
-            elif policy.estimator is not None:
-                self.weights.change(policy.estimator)
-            elif isinstance(before, Prospect):
+            elif policy.estimator is None and isinstance(before, Prospect):
                 self.weights = weights_of(self, None)
             self.order.change(before)
         return self.out
@@ -154,11 +155,12 @@ class Twin:
         stored = sorted(itertools.chain(*self.stored), key=lambda x: x.arrival)
         other = Twin(keeping)
         other.push([x.row for x in stored], self.clocks)
-        again = sorted(itertools.chain(*other.stored), key=lambda x: x.arrival)
-        for x, y in zip(stored, again, strict=True):
+        known = {id(x.row): x for x in stored}  # rows of one instant may have arrived in another order
+        again = {y: known[id(y.row)] for y in itertools.chain(*other.stored)}
+        for y, x in again.items():
             x.chance, x.met = y.chance, y.met
         self.weights = other.weights
-        self.weights.belong_to(self, dict(zip(again, stored, strict=True)))
+        self.weights.belong_to(self, again)
 
     # ------------------------------------------------------------------------------------------------ what is stored
 

@@ -21,7 +21,8 @@ from shedjoin.window import UNLIMITED, RowWindow
 
 #: The columns of an estimator, and the numbers of other columns that are of it.
 PREFIXES = ("value ", "seen ")
-COLUMNS = ("sketch", "model", "tuple chance", "tuple met")
+OF_TUPLES = ("tuple chance", "tuple met")
+COLUMNS = ("sketch", "model", *OF_TUPLES)
 OF_NUMBERS = ("epoch", "t0", "started", "faded", "known_numbers")
 OF_FLOATS = ("lowest_number", "highest_number", "bucket_width")
 OF_STREAMS = ("observed", "looked_soon", "looked_later")
@@ -52,8 +53,12 @@ def learned_afresh(columns: Columns, plan: Plan) -> Columns:
     )
     engine = Engine(keeping, emit=False)
     clocks = [None if clock == NEVER else int(clock) for clock in columns["by stream"][BY_STREAM.index("clock")]]
-    engine.push(_rows(columns, plan), clocks=clocks)
+    rows = _rows(columns, plan)
+    order = rows.canonical_order()
+    engine.push(rows if order is None else rows.take(order), clocks=clocks)
     learned = engine.columns()
+    for name in {*OF_TUPLES} & {*learned} if order is not None else ():
+        learned[name] = learned[name][np.argsort(order)]
     for stream, window in enumerate(plan.windows):
         if plan.weigher.code == IN_WINDOW and isinstance(window, RowWindow):  # stamps are row numbers there
             seq = columns["tuple seq"][columns["tuple stream"] == stream]
