@@ -113,6 +113,7 @@ class Run:
         self.recall = LiveRecall(self.spec, seed=case.seed) if recall else None
         self.logs: list[sj.ShedLog] = []
         self.left_out: list[sj.LeftOutLog] = []
+        self.closed: list[sj.Output] = []
 
     def told(self, out: sj.Output, batch: sj.Batch | None = None) -> Told:
         if self.recall is not None:
@@ -126,15 +127,17 @@ class Run:
     def push(self, batch: sj.Batch) -> Told:
         # A deadline is a clock of the machine: here it is said what r becomes.
         pace = None if self.case.script is None else Script(self.case.script)
-        return self.told(sj.Output.joined(list(self.engine.chunks(batch, limit=1 << 16, pace=pace))), batch)
+        pieces, self.closed = [*self.closed, *self.engine.chunks(batch, limit=1 << 16, pace=pace)], []
+        return self.told(sj.Output.joined(pieces), batch)
 
     def set_budget(self, budget: sj.Budget) -> Told:
         self.spec = self.spec.with_budget(budget)
         return self.told(self.engine.set_budget(budget))
 
     def set_policy(self, policy: sj.Policy) -> None:
+        """It may close an instant; what comes of that is told with the push."""
         self.spec = replace(self.spec, policy=policy)
-        self.engine.set_policy(policy)
+        self.closed = [self.engine.set_policy(policy)]
 
     def stop_and_go_on(self) -> None:
         """The engine is replaced by one that resumes from its snapshot."""
@@ -168,11 +171,9 @@ def run_twin(case: Case) -> tuple[Twin, list[Told]]:
     for number, rows in enumerate(case.pushes):
         if number in case.budgets:
             history.append(told(twin.set_budget(case.budgets[number])))
-        # A change of the policy may close an instant; what is shed then is told with the push.
-        earlier = twin.set_policy(case.policies[number]).shed if number in case.policies else []
+        closed = twin.set_policy(case.policies[number]) if number in case.policies else Output()
         out = twin.push(rows, script=case.script)
-        out.shed[:0] = earlier
-        history.append(told(out))
+        history.append(told(out.after(closed)))
     return twin, [*history, told(twin.end())]
 
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *ROOT.glob("lab/README.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Blocks that say this run in tests/spark/test_pages.py.
-ON_SPARK = ("shedjoin.spark", "/data/", "shed_join(", "withWatermark(", "joined.")
+ON_SPARK = ("shedjoin.spark", "/data/", "shed_join(", "withWatermark(", "joined.", ".alias(")
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -106,19 +106,21 @@ def run_engine(case: Case, *, resumes: bool = False, tells: bool = False) -> tup
     """Push after push, with the changes between them; `resumes`: each from a snapshot of the one before."""
     spec = spec_of(case)
     engine = spec.build(seed=case.seed)
-    steps = []
+    steps: list[Step] = []
+    closed: list[sj.Output] = []
     for number, rows in enumerate(case.pushes):
         if number in case.budgets:
             steps.append(_step_of_engine(engine, engine.set_budget(case.budgets[number])))
             spec = spec.with_budget(case.budgets[number])
         if number in case.policies:
-            engine.set_policy(case.policies[number])
+            closed = [engine.set_policy(case.policies[number])]
             spec = replace(spec, policy=case.policies[number])
         if resumes:
             engine = spec.resume(engine.snapshot())
         clocks = clocks_of(case, number) if tells else None
         batch = engine.rows(columns(spec, rows)).in_canonical_order()
-        steps.append(_step_of_engine(engine, engine.push(batch, clocks=clocks)))
+        steps.append(_step_of_engine(engine, sj.Output.joined([*closed, engine.push(batch, clocks=clocks)])))
+        closed = []
     if resumes:
         engine = spec.resume(engine.snapshot())
     steps.append(_step_of_engine(engine, engine.flush()))
@@ -127,15 +129,15 @@ def run_engine(case: Case, *, resumes: bool = False, tells: bool = False) -> tup
 
 def run_twin(case: Case, *, tells: bool = False) -> tuple[list[Step], Twin]:
     twin = Twin(case.join, case.seed)
-    steps, earlier = [], []
+    steps, closed = [], Output()
     for number, rows in enumerate(case.pushes):
         if number in case.budgets:
             steps.append(_step_of_twin(twin, twin.set_budget(case.budgets[number])))
         if number in case.policies:
-            earlier = twin.set_policy(case.policies[number]).shed
+            closed = twin.set_policy(case.policies[number])
         out = twin.push(rows, clocks_of(case, number) if tells else None)
-        out.shed[:0], earlier = earlier, []
-        steps.append(_step_of_twin(twin, out))
+        steps.append(_step_of_twin(twin, out.after(closed)))
+        closed = Output()
     steps.append(_step_of_twin(twin, twin.flush()))
     return steps, twin
 

@@ -139,6 +139,15 @@ class Output:
     def pairs(self) -> list[tuple[int, ...]]:
         return [result.rows for result in self.results]
 
+    def after(self, earlier: Output) -> Output:
+        """This and what was given before it, as one."""
+        return Output(
+            earlier.results + self.results,
+            earlier.shed + self.shed,
+            earlier.left_out + self.left_out,
+            earlier.borders + self.borders,
+        )
+
 
 def remove(members: list[Stored], x: Stored) -> None:
     """The last takes the place of the one removed; only lots see the difference."""

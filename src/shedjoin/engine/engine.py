@@ -508,8 +508,11 @@ class Engine(Running):
         self._check_idle()
         plan = self._plan.with_policy(policy, self._budget)
         plan.check_change(self._plan.signature())
-        self._close()
+        before, earlier = self._totals(), self._pending if self._waits else []
+        closed = self._whole(self._close(), before, earlier=earlier)
+        self._pending = [] if self._waits else self._pending
         self._adopt(plan)
+        return closed
 
     def _adopt(self, plan: Plan) -> None:
         """Go on by another policy: its state is built from what is stored and known."""
