@@ -57,8 +57,9 @@ def learned_afresh(columns: Columns, plan: Plan) -> Columns:
     order = rows.canonical_order()
     engine.push(rows if order is None else rows.take(order), clocks=clocks)
     learned = engine.columns()
-    for name in {*OF_TUPLES} & {*learned} if order is not None else ():
-        learned[name] = learned[name][np.argsort(order)]
+    if order is not None:
+        for name in {*OF_TUPLES} & {*learned}:
+            learned[name] = learned[name][np.argsort(order)]
     for stream, window in enumerate(plan.windows):
         if plan.weigher.code == IN_WINDOW and isinstance(window, RowWindow):  # stamps are row numbers there
             seq = columns["tuple seq"][columns["tuple stream"] == stream]

@@ -481,24 +481,19 @@ class Engine(Running):
         if budget is not None and not isinstance(budget, Budget):
             raise SpecError(f"budget must be a Budget or None, not {budget!r}")
         self._check_idle()
-        before = self._totals()
-        waiting = (
-            list(self._drive(self._cfg, self._buffers(CHUNK, turn=protocol.FLUSH))) if self._plan.evaluate_every else []
-        )
-        self._close()
-        self._set_caps(budget)
-        shed = [*self._pending, self._compete()]
+        before, earlier = self._totals(), self._pending
         self._pending = []
-        return self._whole(waiting, before, shed)
+        waiting = self._drive(self._cfg, self._buffers(CHUNK, turn=protocol.FLUSH)) if self._plan.evaluate_every else ()
+        pieces = [*waiting, *self._close()]
+        self._set_caps(budget)
+        return self._whole(pieces, before, [self._compete()], earlier)
 
-    def _close(self) -> None:
+    def _close(self) -> list[Piece]:
         """Close the open instant, of a join whose rows have their turn one by one."""
-        if self._waits:
-            for piece in self._drive(self._cfg, self._buffers(turn=protocol.CLOSE, shed=CHUNK)):
-                self._pending += piece.shed
+        return list(self._drive(self._cfg, self._buffers(turn=protocol.CLOSE, shed=CHUNK))) if self._waits else []
 
-    def set_policy(self, policy: PolicyLike) -> None:
-        """Change the policy, or its numbers, while running.
+    def set_policy(self, policy: PolicyLike) -> Output:
+        """Change the policy, or its numbers, while running. Returned is what comes of closing the open instant, where rows wait.
 
         Estimates go on from what they are now; another estimator begins with what is stored. Priorities that were fixed on
         arrival are fixed anew, as if all arrived now; what cumulative policies have gathered is kept.
@@ -508,9 +503,10 @@ class Engine(Running):
         self._check_idle()
         plan = self._plan.with_policy(policy, self._budget)
         plan.check_change(self._plan.signature())
-        before, earlier = self._totals(), self._pending if self._waits else []
+        before, earlier = self._totals(), []
+        if self._waits:
+            earlier, self._pending = self._pending, []
         closed = self._whole(self._close(), before, earlier=earlier)
-        self._pending = [] if self._waits else self._pending
         self._adopt(plan)
         return closed
 
