@@ -48,6 +48,7 @@ ALLOWED: dict[str, tuple[Any, Any]] = {
     "from prospect": (sj.Prospect(), sj.Life(sj.Decayed(5.0))),
     "met": (sj.Prob(), sj.SimpProb(sj.Met())),
     "from met": (sj.SimpProb(sj.Met()), sj.Prospect()),
+    "from met, no estimator": (sj.SimpProb(sj.Met()), sj.Rand()),
 }
 
 

@@ -139,11 +139,3 @@ def test_a_policy_that_asks_no_estimator_may_follow(on: Any) -> None:
     out = engine.push(left=later, right=later)
     assert sum(engine.residents) == 20
     assert len(out.shed) > 0
-
-
-def test_what_met_stored_by_is_no_key() -> None:
-    spec = sj.JoinSpec(sj.TimeWindow(10), sj.Budget(tuples=5), sj.SimpProb(sj.Met()))
-    engine = spec.build()
-    engine.push(left={"key": [1, 2, 3]}, right={"key": [1, 1, 2]})
-    with pytest.raises(sj.SnapshotError, match="tuples are stored in another way"):
-        sj.JoinSpec(sj.TimeWindow(10), sj.Budget(tuples=5), sj.Rand()).resume(engine.snapshot())

@@ -87,13 +87,13 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
         _decay_from_now(columns, weigher, now, _as_they_stand(order) or _as_they_stand(now.order))
     if now.weigher != weigher and now.weigher.code != DECAYED:
         _forget_estimates(columns, now)
-    if weigher.code == MET and now.weigher.code != MET and now.indexes:
+    if weigher.code == MET and now.weigher.code != MET and now.predicate is None:
         _name_values(columns, now)
     return columns
 
 
 def _name_values(columns: Columns, now: Plan) -> None:
-    """By Met() tuples of a join graph are groups of their own, and their values need not be known. Now they are."""
+    """By Met() tuples are groups of their own, and their values need not be known. Now they are."""
     stream, keys = columns["tuple stream"], columns["tuple key"]
     wanted = {
         (number, int(key))
