@@ -67,7 +67,7 @@ interpreted: checks ## the tests that are quick enough with the JIT off
 	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m small
 
 .PHONY: matrix
-matrix: $(READY) ## hold the laws against every combination of settings (hours), and write docs/matrix.md
+matrix: $(READY) ## hold the laws against combinations in which any four settings meet, and write docs/matrix.md
 	$(call say,every combination of settings)
 	@PYTHONPATH=src $(BIN)/python tests/run_matrix.py --jobs 2 $(MATRIX)
 

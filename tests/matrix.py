@@ -6,7 +6,7 @@ Nothing here calls an engine: a `Case` is a join as the twin has it, its input, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -170,77 +170,85 @@ def choosers_of(budget: str | None) -> list[tuple[str, str | None]]:
     return WITHOUT_BUDGET if budget is None else CHOOSERS
 
 
-def combinations(
-    conditions: Sequence[str] = CONDITIONS,
-    cpus: Sequence[str | None] = CPUS,
-    more: Sequence[str | None] = ALSO,
-    wheres: Sequence[str | None] = WHERES,
-) -> Iterator[Combination]:
-    """The product of these values and all of the other dials, with what has no meaning."""
-    first = (STREAMS, conditions, wheres, WINDOWS, HOWS, LIMITS)
-    for streams, condition, where, window, how, (budget, allocation) in itertools.product(*first):
-        for (policy, estimator), cpu, also in itertools.product(choosers_of(budget), cpus, more):
-            if is_written(streams, window):
-                dials = (streams, condition, where, window, how, budget, allocation, policy, estimator, cpu, also)
-                yield Combination(*dials)
-
-
 def is_written(streams: int, window: str) -> bool:
     """An interval lies between two streams: `JoinSpec` has no way to write another."""
     return streams == 2 or window != "interval"
 
 
-def meaningful(conditions: Sequence[str] = CONDITIONS) -> Iterator[Combination]:
-    return (one for one in combinations(conditions) if one.why_not is None)
+def named(name: str) -> Combination:
+    """The combination of a name: no two dials have a value in common."""
+    first, *words = name.split("-")
+    dials = {value: dial for dial in list(DIALS)[1:] for value in DIALS[dial] if value is not None}
+    settings = {dials[value]: value for value in (word if word in dials else word.replace("_", " ") for word in words)}
+    return Combination(int(first), **settings)
 
 
-Pair = tuple[str, Any, str, Any]
+#: Some dials with a value of each.
+Part = tuple[tuple[str, Any], ...]
 
 
-def pairs_of(combination: Combination) -> set[Pair]:
-    """Every two dials with the values that they have."""
-    settings = combination.settings
-    return {(a, settings[a], b, settings[b]) for a, b in itertools.combinations(settings, 2)}
+def parts_of(combination: Combination, size: int = 2) -> set[Part]:
+    """Each choice of this many dials, with the values that they have."""
+    return set(itertools.combinations(combination.settings.items(), size))
 
 
-def covering(seed: int = 0) -> list[Combination]:
-    """Few combinations in which any two values of two dials occur together, if they can.
+def all_parts(size: int) -> Iterator[Part]:
+    """Each choice of this many dials, with any values."""
+    for dials in itertools.combinations(DIALS, size):
+        for values in itertools.product(*(DIALS[dial] for dial in dials)):
+            yield tuple(zip(dials, values, strict=True))
 
-    For a pair that is not covered yet, the best of some random combinations that have it is taken.
+
+def covering(size: int = 2, seed: int = 0) -> list[Combination]:
+    """Few combinations in which any values of this many dials occur together, if they can.
+
+    For values that have not met yet, the best of some random combinations that have them is taken.
     """
     random = Random(seed)
-    wanted = [
-        (a, x, b, y) for a, b in itertools.combinations(DIALS, 2) for x, y in itertools.product(DIALS[a], DIALS[b])
-    ]
-    random.shuffle(wanted)
     chosen: list[Combination] = []
-    covered: set[Pair] = set()
-    for a, x, b, y in wanted:
-        if (a, x, b, y) not in covered:
-            found = list(itertools.islice(random_ones({a: x, b: y}, random), 30))
-            if found:
-                chosen.append(max(found, key=lambda one: len(pairs_of(one) - covered)))
-                covered |= pairs_of(chosen[-1])
+    impossible: set[Part] = set()
+    for many in range(2, size + 1):
+        covered = {part for one in chosen for part in parts_of(one, many)}
+        wanted = list(all_parts(many))
+        random.shuffle(wanted)
+        for part in wanted:
+            if part in covered:
+                continue
+            known = many > 2 and any(less in impossible for less in itertools.combinations(part, many - 1))
+            fixed = {dial: (value,) for dial, value in part}
+            found = [] if known else list(itertools.islice(random_ones(fixed, random), 30))
+            if not found:
+                impossible.add(part)
+                continue
+            chosen.append(max(found, key=lambda one: len(parts_of(one, many) - covered)))
+            covered |= parts_of(chosen[-1], many)
     return chosen
 
 
-def random_ones(fixed: dict[str, Any], random: Random) -> Iterator[Combination]:
-    """Random combinations that have a meaning and the values given, as far as a number of tries finds some."""
-    limits = _fitting(LIMITS, ("budget", "allocation"), fixed)
-    choosers = {budget: _fitting(choosers_of(budget), ("policy", "estimator"), fixed) for budget in BUDGETS}
-    limits = [one for one in limits if choosers[one[0]]]
-    for _ in range(600 if limits else 0):
-        settings = {dial: random.choice(values) for dial, values in DIALS.items()} | fixed
+def random_ones(among: Mapping[str, Sequence[Any]], random: Random) -> Iterator[Combination]:
+    """Random combinations that have a meaning and some of the values given, as far as a number of tries finds any."""
+    return (one for one in tried(among, random) if one.why_not is None)
+
+
+def tried(among: Mapping[str, Sequence[Any]], random: Random, tries: int = 600) -> Iterator[Combination]:
+    """Random combinations with some of the values given, whether they have a meaning or not."""
+    values = {**DIALS, **among}
+    choosers = {budget: _fitting(choosers_of(budget), ("policy", "estimator"), values) for budget in BUDGETS}
+    limits = [one for one in _fitting(LIMITS, ("budget", "allocation"), values) if choosers[one[0]]]
+    for _ in range(tries if limits else 0):
+        settings = {dial: random.choice(some) for dial, some in values.items()}
         settings["budget"], settings["allocation"] = limit = random.choice(limits)
         settings["policy"], settings["estimator"] = random.choice(choosers[limit[0]])
         one = Combination(**settings)
-        if is_written(one.streams, one.window) and one.why_not is None:
+        if is_written(one.streams, one.window):
             yield one
 
 
-def _fitting(values: Sequence[tuple[Any, ...]], dials: tuple[str, ...], fixed: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """The values of some dials that agree with those given."""
-    return [one for one in values if all(fixed.get(d, v) == v for d, v in zip(dials, one, strict=True))]
+def _fitting(
+    pairs: Sequence[tuple[Any, ...]], dials: tuple[str, ...], values: Mapping[str, Sequence[Any]]
+) -> list[tuple[Any, ...]]:
+    """The pairs of which each dial has one of its values."""
+    return [pair for pair in pairs if all(one in values[dial] for dial, one in zip(dials, pair, strict=True))]
 
 
 @dataclass(frozen=True)

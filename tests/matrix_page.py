@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from random import Random
 from typing import Any, NamedTuple
 
-from matrix import DIALS, ESTIMATORS, Combination, Pair, combinations, pairs_of
+from matrix import DIALS, ESTIMATORS, Combination, Part, all_parts, parts_of, tried
 from matrix_laws import LAWS
-from shedjoin.meaning import MEANINGLESS, Meaningless
+from shedjoin.meaning import MEANINGLESS
 
 #: What a value of None is called.
 UNSET = {"budget": "none", "where": "no where", "cpu": "no limit", "also": "nothing"}
 HEADS = {
-    "streams": "streams", "condition": "condition", "where": "where", "window": "windows", "budget": "budget",
-    "allocation": "allocation",     "policy": "policy", "estimator": "estimator", "cpu": "CPU", "also": "also",
+    "streams": "streams", "condition": "condition", "where": "where", "window": "windows", "how": "join type",
+    "budget": "budget", "allocation": "allocation", "policy": "policy", "estimator": "estimator", "cpu": "CPU", "also": "also",
 }  # fmt: skip
-HELD, FAILED, NOT_RUN = "●", "✗", "·"
+HELD, FAILED = "●", "✗"
 Value = tuple[str, Any]
 
 
@@ -30,47 +31,39 @@ class Failure(NamedTuple):
 
 @dataclass
 class Survey:
-    """What the whole product holds, and what of it ran."""
+    """What ran, and how any two values go together: what the run says, or by which reasons they have no meaning."""
 
-    ran: int = 0
-    failures: list[Failure] = field(default_factory=list)
-    total: int = 0
-    meaningless: Counter[Meaningless] = field(default_factory=Counter)
-    marks: dict[Pair, str] = field(default_factory=dict)
+    ran: int
+    failures: list[Failure]
+    marks: dict[Part, str]
 
     @property
-    def meaningful(self) -> int:
-        return self.total - self.meaningless.total()
+    def broken(self) -> int:
+        return len({failure.combination for failure in self.failures})
 
 
 def survey(ran: Iterable[Combination], failures: Sequence[Failure]) -> Survey:
-    """Go through the whole product."""
-    run, broken = set(ran), {failure.combination for failure in failures}
-    found = Survey(len(run), list(failures))
-    marks: defaultdict[str, set[Pair]] = defaultdict(set)
-    reasons: defaultdict[Pair, set[frozenset[int]]] = defaultdict(set)
-    for one in combinations():
-        found.total += 1
-        reason = one.why_not
-        if reason is not None:
-            found.meaningless[reason] += 1
-            true = frozenset(
-                number for number, why in enumerate(MEANINGLESS, 1) if any(why.holds(dials) for dials in one.moments)
-            )
-            for pair in pairs_of(one):
-                reasons[pair].add(true)
-        else:
-            marks[FAILED if one in broken else HELD if one in run else NOT_RUN] |= pairs_of(one)
-    found.marks = {pair: ", ".join(map(str, sorted(few(true)))) for pair, true in reasons.items()}
-    for mark in (NOT_RUN, HELD, FAILED):  # the last that is true of a pair counts
-        found.marks |= dict.fromkeys(marks[mark], mark)
-    return found
+    run = set(ran)
+    marks = {part: HELD for one in run for part in parts_of(one)}
+    marks |= {part: FAILED for failure in failures for part in parts_of(failure.combination)}
+    random = Random(0)
+    for part in all_parts(2):
+        if part not in marks:
+            reasons = {_reasons(one) for one in tried({dial: (value,) for dial, value in part}, random)}
+            marks[part] = ", ".join(map(str, sorted(few(reasons))))
+    return Survey(len(run), list(failures), marks)
+
+
+def _reasons(one: Combination) -> frozenset[int]:
+    """The numbers of the sentences that are true of a combination."""
+    true = (number for number, why in enumerate(MEANINGLESS, 1) if any(why.holds(dials) for dials in one.moments))
+    return frozenset(true)
 
 
 def few(reasons: Iterable[frozenset[int]]) -> list[int]:
     """Few reasons of which each combination has one: that of most combinations first."""
     chosen: list[int] = []
-    rest = list(reasons)
+    rest = [true for true in reasons if true]
     while rest:
         counts = Counter(number for true in rest for number in sorted(true))
         chosen.append(counts.most_common(1)[0][0])
@@ -97,7 +90,7 @@ def grid(found: Survey, rows: Sequence[Value], columns: Sequence[Value]) -> list
             marks = []
             for other, its in columns:
                 first, second = sorted([(dial, value), (other, its)], key=lambda one: place[one[0]])
-                marks.append("" if dial == other else found.marks.get((*first, *second), ""))
+                marks.append("" if dial == other else found.marks.get((first, second), ""))
             name = HEADS[dial] if number == 0 else ""
             lines.append(f"| {name} | {word(dial, value)} | " + " | ".join(marks) + " |")
     return [*lines, ""]
@@ -105,16 +98,7 @@ def grid(found: Survey, rows: Sequence[Value], columns: Sequence[Value]) -> list
 
 def page(found: Survey, how: str) -> str:
     """The page as Markdown. `how`: a sentence on the run."""
-    passed = found.ran - len({failure.combination for failure in found.failures})
     laws = "\n".join(f"- {law.__name__.replace('_', ' ')}" for law in LAWS)
-    counts = [
-        ("all combinations of values", found.total),
-        ("have no meaning", found.meaningless.total()),
-        ("have a meaning", found.meaningful),
-        ("were run", found.ran),
-        ("hold all laws", passed),
-        ("break a law", len({failure.combination for failure in found.failures})),
-    ]
     lines = [
         "# The matrix: which settings combine",
         "",
@@ -123,9 +107,7 @@ def page(found: Survey, how: str) -> str:
         "",
         how,
         "",
-        "| | combinations |",
-        "| --- | ---: |",
-        *(f"| {name} | {count:,} |" for name, count in counts),
+        f"{found.ran - found.broken:,} combinations hold all laws; {found.broken:,} break one.",
         "",
         "For each combination that runs, a small random input is drawn. These laws hold for it:",
         "",
@@ -136,14 +118,13 @@ def page(found: Survey, how: str) -> str:
         "",
         "## What combines with what",
         "",
-        f"{HELD} ran, and all laws hold; {FAILED} a law breaks; {NOT_RUN} not part of this run;",
-        "a number: no meaning, for the reason of that number below; empty: not drawn. A cell stands for all combinations that",
-        "have both values. A mark other than a number says that at least one of them has a meaning.",
+        f"{HELD} all combinations of the run with both values hold the laws; {FAILED} one of them breaks a law; a number: the",
+        "two values do not go together, for the reason of that number below; empty: not drawn.",
         "",
         *grid(
             found,
             values_of("condition", "policy", "estimator", "cpu", "also"),
-            values_of("streams", "condition", "where", "window", "budget", "allocation"),
+            values_of("streams", "condition", "where", "window", "how", "budget", "allocation"),
         ),
         *grid(found, values_of("policy", "estimator", "cpu"), values_of("cpu", "also")),
         "Without a budget only three policies are drawn, because nothing is given up. Policies that expect partners take every",
@@ -153,14 +134,9 @@ def page(found: Survey, how: str) -> str:
         "",
         "The sentences are the error messages (`shedjoin.meaning`).",
         "",
-        "| | argument | sentence | combinations |",
-        "| ---: | --- | --- | ---: |",
-        *(
-            f"| {number} | `{one.argument}` | {one.sentence} | {found.meaningless[one]:,} |"
-            for number, one in enumerate(MEANINGLESS, 1)
-        ),
-        "",
-        "A combination counts for the first sentence that is true of it. 0: it is outside the values of the tables.",
+        "| | argument | sentence |",
+        "| ---: | --- | --- |",
+        *(f"| {number} | `{one.argument}` | {one.sentence} |" for number, one in enumerate(MEANINGLESS, 1)),
         "",
         *_failures(found),
     ]

@@ -1,7 +1,7 @@
-"""`make matrix`: hold the laws against every combination that has a meaning, and write docs/matrix.md.
+"""`make matrix`: hold the laws against combinations in which any four settings meet, and write docs/matrix.md.
 
-python tests/run_matrix.py                                        all of them, on two cores
-python tests/run_matrix.py --sample 500                           some
+python tests/run_matrix.py                                        these, on two cores
+python tests/run_matrix.py --more 5000 --seed 3                   and others by lot
 python tests/run_matrix.py 2-key-time-tuples-fixed-rand --seed 7  one, with the traceback where a law breaks
 """
 
@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from matrix import Combination, combinations, covering, draw, meaningful
+from matrix import Combination, covering, draw, named, random_ones
 from matrix_laws import hold
 from matrix_page import Failure, page, survey
 
@@ -73,20 +73,13 @@ def run(some: Sequence[Combination], seed: int, jobs: int) -> list[Failure]:
     return failures
 
 
-def sampled(available: Sequence[Combination], size: int, seed: int) -> list[Combination]:
-    """Combinations in which any two values meet, then others by lot."""
-    first = covering(seed)[:size]
-    rest = sorted({*available} - {*first}, key=str)
-    return [*first, *Random(seed).sample(rest, min(size - len(first), len(rest)))]
-
-
 def repeat(names: Sequence[str], seed: int) -> None:
     """Run combinations by name; an error shows all of its traceback."""
-    known = {str(one): one for one in combinations()}
     for name in names:
-        if name not in known:
+        try:
+            one = named(name)
+        except (KeyError, ValueError):
             sys.exit(f"there is no combination {name!r}: docs/matrix.md has the values, in the order of a name")
-        one = known[name]
         if one.why_not is not None:
             sys.exit(f"{name} has no meaning: {one.why_not.sentence}")
         hold(draw(one, seed))
@@ -97,22 +90,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Hold the laws against every combination of settings.")
     parser.add_argument("names", nargs="*", help="combinations to repeat; none: all")
     parser.add_argument("--seed", type=int, default=0, help="of the input that is drawn for a combination")
-    parser.add_argument(
-        "--sample", type=int, help="run this many: first some in which any two values meet, then others by lot"
-    )
+    parser.add_argument("--meet", type=int, default=4, help="how many dials there are of which any values meet")
+    parser.add_argument("--more", type=int, default=0, help="run this many others by lot")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--page", type=Path, default=PAGE, help="where the page is written")
     told = parser.parse_args()
     if told.names:
         repeat(told.names, told.seed)
         return
-    available = list(meaningful())
-    some = available
-    if told.sample is not None:
-        some = sampled(available, told.sample, told.seed)
+    print(f"looking for combinations in which any values of {told.meet} dials meet", flush=True)
+    some = covering(told.meet, told.seed)
+    others = (next(random_ones({}, Random(f"{told.seed} {number}"))) for number in range(told.more))
+    some = list(dict.fromkeys([*some, *others]))
     failures = run(some, told.seed, told.jobs)
-    how = f"This run covered {len(some):,} of the {len(available):,} combinations that have a meaning, with seed {told.seed}"
-    how += ", the JIT off." if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "."
+    how = f"In this run any values of {told.meet} dials occur together, if they can, and {told.more:,} combinations were drawn"
+    how += f" by lot; seed {told.seed}{', the JIT off' * (os.environ.get('NUMBA_DISABLE_JIT') == '1')}."
     found = survey(some, failures)
     told.page.write_text(page(found, how))
     print(f"wrote {told.page}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from matrix import Combination, covering, draw, pairs_of
+from matrix import Combination, all_parts, covering, draw, named, parts_of
 from matrix_laws import hold
 
 SAMPLE = covering()
@@ -29,11 +29,11 @@ def test_laws_hold(combination: Combination) -> None:
 
 def test_every_pair_of_values_is_in_the_sample() -> None:
     """Other random tries find no pair that this sample lacks."""
-    there = {pair for one in SAMPLE for pair in pairs_of(one)}
+    there = {part for one in SAMPLE for part in parts_of(one)}
     for seed in (1, 2, 3):
-        assert {pair for one in covering(seed) for pair in pairs_of(one)} == there
+        assert {part for one in covering(seed=seed) for part in parts_of(one)} == there
+    assert there < set(all_parts(2))
 
 
-def test_names_are_unique() -> None:
-    names = [str(one) for one in SAMPLE]
-    assert len(set(names)) == len(names)
+def test_a_name_says_every_value() -> None:
+    assert [named(str(one)) for one in SAMPLE] == SAMPLE

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from itertools import islice
 from random import Random
 from typing import Any, NamedTuple
 
 import shedjoin as sj
-from matrix import CHANGES, GRAPHS, PREDICATES, Case, Combination, combinations, draw
+from matrix import CHANGES, DIALS, GRAPHS, PREDICATES, Case, Combination, draw, random_ones
 from naive import Key, LeftOut, Output, Row, Twin
 from strategies import records
 
@@ -54,18 +54,13 @@ def spec_of(case: Case) -> sj.JoinSpec:
     )
 
 
-@cache
-def wanted(cpu: str, conditions: tuple[str, ...] = CONDITIONS) -> list[Combination]:
-    """The combinations with a meaning that have rows that wait. Conditions are in the matrix."""
-    return [one for one in combinations(conditions, (cpu,), CHANGES, (None,)) if one.why_not is None]
-
-
 def some(cpu: str, count: int, conditions: tuple[str, ...] = CONDITIONS) -> list[Combination]:
-    """A few of them, always the same, with every policy among them if there are enough."""
+    """A few combinations whose rows wait, always the same, with every policy among them if there are enough."""
     random = Random(cpu)
-    known = wanted(cpu, conditions)
-    policies = sorted({one.policy for one in known})
-    return [random.choice([one for one in known if one.policy == policies[i % len(policies)]]) for i in range(count)]
+    among = {"condition": conditions, "cpu": (cpu,), "also": CHANGES, "where": (None,)}
+    found = ([*islice(random_ones({**among, "policy": (one,)}, random), count)] for one in DIALS["policy"])
+    by_policy = [ones for ones in found if ones]
+    return [by_policy[number % len(by_policy)][number // len(by_policy)] for number in range(count)]
 
 
 def columns(spec: sj.JoinSpec, rows: list[Row]) -> dict[str, list[Any]]:

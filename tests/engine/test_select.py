@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from random import Random
 from typing import Any, NamedTuple
 
@@ -13,14 +12,13 @@ import numpy as np
 import pytest
 
 import shedjoin as sj
-from matrix import CHANGES, GRAPHS, STREAMS, WINDOWS, Case, Combination, combinations, draw, is_written
+from matrix import CHANGES, DIALS, GRAPHS, STREAMS, WINDOWS, Case, draw, is_written, random_ones
 from naive import LeftOut, Record, Row, Twin, cut, exact, missing, numbers
 from shedjoin.engine.pace import Script, Watch
 from shedjoin.join_type import TYPES
 from shedjoin.recall.many import MultiRecall
 from shedjoin.recall.pairs import PairRecall
 from strategies import records
-from strategies.policies import UNWEIGHED, WEIGHED
 
 pytestmark = pytest.mark.small
 
@@ -35,20 +33,14 @@ EVERY_SHAPE = pytest.mark.parametrize(("streams", "condition", "window"), SHAPES
 CASES = 5
 
 
-@cache
-def fitting(streams: int, condition: str, window: str) -> list[Combination]:
-    """The combinations of a shape; `Met` is of joins on predicates."""
-    return [
-        one
-        for one in combinations((condition,), ("deadline",), CHANGES, (None,))
-        if (one.streams, one.window) == (streams, window) and one.estimator != "met" and one.why_not is None
-    ]
-
-
 def some_cases(label: str, streams: int, condition: str, window: str, size: int = 40) -> list[Case]:
+    """Cases of a shape; `Met` is of joins on predicates."""
     random = Random(f"{label} {streams} {condition} {window}")
-    some = fitting(streams, condition, window)
-    return [draw(random.choice(some), random.randrange(10**6), size) for _ in range(CASES)]
+    among = {
+        "streams": (streams,), "condition": (condition,), "window": (window,), "cpu": ("deadline",), "also": CHANGES,
+        "where": (None,), "estimator": [one for one in DIALS["estimator"] if one != "met"],
+    }  # fmt: skip
+    return [draw(one, random.randrange(10**6), size) for one in itertools.islice(random_ones(among, random), CASES)]
 
 
 def spec_of(case: Case, **more: Any) -> sj.JoinSpec:
@@ -455,10 +447,3 @@ def test_what_reads_no_log_of_stretches_refuses_such_joins() -> None:
     ):
         with pytest.raises(sj.SpecError, match="compare rows with whole windows"):
             use()
-
-
-def test_every_shape_has_every_policy_that_it_can_have() -> None:
-    """Prospect is for a common key, and Sample for joins that compare rows with whole windows."""
-    for shape in SHAPES:
-        without = {"sample"} if "key" in shape else {"sample", "prospect"}
-        assert {one.policy for one in fitting(*shape)} == {*UNWEIGHED, *WEIGHED} - without
