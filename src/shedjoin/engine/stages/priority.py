@@ -292,6 +292,7 @@ def _settle_fresh(cfg, state, x):
     stream, g = int(t["stream"]), int(t["group"])
     value = card["importance"]
     if t["met"]:
+        t["met"] = 0
         end = end_of_life(cfg, stream, card["ts"], number_of(cfg, state, x, card["seq"]))
         value += _gain(cfg, state, stream, g, card["importance"], end)
     value = math.log(value) + state["lift"]
@@ -322,6 +323,17 @@ def _raise(cfg, state, stream, g, x, card):
         lazy_heap.move(state, stream, value, x)
 
 
+@inlined
+def _took_part(cfg, state, x):
+    """Whether a tuple of a group that was met has output: all in the window do, unless a condition takes some away."""
+    if cfg["where"] == 0:
+        return True
+    t = mem.pool(state, x)
+    met = t["met"] == 1
+    t["met"] = 0
+    return met
+
+
 @kernel
 def _settle_met_group(cfg, state, buffers, g, ts):
     """The tuples of a group that were met, those of this instant apart, gain."""
@@ -338,7 +350,7 @@ def _settle_met_group(cfg, state, buffers, g, ts):
         apart = ts - card["ts"]
         if card["seq"] >= new or -apart >= ahead + state["lag"]:
             break  # later ones are new as well, or too far ahead
-        if apart < back and -apart < ahead:
+        if apart < back and -apart < ahead and _took_part(cfg, state, x):
             _raise(cfg, state, stream, g, x, card)
 
 

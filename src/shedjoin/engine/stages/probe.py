@@ -82,7 +82,7 @@ def probe(cfg, state, buffers, i, stream, ts, seq, v):
                         _note_weight(cfg, state, buffers, at, x, other)
                     at += 1
             if cumulative:
-                if t["seq"] >= buffers["old_seq"][other]:
+                if t["seq"] >= buffers["old_seq"][other] or cfg["where"]:
                     mem.pool(state, x)["met"] = 1
                 else:
                     mem.fetch_prio(state, x)  # it will gain
