@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from naive.arithmetic import GOLDEN, exp, log, mix, power, product, times_log
@@ -233,12 +234,17 @@ class Order:
             return  # a weight is fixed: what was evicted is compared with it
         if self.cumulates and before.order().organisation == CUMULATIVE:
             if self.twin.tick >= 0:
-                for x in itertools.chain(*map(self.twin.competing, self.twin.streams)):
+                for x in self.compared():
                     x.priority -= self.lift
                 self.lift, self.lift_tick = 0.0, self.twin.tick
             return
-        for x in itertools.chain(*map(self.twin.competing, self.twin.streams)):
+        for x in self.compared():
             x.priority = self.at_arrival(x)
+
+    def compared(self) -> Iterator[Stored]:
+        """All that competes, or has left an integrated queue with its priority and stands in the aux-window."""
+        aux = self.twin.admission.aux
+        yield from itertools.chain(*map(self.twin.competing, self.twin.streams), () if aux is None else aux.line)
 
     # ---------------------------------------------------------------------------------- what priorities are made of
 

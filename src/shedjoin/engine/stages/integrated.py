@@ -172,14 +172,23 @@ def leave(cfg, state, w):
 
 
 @inlined
+def keeps_priority(cfg):
+    """Whether a row is stored with the priority that it had in line."""
+    fixed = cfg["organisation"] != RANDOM and cfg["organisation"] != SCHEDULE
+    return cfg["integrated"] and fixed and not _orders_groups(cfg)
+
+
+@kernel
+def prefer_anew(cfg, state, w):
+    """A row in the aux-window, which has left the line, has the priority of a policy that has just begun."""
+    row = mem.waiting(state, w)
+    row["prio"], _rank = _priority(cfg, state, w)
+
+
+@inlined
 def keep_priority(cfg, state, w, x, stream, importance):
     """A row is stored, with the priority that it had in line until its instant closes."""
-    if (
-        cfg["integrated"]
-        and not _orders_groups(cfg)
-        and cfg["organisation"] != RANDOM
-        and cfg["organisation"] != SCHEDULE
-    ):
+    if keeps_priority(cfg):
         prio = mem.waiting(state, w)["prio"]
         if cfg["organisation"] == CUMULATIVE:
             mem.prio(state)[x] = prio

@@ -290,6 +290,11 @@ def _rejoin(cfg, state, buffers):
         else:
             integrated.enter(cfg, state, w)
         w = int(mem.waiting(state, w)["next"])
+    if buffers["turn"] == COMPETE_ANEW and integrated.keeps_priority(cfg):
+        w = int(state["aux_first"])
+        while w != NONE:
+            integrated.prefer_anew(cfg, state, w)
+            w = int(mem.waiting(state, w)["next"])
     return DONE
 
 
