@@ -34,7 +34,7 @@ class Run:
     peak_tuples
         The most tuples stored between two instants.
     trace
-        (ts, stored left, stored right) every so many instants.
+        (ts, stored left, stored right), noted at intervals.
     seconds
         Wall-clock time in the loop.
     batch, seed, warmup
@@ -93,7 +93,7 @@ def simulate(
         What to do with rows that lag behind their stream by more than the lateness: ``"refuse"`` (an error, before anything
         runs) or ``"log"`` (they are joined with what is stored, and logged, as in `Engine.push`).
     trace
-        Note what is stored every so many instants; 0: never.
+        Note what is stored each time this many instants have passed; 0: never.
 
     Examples
     --------

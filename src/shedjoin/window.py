@@ -9,7 +9,7 @@ import numpy as np
 
 from shedjoin.errors import SpecError
 
-#: Beyond this, products of a lifetime and a weight could no longer be told apart in a float.
+#: Beyond this, products of a lifetime and a weight could no longer be distinguished in a float.
 LONGEST = 2**50
 #: The lateness under which no row is ever late and none expires: times lie within +-2**53.
 UNLIMITED = 2**54

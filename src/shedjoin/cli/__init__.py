@@ -32,7 +32,7 @@ COMMANDS = {
         "shedjoin.cli.plan",
         "recall against memory for every policy and for the optimum, and what to run for a target",
     ),
-    "static": ("shedjoin.cli.static", "the largest join of so many tuples of whole relations"),
+    "static": ("shedjoin.cli.static", "the largest join of a given number of tuples of whole relations"),
     "check": ("shedjoin.cli.check", "versions of what shedjoin runs on; says what to do if Java is missing or too old"),
     "warm": ("shedjoin.cli.warm", "compile all kernels now, for images and init scripts"),
 }

@@ -197,8 +197,8 @@ _PARTNERS = (
 )
 _PARTNERS_BY_STREAM = (
     "counted",  # whether the partners of its rows are counted
-    "judged",  # whether its rows without a partner are told apart: certain or unknown
-    "most",  # its rows leave once they have found so many partners; 0: no limit
+    "judged",  # whether its rows without a partner are judged: certain or unknown
+    "most",  # its rows leave once they have found this many partners; 0: no limit
     "filter",  # which filter has its shed rows; -1: none
     "shed_attr",  # by which attribute; -1: all have one value
     "asked_attr",  # and the attribute of a judged row that is looked for in it

@@ -152,7 +152,7 @@ class _PartCompiler(CompilerBase):  # type: ignore[misc]
         return _pipeline(_OpenPart, _Offer)
 
 
-#: While kernels are compiled, garbage is collected after so many new objects: most of them stay.
+#: While kernels are compiled, garbage is collected after this many new objects only: most of them stay.
 OBJECTS_AT_ONCE = 100_000
 
 

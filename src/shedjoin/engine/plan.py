@@ -50,7 +50,7 @@ from shedjoin.meaning import Dials, check_meaning
 from shedjoin.window import Window
 
 FAR = 2.0**63
-#: A filter of shed rows has so many cells.
+#: The number of cells of a filter of shed rows.
 FEWEST_CELLS, MOST_CELLS = 1 << 10, 1 << 16
 #: For each origin, the order in which its new tuples meet the windows.
 Orders = tuple[tuple[int, ...], ...]

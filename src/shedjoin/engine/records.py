@@ -128,7 +128,7 @@ LIST_RECORD = np.dtype(
         ("room", "i4"),
         ("head", "i4"),  # entries before it are over
         ("length", "i4"),  # of the others
-        ("dead", "i4"),  # how many of these are nobody's
+        ("dead", "i4"),  # how many of these belong to no tuple
         ("bitmap", "i2"),  # which one it has; 0: none
         ("tag", "i2"),  # the stream and 1; 0: there is no list here
     ]

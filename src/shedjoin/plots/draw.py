@@ -17,7 +17,7 @@ from shedjoin.plots.summary import Mean, Row, number, where
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: A method has one colour and marker in all figures (the colours of Okabe and Ito, told apart by every eye).
+#: A method has one colour and marker in all figures (the colours of Okabe and Ito, safe for colour-blind readers).
 STYLES = {
     "EXACT": ("#000000", ""),
     "OPT": ("#666666", "x"),

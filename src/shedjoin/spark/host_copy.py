@@ -25,7 +25,7 @@ from shedjoin.spark.host_cache import OWNER, is_of_use, owner
 from shedjoin.spark.payload import Payload
 from shedjoin.spark.state import segment_name, with_numbers, without_numbers
 
-#: Copies that nobody asked for in this many seconds go.
+#: Copies that no task asked for in this many seconds are removed.
 OLD = 3600.0
 #: How many copies of one shard are kept: attempts of which one is committed.
 KEPT = 2
@@ -47,7 +47,7 @@ class Copy:
 
     @classmethod
     def take(cls, root: Path, lineage: str, token: str) -> Copy | None:
-        """The copy of the state with this token, if it is here and nobody else has it."""
+        """The copy of the state with this token, if it is here and no other task has it."""
         path = _taken(root, lineage)
         try:
             os.rename(root / f"{lineage}.{token}", path)

@@ -54,7 +54,7 @@ def without(rows: Batch, dropped: NDArray[np.bool_] | None) -> Batch:
 
 
 def dropped_here(rows: Batch, dropped: NDArray[np.bool_] | None, arrived: Sequence[int], part: tuple[int, int]) -> int:
-    """How many rows were dropped that this shard counts, where so many of each stream came before."""
+    """How many dropped rows this shard counts. `arrived` is how many rows of each stream came before."""
     if dropped is None or part[1] == 1:
         return 0 if dropped is None else int(dropped.sum())
     places = [np.flatnonzero(dropped[rows.stream == stream]) + first for stream, first in enumerate(arrived)]

@@ -341,7 +341,7 @@ class Shard:
 
     @property
     def _judges(self) -> bool:
-        """Whether rows without a partner are told apart: certain or unknown."""
+        """Whether rows without a partner are judged: certain or unknown."""
         return bool(TYPES[self.spec.how].judged)
 
     def _recall(self) -> dict[str, float]:

@@ -98,7 +98,7 @@ class ShardState:
         self.pacing.go_on(self.head)
         self.log = EngineLog(self.head["engine"])
         was = as_it_was(self.spec, self.head["budget"], self.head["policy"])
-        if self.spec.budget is None:  # without a cap nobody is chosen: the order goes on as it is
+        if self.spec.budget is None:  # without a cap no row is evicted: the order stays as it is
             self.spec = as_it_was(self.spec, None, self.head["policy"])
         if self.split is not None and self.head["split"] is not None:
             self.split = BudgetSplit.from_dict(self.head["split"])
@@ -228,7 +228,7 @@ class ShardState:
         self._write(now, began)
 
     def seed(self, engine: Engine, payloads: list[Payload], batches: int, shards: int) -> None:
-        """Begin with what other shards, of which there were so many, have stored."""
+        """Begin with what other shards have stored; `shards` is how many there were."""
         assert self.blobs is not None
         self.engine, self.payloads, self.batches = engine, payloads, batches - 1
         now = self.spec.with_budget(engine.budget)

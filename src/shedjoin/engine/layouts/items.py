@@ -1,6 +1,6 @@
 """The items layout: predicates on numbers and sets. A tuple stands in a list for each of its items, or for its bucket of numbers.
 
-The first stream's tuples stand at even places of the pool, the second's at odd ones; places 0 and 1 are nobody's. Each tuple is a
+The first stream's tuples stand at even places of the pool, the second's at odd ones; places 0 and 1 are unused. Each tuple is a
 group, because hardly two have the same items. The values that estimators count are its items and, last, one that every row has; a
 number has its bucket instead.
 """

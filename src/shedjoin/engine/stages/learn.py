@@ -1,8 +1,8 @@
 """Prospect's model as kernels: how likely is the next row of another stream to be of a tuple's key?
 
-Each key has counts on each stream, of all time and of late, and each is a share of all rows counted alike. A faster
-share is drawn towards the slower one, so that it says something only where it contradicts it. The logs of these shares, of
-two streams, are the features of a Poisson regression that is learned as rows come. See docs/prospect.md.
+Each key has counts on each stream with several half-lives, each divided by the count of all rows. A share with a short
+half-life is drawn towards the one with a longer half-life, so that it matters only where the two differ. The logs of these
+shares, of two streams, are the features of a Poisson regression that is learned as rows come. See docs/prospect.md.
 
 Streams form a ring. What is learned of the rows of a stream is learned from its own counts and from those of the stream before
 it; it is kept with the stream before. With two streams each is before the other.
@@ -23,11 +23,11 @@ from shedjoin.engine.structures import heap
 #: Counts a key and stream: one of all time, then some that halve in 2, 1/4 and 1/32 of a window.
 LEVELS = 4
 SLOWEST = 2.0
-#: A new key is taken to have been watched for before it came, as long as counts with such a half-life remember.
+#: A new key counts as seen by counters of this half-life, in windows, before it came.
 WATCHED = 16.0
-#: What a count of nothing is taken for, in rows.
+#: An empty count is taken as this many rows.
 PRIOR = 0.5
-#: A key is forgotten when none of it has come for so many windows.
+#: A key is forgotten when no row of it has come for this many windows.
 FORGOTTEN = 320.0
 #: A key of which nothing has come since is looked at again after these parts of a window.
 SOON, LATER, LAST = 1.0 / 32, 1.0 / 8, 1.0 / 2
@@ -35,14 +35,14 @@ SOON, LATER, LAST = 1.0 / 32, 1.0 / 8, 1.0 / 2
 #: Features of a key itself: all levels of the other stream, of its own those that fade; then those of its neighbours.
 OWN = 2 * LEVELS
 FEATURES = OWN + neighbours.FEATURES
-#: What a neighbour is taken to be worth before anything is learned: three quarters for all three.
+#: The coefficient of a neighbour before anything is learned: three quarters for all three.
 NEIGHBOUR = 0.25
-#: So many rows are lessons one and all; then one of `SELDOM` is.
+#: The first `EARLY` rows are all lessons; of later ones each `SELDOM`-th is.
 EARLY, SELDOM = 8192, 32
 #: Rows that are drawn to stand for all that could have been met.
 DRAWS = 2
 STRIDE = 7919
-#: Before a tuple goes, so many keys at most that would give it up are looked at again.
+#: Before a tuple is evicted, at most this many candidate keys are looked at again.
 TRIES = 2
 #: Lessons from one step of the model to the next, and what earlier ones weigh after it.
 PACE = 64.0
@@ -51,7 +51,7 @@ FADE = 2.0 ** (-1.0 / 256)
 RIDGE, PULL = 100.0, 4.0
 #: The longest step of a coefficient.
 LONGEST = 0.1
-#: Shares are measured in rows of so many, so that their logs are near 0.
+#: Shares are given in rows of `SCALE`, so that their logs are near 0.
 SCALE = 1024.0
 LEAST = -30.0
 

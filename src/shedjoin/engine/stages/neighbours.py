@@ -16,37 +16,37 @@ from shedjoin.engine.jit import inlined, kernel
 
 #: Places of the ring: a power of two.
 PLACES = 64
-#: Rings turn by so many sixteenths of a place in a step, this way and that.
+#: The fastest a ring turns, in sixteenths of a place a step, in either direction.
 FASTEST, FRACTION = 32, 16.0
 RINGS = 2 * FASTEST + 1
 #: The place before, the key's own, the next.
 FEATURES = 3
-#: What a count of nothing is taken for, in rows; what a count is forgotten below.
+#: An empty count is taken as this many rows; a smaller count than the second is dropped.
 PRIOR = 0.5
 FORGOTTEN = 2.0**-20
-#: A step is such a part of a window, and takes so many rows.
+#: The length of a step, as a part of a window, and its least number of rows.
 STEP, ROWS_A_STEP = 1.0 / 32, 32.0
-#: Half-lives in windows: of counts, of how well rings foretell, and of the counts that they are compared with.
+#: Half-lives in windows: of counts, of the scores of rings, and of the counts that they are compared with.
 COUNTS, SCORES, SLOW = 0.5, 2.0, 16.0
-#: Keys move if a ring that turns foretells so much better than the one that stands.
+#: Keys move if a ring that turns predicts better than the one that stands, by this factor.
 BETTER = 1.1
-#: How long the ring is, is thought over after so many lessons: as the range of keys, but at most so many doublings of how far
-#: apart they are.
+#: After this many lessons the length of the ring is computed again: the range of keys, but at most this many doublings of the
+#: mean distance between keys.
 LESSONS = 256.0
 DOUBLINGS = 3.0
 MOST_DOUBLINGS = 68.0
-#: It is changed when keys lie outside, when it is too long, or off by such a factor where it goes by how far apart they are.
+#: It is changed when keys lie outside, when it is too long, or when it is off by the factor `FAR` from the distance of keys.
 OUTSIDE, TOO_LONG, FAR = 1.02, 1.1, 2.0**0.75
 
 # A stream's numbers in `model`, counted from where learn.py has them begin. What all streams share is kept with the first.
 TURNS = 0  # of the ring, from a key to the next
 APART = 1  # how far apart keys were, as powers of two, summed
-COUNTED = 2  # over so many lessons
+COUNTED = 2  # the number of lessons in that sum
 LOW = 3  # the range of keys
 HIGH = 4
 SINCE = 5  # how long ago the last step was
 TIMES = 6  # how many steps there were
-SPEED = 7  # of the ring that foretells best, in sixteenths; what begins anew with another ring begins here
+SPEED = 7  # of the ring that predicts best, in sixteenths; from here on numbers begin anew with another ring
 STEPPED = 8  # so far, in parts of a window like `STEP`
 ROWS = 9  # since the last step
 TOTAL = 10  # all rows of the stream, decayed

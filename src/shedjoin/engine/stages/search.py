@@ -17,7 +17,7 @@ from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.stages.compare import inner_product, may_hold, numbers_hold, ones, sets_hold
 from shedjoin.engine.stages.times import number_of
 from shedjoin.engine.structures import bitmaps, time_lists
-from shedjoin.engine.structures.time_lists import EMPTIES, NO_LIST, NOBODY
+from shedjoin.engine.structures.time_lists import EMPTIES, NO_LIST, NO_TUPLE
 
 #: A band that spans more buckets than this (numbers beyond the precision of a float) is scanned for.
 MOST_BUCKETS = 8
@@ -66,7 +66,7 @@ def tuples_between(cfg, state, other, which, a, b, until):
     slots, tuples = mem.list_slot(state), 0
     for p in range(a, b):
         x = np.int64(slots[p])
-        if x == NOBODY or mem.card(state, x)["ts"] >= until:
+        if x == NO_TUPLE or mem.card(state, x)["ts"] >= until:
             continue
         if not limited or number_of(cfg, state, x, mem.card(state, x)["seq"]) >= state["lo"][other]:
             tuples += 1
@@ -81,7 +81,7 @@ def _scan_numbers(cfg, state, x, other, a, b, n):
     mine = numbers[x]
     for p in range(a, b):
         slot = slots[p]
-        if slot != NOBODY:
+        if slot != NO_TUPLE:
             theirs = numbers[slot]
             left, right = (mine, theirs) if row_is_left else (theirs, mine)
             if numbers_hold(code, bound, left, right):
@@ -106,7 +106,7 @@ def _scan_sets(cfg, state, x, other, a, b, n):
     need = np.int64(bound) - (size - ones(mine))
     for p in range(a, b):
         slot = slots[p]
-        if slot != NOBODY and may_hold(code, need, mine, signatures[slot], row_is_left):
+        if slot != NO_TUPLE and may_hold(code, need, mine, signatures[slot], row_is_left):
             if code == INNER:
                 holds = inner_product(items, weights, at, size, item_at[slot], counts[slot]) >= bound
             else:
@@ -154,7 +154,7 @@ def _band(cfg, state, x, other, stretch, low, high, n):
             state["compared"] += tuples_between(cfg, state, other, which, a, b, stretch.until)
         for p in range(a, b):
             slot = slots[p]
-            if slot != NOBODY and abs(mine - numbers[slot]) <= bound:
+            if slot != NO_TUPLE and abs(mine - numbers[slot]) <= bound:
                 hits[n] = slot
                 n += 1
     return n
@@ -200,7 +200,7 @@ def _count(cfg, state, x, other, stretch, n):
                 slot = slots[p]
                 common = np.int64(counts[slot >> 1]) + 1
                 counts[slot >> 1] = common
-                if common == need and slot != NOBODY:
+                if common == need and slot != NO_TUPLE:
                     hits[n] = slot
                     n += 1
         else:  # all items of the partner must be the row's
@@ -208,7 +208,7 @@ def _count(cfg, state, x, other, stretch, n):
                 slot = slots[p]
                 common = np.int64(counts[slot >> 1]) + 1
                 counts[slot >> 1] = common
-                if common == sizes[slot] and slot != NOBODY:
+                if common == sizes[slot] and slot != NO_TUPLE:
                     hits[n] = slot
                     n += 1
     _forget_counts(state, x, other, stretch, walked)
@@ -339,7 +339,7 @@ def _multiply(cfg, state, x, other, stretch, n):
         state["compared"] += tuples_between(cfg, state, other, which, a, b, stretch.until)
         for p in range(a, b):
             slot = slots[p]
-            if slot == NOBODY:
+            if slot == NO_TUPLE:
                 continue
             low, high = item_at[slot], item_at[slot] + item_count[slot] - 1
             while low < high:  # the item is there: by halves

@@ -85,7 +85,7 @@ def is_frequent(cfg, state, which, stream):
     for p in range(first, first + length):
         slot = np.int64(slots[p])
         if not time_lists.is_gone(cfg, state, stream, times[p], seqs[p]):
-            bits[row * words + _word_of(slot)] |= _bit_of(slot)  # nobody's bit is nobody's tuple
+            bits[row * words + _word_of(slot)] |= _bit_of(slot)  # the bit of NO_TUPLE is never read
     return True
 
 

@@ -1,7 +1,7 @@
 """Lists of tuples in the order in which they expire, so that a search can begin and stop at a time.
 
 An entry is (ts, row number, tuple); in windows of rows its ts is 0. Entries of tuples whose window has ended stand at the head of
-a list. They are let go when the list is next searched or added to. An entry of an evicted tuple points to nobody.
+a list. They are let go when the list is next searched or added to. An entry of an evicted tuple holds NO_TUPLE.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shedjoin.engine.codes import ROW
 from shedjoin.engine.jit import inlined, kernel
 
 #: The place in the pool that no tuple has.
-NOBODY = 0
+NO_TUPLE = 0
 NO_LIST = -1
 #: Lists 0 and 1 hold all tuples of a stream, 2 and 3 those with an empty set. The others belong to a stream and an item.
 EMPTIES = 2
@@ -106,7 +106,7 @@ def _squeeze(state, which):
     first, end = first_of(state, which), end_of(state, which)
     to = first
     for p in range(first, end):
-        if slots[p] != NOBODY:
+        if slots[p] != NO_TUPLE:
             times[to] = times[p]
             seqs[to] = seqs[p]
             slots[to] = slots[p]
@@ -129,8 +129,8 @@ def trim(cfg, state, which, stream):
     one = mem.lists(state, which)
     first, end, dead = first_of(state, which), end_of(state, which), int(one["dead"])
     at = first
-    while at < end and (slots[at] == NOBODY or is_gone(cfg, state, stream, times[at], seqs[at])):
-        if slots[at] == NOBODY:
+    while at < end and (slots[at] == NO_TUPLE or is_gone(cfg, state, stream, times[at], seqs[at])):
+        if slots[at] == NO_TUPLE:
             dead -= 1
         at += 1
     if at > first:
@@ -167,7 +167,7 @@ def live_between(state, which, a, b):
     slots = mem.list_slot(state)
     live = 0
     for p in range(a, b):
-        live += slots[p] != NOBODY
+        live += slots[p] != NO_TUPLE
     return live
 
 
@@ -224,6 +224,6 @@ def add(state, which, ts, seq, slot):
 
 @kernel
 def strike(state, which, ts, seq):
-    """Point a tuple's entry at nobody."""
-    mem.list_slot(state)[lower(state, which, ts, seq)] = NOBODY
+    """Mark a tuple's entry as empty."""
+    mem.list_slot(state)[lower(state, which, ts, seq)] = NO_TUPLE
     mem.lists(state, which)["dead"] += 1
