@@ -226,7 +226,7 @@ class Trial:
     @property
     def is_exact(self) -> bool:
         """Whether what is not shed is complete: rows that leave after some partners are only exact for rows without more."""
-        return not self.case.join.matches
+        return not any(self.case.join.matches or ())
 
     @cached_property
     def one_batch(self) -> sj.Batch:

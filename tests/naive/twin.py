@@ -111,7 +111,7 @@ class Twin:
         """The input is over, and so are all windows: as `Engine.end`, which has nothing to say where partners are not counted."""
         self.out = Output()
         self.finish()
-        if self.join.how.judged or self.join.matches:
+        if self.join.how.judged or any(self.join.matches or ()):
             self.expire(everything=True)
         return self.out
 
