@@ -142,7 +142,7 @@ class _Passes(PassManager):  # type: ignore[misc]
     (`IRLegalization` does the last for the passes behind it.)
     """
 
-    def _runPass(self, index: int, one: Any, state: Any) -> None:
+    def _runPass(self, index: int, one: Any, state: Any) -> None:  # noqa: N802 - numba names it
         one.analysis = self._analysis
         one.run_initialization(state)
         one.run_pass(state)
