@@ -90,7 +90,7 @@ class ShardProcessor(StatefulProcessor):
                 ["stream", "task", "part", "rows", "newest", "blob"]
             ].itertuples(index=False)
         )
-        for kind, blob in job.shard(shard, self._store).run(messages):
+        for kind, blob in job.given(shard, messages, self._store):
             yield pd.DataFrame({"kind": [kind], "shard": [shard], "blob": [blob]})
 
     def close(self) -> None:
