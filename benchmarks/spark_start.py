@@ -32,7 +32,7 @@ from window_streams import SIDES, make
 
 SINK, START, ARCHIVE = "sink", "start", "archive"
 TITLES = {SINK: "`shed_join` into a Parquet sink", START: "`start`", ARCHIVE: "`start(archive=True)`"}
-#: The same with this many shards, each with a partition of its own.
+#: The same with this many shards, in as many tasks as there are cores.
 MANY = 64
 
 
@@ -65,8 +65,6 @@ def run(system: str, folder: Path, window: int) -> dict[str, Any]:
 
     name, _, shards = system.partition("-")
     spark = spark_session("shedjoin")
-    if shards:
-        spark.conf.set("spark.sql.shuffle.partitions", shards)
     out = folder / f"out-{system}"
     shutil.rmtree(out, ignore_errors=True)
     sides = [stream_of(spark, folder / side) for side in SIDES]

@@ -233,7 +233,7 @@ def test_start_keeps_account_of_every_row(spark: Any, tmp_path: Path, cache: str
         lateness=0,
         budget="100 tuples",
         allocation="fixed",
-        shards=2,
+        shards=4,
         suffixes=("_l", "_r"),
         cache=cache,
     )
@@ -244,12 +244,12 @@ def test_start_keeps_account_of_every_row(spark: Any, tmp_path: Path, cache: str
     assert len(found) == out["results"].num_rows
     metrics = out["metrics"]
     assert sorted(zip(metrics["batch"].to_pylist(), metrics["shard"].to_pylist(), strict=True)) == [
-        (batch, shard) for batch in range(3) for shard in range(2)
+        (batch, shard) for batch in range(3) for shard in range(4)
     ]
     for name, total in (("rows_left", 1500), ("rows_right", 1500), ("results", len(found))):
         assert sum(metrics[name].to_pylist()) == total
     assert sum(metrics["evicted"].to_pylist()) == out["shed"].num_rows
-    for batch in range(3):  # two shards share what each stream has
+    for batch in range(3):  # the shards, two in each task, share what each stream has
         rows = [row for row in metrics.to_pylist() if row["batch"] == batch]
         assert sum(row["resident_left"] for row in rows) <= 50
         assert sum(row["peak_tuples"] for row in rows) <= 100
