@@ -131,9 +131,11 @@ class BatchWriter:
         batch.commit(outputs.tables)
 
     def _must_be_there(self, batch: BatchFiles, table: Table) -> bool:
-        """Readers of results find a table, if an empty one."""
-        there = batch.folder(table).exists() or (batch.output / table.place).exists()
-        return table.kind == RESULT and not there
+        """Whether nothing was made for a table that readers know, or look for: then it gets a file without rows."""
+        if batch.folder(table).exists():
+            return False
+        known = table.folder(batch.output, batch.batch).exists()  # an earlier attempt has written more
+        return known or (table.kind == RESULT and not (batch.output / table.place).exists())
 
 
 def _rows(table: Table, blobs: Sequence[pa.RecordBatch]) -> pa.Table:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.spark.budget_split import share_of
@@ -60,7 +62,7 @@ class Job:
 
     def spec_of(self, shard: int) -> JoinSpec:
         """The join of one shard: its share of the memory, as long as nothing is known of the streams."""
-        spec = JoinSpec.from_dict(self.spec)
+        spec = self.join
         if spec.budget is None:
             return spec
         return spec.with_budget(share_of(spec.budget, shard, self.shards, self.streams))
@@ -75,7 +77,7 @@ class Job:
     @property
     def join(self) -> JoinSpec:
         """The join of all shards together."""
-        return JoinSpec.from_dict(self.spec)
+        return _read(json.dumps(self.spec))
 
     def state(self, number: int, store: Store | None = None) -> ShardState:
         """The state of a shard alone."""
@@ -103,3 +105,9 @@ class Job:
         from shedjoin.spark.shard import Shard  # and with it the engines, for whoever runs one
 
         return Shard(self, number, store)
+
+
+@lru_cache(maxsize=8)
+def _read(spec: str) -> JoinSpec:
+    """A spec of plain data, read once for all shards of a task."""
+    return JoinSpec.from_dict(json.loads(spec))
