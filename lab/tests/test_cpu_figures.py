@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from shedjoin.workloads import zipf
+from shedjoin_lab.agreement import HOLDS
 from shedjoin_lab.catalogue import PAPERS
 from shedjoin_lab.claims import Finding
 from shedjoin_lab.experiment import Figure, Row, Scale
@@ -136,7 +137,7 @@ def memory(level: Any) -> dict[str, Any]:
 def test_claims_about_speed_follow_the_rows(check: Any, levels: dict[str, Any], holds: bool) -> None:
     found = check(speeds(levels))
     assert isinstance(found, Finding)
-    assert found.holds == holds
+    assert (found.verdict == HOLDS) == holds
 
 
 def seconds(levels: dict[str, float], **more: float) -> list[Row]:
@@ -152,16 +153,16 @@ def seconds(levels: dict[str, float], **more: float) -> list[Row]:
 @pytest.mark.parametrize(
     ("check", "rows", "holds"),
     [
-        (gedik.rate_gain, seconds({"DROP": 1.0, "RATE": 1.9}), True),
+        (gedik.rate_gain, seconds({"DROP": 1.0, "RATE": 1.8}), True),
         (gedik.rate_gain, seconds({"DROP": 1.0, "RATE": 1.1}), False),
         (gedik.correlation_gain, seconds({"RATE": 1.0, "TIME": 1.5, "ALL": 2.0}), True),
         (gedik.correlation_gain, seconds({"RATE": 1.0, "TIME": 1.1, "ALL": 2.0}), False),
         (gedik.less_useful_first, seconds({"ALL": 1.0}, r1=0.3, r2=0.0), True),
-        (gedik.less_useful_first, seconds({"ALL": 1.0}, r1=0.3, r2=0.2), False),
+        (gedik.less_useful_first, seconds({"ALL": 1.0}, r1=0.25, r2=0.22), False),
     ],
 )
 def test_claims_over_time_follow_the_rows(check: Any, rows: list[Row], holds: bool) -> None:
-    assert check(rows).holds == holds
+    assert (check(rows).verdict == HOLDS) == holds
 
 
 def test_smaller_basic_windows_are_nearer_to_the_best() -> None:

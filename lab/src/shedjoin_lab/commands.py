@@ -14,7 +14,7 @@ from shedjoin_lab import catalogue
 from shedjoin_lab.build import builds_in_words
 from shedjoin_lab.claims import as_markdown, evaluate, show
 from shedjoin_lab.experiment import Figure, Scale
-from shedjoin_lab.run import Runner, in_process, remaining, run
+from shedjoin_lab.run import Runner, in_process, run
 from shedjoin_lab.store import Store
 
 _FIGURE_HELP = "a figure as `shedjoin lab list` names it, such as fig03, or all"
@@ -144,7 +144,7 @@ def _state(figure: Figure, store: Store, quick: bool) -> str:
     if not rows:
         return "not run"
     seeds = 1 + max(int(str(row["seed"])) for row in rows)
-    missing = len(remaining(figure, Scale(seeds, quick), store))
+    missing = len(store.missing(figure))
     return f"{missing} runs missing" if missing else f"stored, {seeds} seed{'s' * (seeds > 1)}"
 
 
