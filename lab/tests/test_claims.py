@@ -22,9 +22,12 @@ from shedjoin_lab.claims import (
     seeds_that_agree,
 )
 from shedjoin_lab.experiment import Figure, Row, Scale, identity
+from shedjoin_lab.methods import Setting
 from shedjoin_lab.papers.das2003 import claims as das
 from shedjoin_lab.papers.das2003.synthetic import most_by_probability
 from shedjoin_lab.papers.importance2006 import claims as importance
+from shedjoin_lab.papers.importance2006.methods import METHODS
+from shedjoin_lab.papers.importance2006.synthetic import workload_of
 from shedjoin_lab.store import ID, Store
 
 
@@ -259,6 +262,24 @@ def test_memory_is_compared_at_both_ends(tmp_path: Path, most: float, expected: 
     rows = {"fig07": made_up(find("importance2006", "fig07"), top_kilobytes=kilobytes)}
     for name in ("odja-memory", "odja-memory-printed"):
         assert verdict(tmp_path, "importance2006", name, rows) == expected
+
+
+@pytest.mark.parametrize(("half", "methods"), [(1, ("ESJA, printed", "ODJA, two instants")), (3, ("ESJA, printed",))])
+def test_what_the_paper_measured_finds_the_optimum(half: int, methods: tuple[str, ...]) -> None:
+    for seed in range(4):
+        params = {"rows": 40, "window": 7, "domain": 4, "skew_left": 1.0, "skew_right": 0.0, "importance_of": "pareto"}
+        workload = workload_of({**params, "seed": seed})
+        setting = Setting(7, 2 * half, 0, seed)
+        best = METHODS["ESJA"](workload, setting).importance
+        for name in methods:
+            assert METHODS[name](workload, setting).importance == pytest.approx(best)
+
+
+def test_rand_that_drops_input_keeps_the_square() -> None:
+    params = {"rows": 4000, "window": 20, "domain": 4, "skew_left": 0.0, "skew_right": 0.0, "importance_of": "one"}
+    workload = workload_of({**params, "seed": 1})
+    exact, some = (METHODS[name](workload, Setting(20, 20, 0, 1)).matches for name in ("EXACT", "RAND, input"))
+    assert some / exact == pytest.approx(0.25, abs=0.02)
 
 
 @pytest.mark.parametrize(("grown", "expected"), [(3.2, HOLDS), (2.0, FAILS)])

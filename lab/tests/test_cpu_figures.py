@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from shedjoin.workloads import zipf
-from shedjoin_lab.agreement import HOLDS
+from shedjoin_lab.agreement import FAILS, HOLDS, PARTLY
 from shedjoin_lab.catalogue import PAPERS
 from shedjoin_lab.claims import Finding
 from shedjoin_lab.experiment import Figure, Row, Scale
@@ -163,6 +163,24 @@ def seconds(levels: dict[str, float], **more: float) -> list[Row]:
 )
 def test_claims_over_time_follow_the_rows(check: Any, rows: list[Row], holds: bool) -> None:
     assert (check(rows).verdict == HOLDS) == holds
+
+
+@pytest.mark.parametrize(
+    ("gain", "verdict"),
+    [
+        (lambda frequency, skew: {"uniform": 0.1, "inverse": 0.2, "direct": 0.0}[frequency] * skew, HOLDS),
+        (lambda frequency, skew: 0.1 * skew, PARTLY),
+        (lambda frequency, skew: {"uniform": -0.1, "inverse": -0.2, "direct": 0.2}[frequency] * skew, FAILS),
+    ],
+)
+def test_utility_follows_the_rows(gain: Any, verdict: str) -> None:
+    rows: list[Row] = [
+        {"method": method, "frequency": frequency, "value_skew": skew, "types": 3, "seed": 0, "utility": level}
+        for frequency in ("uniform", "inverse", "direct")
+        for skew in (0.0, 1.0, 3.0)
+        for method, level in (("ALL", 1.0), ("UTILITY", 1.0 + gain(frequency, skew)))
+    ]
+    assert gedik.utility_skew(rows).verdict == verdict
 
 
 def test_smaller_basic_windows_are_nearer_to_the_best() -> None:

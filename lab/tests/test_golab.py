@@ -16,7 +16,7 @@ from shedjoin_lab.papers.golab2003.flights import SIZES as FLIGHTS
 from shedjoin_lab.papers.golab2003.real import joined
 from shedjoin_lab.papers.golab2003.ships import SIZES as SHIPS
 from shedjoin_lab.papers.golab2003.streams import TABLES
-from shedjoin_lab.papers.golab2003.table8 import plans
+from shedjoin_lab.papers.golab2003.table8 import PAPER, plans
 from shedjoin_lab.run import in_process, run
 from shedjoin_lab.store import Store
 from shedjoin_lab.workloads.multi import golab_streams
@@ -83,6 +83,16 @@ def test_longer_intervals_must_hurt(fall: int, holds: bool) -> None:
         for tau in (0, 5, 10)
     ]
     assert verdict("longer-intervals-hurt", rows) == holds
+
+
+def test_the_papers_own_rates_have_the_papers_ratios() -> None:
+    rows: list[Row] = [
+        {"method": plan, "buckets": buckets, "tau": tau, "rate": rate, "seed": 0}
+        for (buckets, tau), rates in PAPER.items()
+        for plan, rate in zip(("best", "worst"), rates, strict=True)
+    ]
+    assert verdict("plan-ratios", rows)
+    assert verdict("longer-intervals-hurt", rows)
 
 
 @pytest.mark.parametrize(("rates", "holds"), [((1, 3, 6, 9), True), ((1, 2, 6, 9), False)])
