@@ -457,9 +457,7 @@ class JoinSpec:
 
         check_seed(seed)
         plan = self.plan(part)
-        return Engine(
-            plan, int(seed), reordering=self._reordering(), trying=self._trying(plan, int(seed)), **watched
-        )
+        return Engine(plan, int(seed), reordering=self._reordering(), trying=self._trying(plan, int(seed)), **watched)
 
     def _trying(self, plan: Plan, seed: int) -> Trials | None:
         """What `Auto` tries beside the join."""

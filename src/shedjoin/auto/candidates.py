@@ -43,11 +43,13 @@ def candidates_of(plan: Plan, first: Policy, *, valued: bool) -> list[Policy]:
 
 def fits(plan: Plan, first: Policy, policy: Policy) -> bool:
     """Whether the join may go over to a policy, and back."""
+    if policy == first:
+        return True
     if plan.admission is not None and policy.estimator != first.estimator:
-        return False  # it has not seen the rows that wait for the CPU
+        return False  # which has not seen the rows that wait for the CPU
     if plan.counted_elsewhere and isinstance(policy, Prospect):
         return False
-    if isinstance(policy.estimator, Met) and policy != first:
+    if isinstance(policy.estimator, Met):
         return False  # for joins that begin with it: others would have to be stored in another way
     name = getattr(policy.estimator, "name", None)
     follows = policy.order().organisation == CUMULATIVE or name == "met"

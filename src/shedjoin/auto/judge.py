@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 #: By how many standard errors a candidate must be ahead.
-CLEARLY = 2.0
+CLEARLY = 2.5
 
 
 def better(scores: Sequence[Sequence[float]], now: int, *, gain: float, least: int) -> int | None:
@@ -20,7 +20,8 @@ def better(scores: Sequence[Sequence[float]], now: int, *, gain: float, least: i
     now
         The candidate in use.
     gain
-        How much more, as a part, the other must have found.
+        How much more, as a part, the other must have found. The way back to candidate 0, which the join began with, needs no
+        more.
     least
         How many stretches must have passed.
     """
@@ -30,5 +31,7 @@ def better(scores: Sequence[Sequence[float]], now: int, *, gain: float, least: i
     ahead = found - found[:, [now]]
     total, lately = ahead.sum(axis=0), ahead[len(ahead) // 2 :].sum(axis=0)
     noise = ahead.std(axis=0, ddof=1) * np.sqrt(len(ahead)) if len(ahead) > 1 else np.zeros(found.shape[1])
-    leads = (total > 0.0) & (total >= gain * found[:, now].sum()) & (lately > 0.0) & (total > CLEARLY * noise)
+    needed = np.full(found.shape[1], gain * found[:, now].sum())
+    needed[0] = 0.0
+    leads = (total > 0.0) & (total >= needed) & (lately > 0.0) & (total > CLEARLY * noise)
     return int(np.argmax(np.where(leads, total, -np.inf))) if leads.any() else None

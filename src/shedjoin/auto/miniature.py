@@ -11,6 +11,7 @@ from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.budget import Budget
 from shedjoin.engine.plan import Plan
 from shedjoin.errors import SpecError
+from shedjoin.policies import Dgl, Policy
 from shedjoin.predicates.rows import GOLDEN, splitmix64
 from shedjoin.window import RowWindow, Window
 
@@ -29,13 +30,13 @@ def rate_of(memory: float, budget: Budget, candidates: int) -> float | None:
     """The part of the rows that each of several miniatures gets; None: it would be too small to say anything."""
     tuples = tuples_of(budget)
     rate = min(1.0, memory / candidates, max(TUPLES / tuples, RAREST))
-    return rate if rate * tuples >= LEAST else None
+    return rate if rate == 1.0 or rate * tuples >= LEAST else None
 
 
 def scaled(budget: Budget, rate: float, streams: int) -> Budget | None:
     """A part of a budget; None: it has no room for a row of each stream."""
     part = max(int(budget.total * rate), 1)
-    made = replace(budget, **{budget.unit: part})
+    made = replace(budget, tuples=part) if budget.unit == "tuples" else replace(budget, bytes=part)
     try:
         made.caps(streams, ROW_BYTES)
     except SpecError:
@@ -57,6 +58,11 @@ def miniature_of(plan: Plan, rate: float) -> Plan:
         counted_elsewhere=False,
         dials=dials,
     )
+
+
+def in_miniature(policy: Policy, rate: float) -> Policy:
+    """The same policy for fewer rows. DGL forgets with each instant, of which a miniature has fewer."""
+    return replace(policy, loss=max(policy.loss ** (1 / rate), 1e-6)) if isinstance(policy, Dgl) else policy
 
 
 def _scaled_window(window: Window, rate: float) -> Window:

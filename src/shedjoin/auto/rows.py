@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -18,9 +19,8 @@ VALUES = ("null", "number", "offsets", "items", "weights")
 
 def nothing(plan: Plan) -> Batch:
     """No rows of a join."""
-    values = None if plan.predicate is None else Values.none()
     none = Batch.nothing(plan.width)
-    return Batch(*none.fields(), values=values)
+    return none if plan.predicate is None else replace(none, values=Values.none())
 
 
 def joined(batches: Sequence[Batch], plan: Plan) -> Batch:
@@ -28,7 +28,9 @@ def joined(batches: Sequence[Batch], plan: Plan) -> Batch:
     parts = [nothing(plan), *batches]
     columns = [np.concatenate(column) for column in zip(*(part.fields() for part in parts), strict=True)]
     values = [part.values for part in parts if part.values is not None]
-    return Batch(*columns, values=reduce(Values.joined, values) if plan.predicate is not None else None)
+    stream, key, null, ts, importance, row_bytes = columns
+    whole = reduce(Values.joined, values) if plan.predicate is not None else None
+    return Batch(stream, key, null, ts, importance, row_bytes, values=whole)
 
 
 def written_rows(batch: Batch) -> dict[str, NDArray[Any]]:

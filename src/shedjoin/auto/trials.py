@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shedjoin.auto.candidates import FEWEST, candidates_of
 from shedjoin.auto.judge import better
-from shedjoin.auto.miniature import Sampler, miniature_of, rate_of, scaled, tuples_of
+from shedjoin.auto.miniature import Sampler, in_miniature, miniature_of, rate_of, scaled, tuples_of
 from shedjoin.auto.rows import joined, read_rows, written_rows
 from shedjoin.batch import Batch
 from shedjoin.budget import Budget
@@ -23,6 +23,8 @@ from shedjoin.policies import Auto, Policy
 
 #: The shortest stretch, where none is given.
 SHORTEST = 2048
+#: How many rows miniatures must have seen before they are compared, where no stretch is given: some policies learn slowly.
+LEARNED = 2048
 #: A budget that is this many times another one is tried anew.
 OTHER = 4.0
 
@@ -36,13 +38,13 @@ class Change:
     rows
         How many rows had come by then.
     policy
-        The policy from here on, as `repr` writes it.
+        The policy from here on.
     gain
         How much more it found in the miniatures: 0.1 is a tenth.
     """
 
     rows: int
-    policy: str
+    policy: Policy
     gain: float
 
 
@@ -50,7 +52,7 @@ class Trials:
     """What `Auto` knows. `Engine` shows it every row and asks it after each stretch."""
 
     def __init__(self, auto: Auto, first: Policy, plan: Plan, seed: int) -> None:
-        self._auto, self._first, self._plan, self._seed = auto, first, plan, seed
+        self._auto, self.first, self._plan, self._seed = auto, first, plan, seed
         self.now = first
         self.changes: list[Change] = []
         self.rows = 0
@@ -61,7 +63,7 @@ class Trials:
     def _begin(self, budget: Budget | None, *, valued: bool) -> None:
         """New miniatures, which have seen nothing, of as many candidates as there is memory for."""
         known = self._known(valued)
-        known = [self._first, *([self.now] if self.now != self._first else []), *known]
+        known = [self.first, *([self.now] if self.now != self.first else []), *known]
         known = list(dict.fromkeys(known))
         for count in range(len(known), FEWEST - 1, -1):
             rate = None if budget is None else rate_of(self._auto.memory, budget, count)
@@ -76,18 +78,20 @@ class Trials:
         small = scaled(budget, rate, self._plan.streams) if budget is not None and candidates else None
         self.candidates = candidates if small is not None else []
         mini = miniature_of(replace(self._plan, budget=small), rate)
-        self._engines = [Engine(mini.with_policy(one, small), self._seed, emit=False) for one in self.candidates]
+        small_ones = [in_miniature(one, rate) for one in self.candidates]
+        self._engines = [Engine(mini.with_policy(one, small), self._seed, emit=False) for one in small_ones]
         self._sampler = Sampler(self._plan, rate, self._seed)
         self.every = self._auto.every or (SHORTEST if budget is None else max(int(tuples_of(budget) / 2), SHORTEST))
         self.due = self.rows + self.every
         self._waiting: list[Batch] = []
+        self._seen = 0
         self._totals = [0.0] * len(self._engines)
         self.scores: list[list[float]] = []
         self._worth: float | None = None
         self._differs = valued
 
     def _known(self, valued: bool) -> list[Policy]:
-        return candidates_of(self._plan, self._first, valued=valued)
+        return candidates_of(self._plan, self.first, valued=valued)
 
     @property
     def runs(self) -> bool:
@@ -101,10 +105,10 @@ class Trials:
 
     def fit(self, budget: Budget | None) -> None:
         """The join has another budget."""
-        was, small = self._budget, None
-        if budget is not None and was is not None and was.unit == budget.unit and self._engines:
+        tried, small = self._tried, None
+        if budget is not None and tried is not None and tried.unit == budget.unit and self._engines:
             small = scaled(budget, self.rate, self._plan.streams)
-            small = small if 1 / OTHER <= budget.total / self._tried.total <= OTHER else None
+            small = small if 1 / OTHER <= budget.total / tried.total <= OTHER else None
         if small is None:
             self._begin(budget, valued=self._valued)
             return
@@ -144,7 +148,7 @@ class Trials:
         sums = np.array(self.scores).sum(axis=0)
         self.now = self.candidates[found]
         gain = float(sums[found] / sums[place] - 1.0) if sums[place] > 0 else 0.0
-        self.changes.append(Change(self.rows, repr(self.now), gain))
+        self.changes.append(Change(self.rows, self.now, gain))
         return self.now
 
     def _run(self, clocks: Sequence[int | None]) -> None:
@@ -153,11 +157,12 @@ class Trials:
         for engine in self._engines:
             engine.push(batch, clocks=clocks)
         totals = [
-            engine.matched_importance if self._valued else float(engine.counters["results"])
-            for engine in self._engines
+            engine.matched_importance if self._valued else float(engine.counters["results"]) for engine in self._engines
         ]
-        self.scores.append([after - before for after, before in zip(totals, self._totals, strict=True)])
-        self.scores = self.scores[-self._auto.stretches :]
+        self._seen += len(batch)
+        if self._seen >= LEARNED or self._auto.every:
+            self.scores.append([after - before for after, before in zip(totals, self._totals, strict=True)])
+            self.scores = self.scores[-self._auto.stretches :]
         self._totals = totals
 
     # --------------------------------------------------------------------------------------------------------- saved
@@ -181,9 +186,10 @@ class Trials:
             "valued": self._valued,
             "differs": self._differs,
             "worth": self._worth,
+            "seen": self._seen,
             "scores": self.scores,
             "totals": self._totals,
-            "changes": [[one.rows, one.policy, one.gain] for one in self.changes],
+            "changes": [[one.rows, repr(one.policy), one.gain] for one in self.changes],
         }
         return snapshot.pack(columns, self._signature(), extra)
 
@@ -197,8 +203,8 @@ class Trials:
 
     def _load(self, signature: dict[str, Any], extra: dict[str, Any], columns: dict[str, NDArray[Any]]) -> None:
         known = {repr(one): one for valued in (False, True) for one in self._known(valued)}
-        self.now = known.get(extra["now"], self._first)
-        self.changes = [Change(int(rows), str(policy), float(gain)) for rows, policy, gain in extra["changes"]]
+        self.now = known[extra["now"]]
+        self.changes = [Change(int(rows), known[policy], float(gain)) for rows, policy, gain in extra["changes"]]
         self._seed = int(extra["seed"])
         self.rows, valued, wanted = int(extra["rows"]), bool(extra["valued"]), self._plan.budget
         if signature != self._signature() or not all(one in known for one in extra["candidates"]):
@@ -212,6 +218,7 @@ class Trials:
         ]
         self._waiting = [read_rows(columns, self._plan)]
         self.due, self._differs = int(extra["due"]), bool(extra["differs"])
+        self._seen = int(extra["seen"])
         self._worth = None if extra["worth"] is None else float(extra["worth"])
         self.scores = [[float(one) for one in row] for row in extra["scores"]]
         self._totals = [float(one) for one in extra["totals"]]
@@ -222,7 +229,7 @@ class Trials:
             self.fit(wanted)
 
     def _signature(self) -> dict[str, Any]:
-        return {"auto": repr(self._auto), "first": repr(self._first)}
+        return {"auto": repr(self._auto), "first": repr(self.first)}
 
 
 def _budget(data: dict[str, Any] | None) -> Budget | None:

@@ -73,18 +73,20 @@ class Engine(Running):
         emit: bool = True,
         trying: Trying | None = None,
     ) -> None:
-        self._plan = plan
         self._seed = seed
         self._trying = trying
         self._watch: dict[str, Any] = {"warmup": warmup, "trace_every": trace_every, "emit": emit}
-        self._budget = plan.budget
-        self._cfg = plan.settings(plan.budget, **self._watch)
-        self._state = memory.allocate(plan, self._cfg, seed)
-        self._orders = plan.orders
         self._statistics = Statistics(plan, reordering)
-        self._set_caps(plan.budget)
+        self._begin(plan)
         self._pending: list[NDArray[Any]] = []
         self._trace: list[Integers] = []
+
+    def _begin(self, plan: Plan) -> None:
+        """An empty state, within the plan's budget and by its policy."""
+        self._plan, self._budget, self._orders = plan, plan.budget, plan.orders
+        self._cfg = plan.settings(plan.budget, **self._watch)
+        self._state = memory.allocate(plan, self._cfg, self._seed)
+        self._set_caps(plan.budget)
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
@@ -95,10 +97,10 @@ class Engine(Running):
         """An engine that goes on from a snapshot, within the plan's budget and by its policy, or that of the trials."""
         signature, extra, columns = snapshot.unpack(saved)
         _check_meaning(plan, signature)
-        tried = columns.pop(COLUMN, None)
-        if trying is not None and tried is not None:
-            plan = _goes_on(plan, trying, tried.tobytes())
         engine = cls(plan, reordering=reordering, trying=trying)
+        if COLUMN in columns:
+            engine._go_on_trying(columns.pop(COLUMN).tobytes())
+            plan = engine._plan
         was = change.as_it_was(plan, signature)
         audit.audit(was, was.settings(None, **engine._watch), columns)
         columns = change.carried(columns, signature, plan)
@@ -108,6 +110,12 @@ class Engine(Running):
         if not engine._state["pending_count"] and not (engine._waits and engine._state["open"]):
             engine._pending.append(engine._compete())
         return engine
+
+    def _go_on_trying(self, tried: bytes) -> None:
+        """Of an empty engine: go on with trials, and by the policy that they had led to. One that tries nothing stays as it is."""
+        if self._trying is not None:
+            self._trying.load(tried)
+            self._begin(self._plan.with_policy(self._trying.now, self._plan.budget))
 
     def snapshot(self) -> bytes:
         """All that is stored and known between two pushes, with a version and a checksum."""
@@ -641,7 +649,9 @@ class Engine(Running):
 
     def _next_stop(self, batch: Batch, start: int) -> int:
         """The first border between instants at or after the next look at the statistics, or at other policies."""
-        looks = [self._statistics.next_look - int(self._state["rows"])] if self._statistics.next_look is not None else []
+        looks = (
+            [self._statistics.next_look - int(self._state["rows"])] if self._statistics.next_look is not None else []
+        )
         if self._trying is not None and self._trying.runs:
             looks.append(self._trying.due - self._trying.rows)
         end = start + max(min(looks), 1) if looks else len(batch)
@@ -795,12 +805,6 @@ class Engine(Running):
         if self._cfg[0]["dual"]:
             totals["let_in"] = sum(self._by_stream("rows_let_in"))
         return totals
-
-
-def _goes_on(plan: Plan, trying: Trying, tried: bytes) -> Plan:
-    """The join by the policy that it had gone over to."""
-    trying.load(tried)
-    return plan.with_policy(trying.now, plan.budget)
 
 
 def _check_meaning(plan: Plan, signature: dict[str, Any]) -> None:
