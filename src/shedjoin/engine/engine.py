@@ -112,7 +112,7 @@ class Engine(Running):
         return engine
 
     def _go_on_trying(self, tried: bytes) -> None:
-        """Of an empty engine: go on with trials, and by the policy that they had led to. One that tries nothing stays as it is."""
+        """Of an empty engine: go on with trials, and by the policy that they had led to. Without trials, nothing."""
         if self._trying is not None:
             self._trying.load(tried)
             self._begin(self._plan.with_policy(self._trying.now, self._plan.budget))
