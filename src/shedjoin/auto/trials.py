@@ -21,8 +21,8 @@ from shedjoin.engine.plan import Plan
 from shedjoin.errors import SnapshotError
 from shedjoin.policies import Auto, Policy
 
-#: The shortest stretch, where none is given.
-SHORTEST = 2048
+#: The shortest stretch where none is given: rows, and rows of the sample.
+SHORTEST, SAMPLED = 512, 128
 #: How many rows miniatures must have seen before they are compared, where no stretch is given: some policies learn slowly.
 LEARNED = 2048
 #: A budget that is this many times another one is tried anew.
@@ -81,7 +81,7 @@ class Trials:
         small_ones = [in_miniature(one, rate) for one in self.candidates]
         self._engines = [Engine(mini.with_policy(one, small), self._seed, emit=False) for one in small_ones]
         self._sampler = Sampler(self._plan, rate, self._seed)
-        self.every = self._auto.every or (SHORTEST if budget is None else max(int(tuples_of(budget) / 2), SHORTEST))
+        self.every = self._auto.every or _stretch(budget, rate)
         self.due = self.rows + self.every
         self._waiting: list[Batch] = []
         self._seen = 0
@@ -230,6 +230,12 @@ class Trials:
 
     def _signature(self) -> dict[str, Any]:
         return {"auto": repr(self._auto), "first": repr(self.first)}
+
+
+def _stretch(budget: Budget | None, rate: float) -> int:
+    """Rows between two looks: half of what the budget has room for, but enough to say something."""
+    tuples = 0.0 if budget is None else tuples_of(budget)
+    return int(max(tuples / 2, SAMPLED / rate if rate > 0 else 0.0, SHORTEST))
 
 
 def _budget(data: dict[str, Any] | None) -> Budget | None:

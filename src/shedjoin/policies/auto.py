@@ -25,7 +25,7 @@ class Auto(Policy):
         The part of the budget that all miniatures together may hold besides. A budget of which this is too little is kept by the
         policy that the join begins with.
     every
-        Rows in a stretch. 0: half as many as the budget has room for, at least 2,048.
+        Rows in a stretch. 0: half as many as the budget has room for, but at least 512, and 128 of the sample.
     gain
         How much more another policy must find: 0.05 is 5%. The way back to the policy that the join began with needs no more.
     stretches
