@@ -78,7 +78,7 @@ def test_every_command_says_what_it_takes(command: str, capsys: pytest.CaptureFi
             main(words)
         assert stop.value.code == 0
     listed, own = capsys.readouterr().out.split("usage: ")[1:]
-    assert f"\n    {command} " in listed
+    assert f"\n  {command} " in listed
     assert own.startswith(f"shedjoin {command} [-h]")
     assert len(own.split("\n\n")) > 2  # what it is for, and its options
 
