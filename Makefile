@@ -48,7 +48,7 @@ test-page: $(READY) ## the page of `shedjoin dashboard` in Chromium (Debian's pa
 	@command -v chromium chromium-browser >/dev/null || { echo 'make test-page needs Chromium: apt-get install chromium'; exit 1; }
 	@$(INSTALL) --editable '.[page]'
 	$(call say,the dashboard in Chromium)
-	@$(BIN)/pytest -q -m page tests/dashboard
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m page tests/dashboard
 
 .PHONY: kernels
 kernels: $(CORE) ## compile all kernels, once: they are kept on disk

@@ -34,19 +34,28 @@ def write_query(
     job = {"format": 4, "spec": spec, "shards": shards, "timestamps": True, "changes": list(changes)}
     (folder / "job.json").write_text(json.dumps(job))
     start = (ended or datetime.now(UTC)) - timedelta(seconds=10 * batches)
+    rows = [
+        metric(batch, shard, start + timedelta(seconds=10 * (batch + 1)), budget is not None, shards)
+        for batch in range(batches)
+        for shard in range(shards)
+    ]
+    table = pa.Table.from_pylist(rows, SCHEMA).drop_columns(["batch"])
     for batch in range(batches):
-        write_batch(
-            folder, batch, shards=shards, at=start + timedelta(seconds=10 * (batch + 1)), recall=budget is not None
-        )
+        write(folder, batch, table.slice(batch * shards, shards))
     return folder
 
 
-def write_batch(folder: Path, batch: int, *, shards: int = 2, at: datetime | None = None, recall: bool = True) -> None:
-    """One micro-batch: a file, and a note that it is there."""
+def write_batch(folder: Path, batch: int) -> None:
+    """One more micro-batch, which ends now."""
+    rows = [metric(batch, shard, datetime.now(UTC)) for shard in range(2)]
+    write(folder, batch, pa.Table.from_pylist(rows, SCHEMA).drop_columns(["batch"]))
+
+
+def write(folder: Path, batch: int, rows: pa.Table) -> None:
+    """As Spark does: a file, and a note that all is there."""
     place = folder / "metrics" / f"batch={batch}"
     place.mkdir(parents=True)
-    rows = [metric(batch, shard, at or datetime.now(UTC), recall, shards) for shard in range(shards)]
-    pq.write_table(pa.Table.from_pylist(rows, SCHEMA).drop_columns(["batch"]), place / "part-0.parquet")
+    pq.write_table(rows, place / "part-0.parquet", compression="none")
     (place / "_SUCCESS").touch()
 
 
