@@ -18,6 +18,7 @@ from shedjoin_lab.store import Store
 
 UNTESTABLE = "not testable here"
 UNMEASURED = "not measured yet"
+VERDICTS = (HOLDS, PARTLY, FAILS, UNTESTABLE, UNMEASURED)
 #: What a check runs into where rows are of another kind than it knows.
 INCOMPLETE = (LookupError, ValueError, ArithmeticError)
 
