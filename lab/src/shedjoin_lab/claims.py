@@ -123,7 +123,7 @@ def judge(paper: str, claim: Claim, store: Store) -> Line:
         return unmeasured(f"{reason}: {_commands(paper, claim.figures, store)} again with --fresh")
     if claim.untestable:
         return Line(name, claim.says, claim.paper, finding.ours, UNTESTABLE, "", claim.untestable)
-    why = "" if finding.verdict == HOLDS else ". ".join(part for part in (finding.where, claim.why) if part)
+    why = "" if finding.verdict == HOLDS else "; ".join(part for part in (finding.where, claim.why) if part)
     return Line(name, claim.says, claim.paper, finding.ours, finding.verdict, agreeing, why)
 
 

@@ -28,6 +28,7 @@ class _Chapter:
     figure: Figure
     rows: list[Row]
     lines: list[Line]
+    also: list[str]  # claims that it decides together with a figure before it
 
 
 def page(papers: Sequence[str], store: Store, say: Callable[[str], None] = lambda text: None) -> str:
@@ -79,7 +80,10 @@ def _chapters(paper: str, judged: dict[tuple[str, str], Line], store: Store) -> 
     claims = claims_of(paper)
     return [
         _Chapter(
-            figure, store.read(figure), [judged[paper, one.name] for one in claims if one.figures[0] == figure.name]
+            figure,
+            store.read(figure),
+            [judged[paper, one.name] for one in claims if one.figures[0] == figure.name],
+            [f"{one.name} ({one.figures[0]})" for one in claims if figure.name in one.figures[1:]],
         )
         for figure in PAPERS[paper]
     ]
@@ -88,6 +92,8 @@ def _chapters(paper: str, judged: dict[tuple[str, str], Line], store: Store) -> 
 def _chapter(chapter: _Chapter, store: Store, say: Callable[[str], None]) -> str:
     figure, rows = chapter.figure, chapter.rows
     claims = "".join(_claim(line) for line in chapter.lines)
+    if chapter.also:
+        claims += f"<p>Also judges {escape(', '.join(chapter.also))}.</p>"
     return (
         f'<article class="figure"><h3>{escape(figure.name)}: {escape(figure.title)}</h3><div class="beside">'
         f'<div class="claims">{claims or "<p>No claim is judged by it.</p>"}</div>'
@@ -136,7 +142,7 @@ def _settings(figure: Figure, rows: list[Row], store: Store) -> str:
     names = [name for name in rows[0] if name in _parameters(figure, store)]
     lines = "".join(f"<tr><th>{escape(name)}</th><td>{escape(_values(rows, name))}</td></tr>" for name in names)
     lines += f"<tr><th>{BUILD}</th><td>{escape(_values(rows, BUILD))}</td></tr>"
-    lines += f"<tr><th>rows</th><td>{len(rows):,} in {escape(str(store.path(figure, '.csv')))}</td></tr>"
+    lines += f"<tr><th>rows</th><td>{len(rows):,} in {figure.paper}/{figure.name}.csv</td></tr>"
     caption = f"<p>{escape(figure.plot.caption)}</p>"
     return f"<details><summary>Settings and seeds</summary>{caption}<table>{lines}</table></details>"
 
