@@ -113,6 +113,11 @@ def test_budgets_change_for_miniatures_too() -> None:
     engine.set_budget(sj.Budget(tuples=16))
     assert engine.trying._seen == seen
     assert all(sum(one.residents) <= 16 for one in engine.trying._engines)
+    again = spec_of(ALL).resume(engine.snapshot())
+    more = {name: {**table, "ts": table["ts"] + 300} for name, table in clicks(300, seed=1).items()}
+    engine.push(**more)
+    again.push(**more)
+    assert again.snapshot() == engine.snapshot()
     engine.set_budget(sj.Budget(tuples=200))  # what was learned with little says nothing of this
     assert engine.trying._seen == 0
     engine.set_budget(None)

@@ -212,8 +212,10 @@ class Trials:
             return
         candidates = [known[one] for one in extra["candidates"]]
         self._make(_budget(extra["tried"]), candidates, float(extra["rate"]), valued)
+        self._budget = _budget(extra["budget"])
+        small = None if self._budget is None else scaled(self._budget, self.rate, self._plan.streams)
         self._engines = [
-            Engine.resume(engine.plan, columns[f"miniature {place}"].tobytes())
+            Engine.resume(replace(engine.plan, budget=small), columns[f"miniature {place}"].tobytes())
             for place, engine in enumerate(self._engines)
         ]
         self._waiting = [read_rows(columns, self._plan)]
@@ -224,7 +226,6 @@ class Trials:
         self._totals = [float(one) for one in extra["totals"]]
         if any(len(row) != len(self._engines) for row in (*self.scores, self._totals)):
             raise ValueError("its scores are of other candidates")
-        self._budget = _budget(extra["budget"])
         if wanted != self._budget:
             self.fit(wanted)
 
