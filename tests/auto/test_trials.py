@@ -50,7 +50,10 @@ def test_it_goes_over_to_what_finds_more_and_says_so() -> None:
     assert trying.changes
     assert trying.changes[-1].policy == trying.now != trying.first == sj.Prospect()
     assert all(one.rows % 40 < 3 and one.gain >= ALL.gain for one in trying.changes[:1])
+    assert "more than" in trying.why
     first = spec_of(sj.Prospect()).build()
+    assert "nothing is compared yet" in spec_of(ALL).build().trying.why
+    assert "too small" in spec_of(sj.Auto()).build().trying.why
     first.push(**tables)
     assert engine.counters["results"] > first.counters["results"]
 

@@ -126,6 +126,8 @@ def _numbers(view: View) -> Table:
         shards = Counter(view.policies).most_common()
         words = ", ".join(f"{policy} in {count} shard{'s' * (count != 1)}" for policy, count in shards)
         grid.add_row("policy", words, f"{view.policy_changes:,} changes since the beginning, after trials")
+        for why, count in Counter(view.policy_why).most_common(2):
+            grid.add_row("", f"{count} shard{'s' * (count != 1)}", why)
     if view.recall is None:
         exact = view.budget is None and not view.partial and not view.shed[FRONT]
         grid.add_row("recall", "exact: no budget" if exact else "not known", "")

@@ -24,7 +24,7 @@ _COUNTS = (
 )
 UNMATCHED = ("certain", "unknown")
 #: What is told of a shard that tries policies.
-TRIES = {"policy": pa.string(), "policy_changes": pa.int64(), "policy_gain": pa.float64()}
+TRIES = {"policy": pa.string(), "policy_changes": pa.int64(), "policy_why": pa.string()}
 _PEAKS = ("peak_tuples", "peak_bytes")
 _RECALLS = (
     "recall",
@@ -61,8 +61,7 @@ def metric_schema(
     unmatched
         Of outer, semi and anti joins: rows that left without a partner and certainly have none, and those that may have one.
     tries
-        Of joins with `Auto`: the policy in use; how often the shard went over to another; how much more the last one found in
-        miniatures (null: none).
+        Of joins with `Auto`: the policy in use, how often the shard went over to another, and why it is this one.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(

@@ -335,9 +335,7 @@ class Shard:
             known[f"bytes_{name}"] = engine.stored_bytes[stream]
             known[f"clock_{name}"] = engine.clocks[stream]
         if (trying := engine.trying) is not None:
-            last = trying.changes[-1] if trying.changes else None
-            known["policy"], known["policy_changes"] = repr(trying.now), len(trying.changes)
-            known["policy_gain"] = None if last is None else last.gain
+            known |= {"policy": repr(trying.now), "policy_changes": len(trying.changes), "policy_why": trying.why}
         if self._judges:
             known |= {name: counters[name] - before.get(name, 0) for name in ("certain", "unknown")}
         if self.spec.selective is not None:
