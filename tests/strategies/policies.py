@@ -57,6 +57,8 @@ def _variants(name: str, kind: type[Policy]) -> dict[str, Variant]:
 VARIANTS: dict[str, Variant] = {
     variant: made for name, kind in POLICIES.items() for variant, made in _variants(name, kind).items()
 }
+#: Policies that follow the results of each instant.
+FOLLOWING = ("cumulative", "dgl", "age", "age_weighed")
 #: Policies that ask an estimator, and those that do not.
 WEIGHED = tuple(name for name, variant in VARIANTS.items() if variant.is_weighed)
 UNWEIGHED = tuple(name for name in VARIANTS if name not in WEIGHED)

@@ -62,7 +62,10 @@ def audit(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
     if cfg[0]["organisation"] == SAMPLE:
         _check_samples(plan, numbers, columns)
     if cfg[0]["organisation"] == AGE:
-        require(np.isfinite(columns["curve"]) & (columns["curve"] >= 0), "what was learned of ages is not finite and at least 0")
+        require(
+            np.isfinite(columns["curve"]) & (columns["curve"] >= 0),
+            "what was learned of ages is not finite and at least 0",
+        )
         require(columns["tuple prio"] >= 0, "a tuple expects less than nothing")
     selection.audit(cfg, columns)
 

@@ -685,7 +685,12 @@ def _build_pairing_heaps(
 
 
 def _build_cohorts(
-    cfg: NDArray[Any], state: Handle, items: Integers, prio: NDArray[np.float64], pool: NDArray[Any], cards: NDArray[Any]
+    cfg: NDArray[Any],
+    state: Handle,
+    items: Integers,
+    prio: NDArray[np.float64],
+    pool: NDArray[Any],
+    cards: NDArray[Any],
 ) -> None:
     """The tuples of each age, as they were weighed."""
     stream = pool["stream"].astype(np.int64)
@@ -700,7 +705,10 @@ def _build_cohorts(
     group, cohorts = stream * ages.COHORTS + place, state.arrays["cohorts"].reshape(-1)
     named, root = _build_pairing_heaps(state, items, group, rank, pool["arrival"])
     cohorts["root"][named] = root
-    cohorts["prio"][named], cohorts["arrival"][named] = state.arrays["prio"][root], state.arrays["more"]["arrival"][root]
+    cohorts["prio"][named], cohorts["arrival"][named] = (
+        state.arrays["prio"][root],
+        state.arrays["more"]["arrival"][root],
+    )
     np.add.at(cohorts["count"], group, 1)
     np.add.at(cohorts["expected"], group, (np.minimum(prio, ages.MOST_EXPECTED) * ages.UNIT).astype(np.int64))
     np.add.at(state["heap_size"], stream, 1)

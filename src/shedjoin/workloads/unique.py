@@ -55,8 +55,8 @@ def unique(
     chosen = impressions[which.random(rows) < clicked]
     again = chosen[more.random(chosen.size) < duplicates]
     keys = np.concatenate([chosen, again])
-    waits = np.concatenate([when.lognormal(math.log(delay), spread, chosen.size), more.lognormal(math.log(delay), spread, again.size)])  # fmt: skip
-    times = keys + np.ceil(np.minimum(waits, 1e9)).astype(np.int64)
+    waits = [rng.lognormal(math.log(delay), spread, some.size) for rng, some in ((when, chosen), (more, again))]
+    times = keys + np.ceil(np.minimum(np.concatenate(waits), 1e9)).astype(np.int64)
     lost = round(strays * chosen.size)
     keys = np.concatenate([keys, rows + np.arange(lost, dtype=np.int64)])
     times = np.concatenate([times, never.integers(0, rows, lost)])
