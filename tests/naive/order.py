@@ -166,10 +166,11 @@ class Order:
                 x.priority = self.accumulate(x, False, True)
         if self.goes_by_age:
             for x in new:
+                x.found = x in productive
                 self.ages.see(x)
             for x in {*productive} - {*new}:
                 self.ages.meet(x)
-                x.priority = self.at_arrival(x)
+                x.priority, x.found = self.at_arrival(x), True
 
     # --------------------------------------------------------------------------------------------------------- sampling
 
@@ -262,7 +263,7 @@ class Order:
                 self.lift, self.lift_tick = 0.0, self.twin.tick
             return
         for x in self.compared():
-            x.priority = self.at_arrival(x)
+            x.priority, x.found = self.at_arrival(x), False
         if self.goes_by_age:
             self.ages = Ages(self.twin)
             self.ages.now = [self.ages.step(stream) for stream in self.twin.streams]

@@ -67,6 +67,7 @@ def audit(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
             "what was learned of ages is not finite and at least 0",
         )
         require(columns["tuple prio"] >= 0, "a tuple expects less than nothing")
+        require(within(columns["tuple found"], 0, 2), "a tuple neither has found partners nor has not")
     selection.audit(cfg, columns)
 
 
@@ -109,7 +110,7 @@ def _check_shapes(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
         "filters": ("<i8", _shape_of_filters(plan, columns)),
     }
     if organisation == AGE:
-        expected["curve"] = ("<f8", (streams, ages.NUMBERS))
+        expected |= {"curve": ("<f8", (streams, ages.NUMBERS)), "tuple found": ("|i1", (tuples,))}
     if organisation in (TUPLE, *FOLLOWING):
         expected["tuple prio"] = ("<f8", (tuples,))
     if organisation == SAMPLE:

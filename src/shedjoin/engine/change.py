@@ -70,9 +70,11 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
     columns = {name: column.copy() for name, column in columns.items()}
     if now.admission is not None and now.admission.integrated:
         _carry_waiting(columns, order, now)
-    columns.pop("curve", None)  # it fits the chances that it was learned with
+    for name in ("curve", "tuple found"):  # what was learned fits the chances that it was learned with
+        columns.pop(name, None)
     if now.order.organisation == AGE:
         columns["curve"] = np.zeros((now.streams, ages.NUMBERS))
+        columns["tuple found"] = np.zeros(columns["tuple stream"].size, np.int8)
     if order.organisation in (TUPLE, *FOLLOWING):
         if order.organisation == now.order.organisation == CUMULATIVE:
             without_lift(columns)

@@ -147,6 +147,9 @@ def _tuples(cfg: NDArray[Any], state: Handle) -> Columns:
         columns["tuple prio"] = (
             heaps["prio"][pool["stream"], place[items]] if organisation == TUPLE else state.arrays["prio"][items]
         )
+    if organisation == AGE:
+        settled = state.arrays["place"][items] != NONE
+        columns["tuple found"] = np.where(settled, state.arrays["since"][items], 0).astype(np.int8)
     if organisation == SAMPLE:
         columns |= {"tuple weight": state.arrays["prio"][items], "tuple since": state.arrays["since"][items]}
     if organisation == RANDOM:
@@ -269,6 +272,8 @@ def build(plan: Plan, cfg: NDArray[Any], state: Handle, columns: Columns) -> Non
     selection.build(cfg, state, columns)
     if cfg[0]["waits"]:
         waiting_contents.build(cfg, state, columns, items, places[stored:])
+    if "tuple found" in columns:
+        state.arrays["since"][items] = columns["tuple found"]
     ordered = np.arange(stored)
     if cfg[0]["waits"] and cfg[0]["organisation"] in (TUPLE, *FOLLOWING) and not cfg[0]["integrated"]:
         # Tuples of an open instant have no priority before it closes.
@@ -700,6 +705,8 @@ def _build_cohorts(
     step = end // cfg[0]["age_step"][stream]
     left = step - state["age_now"][stream]
     place = np.where(left < 0, ages.PAST, np.where(left < ages.PLACES, step & (ages.PLACES - 1), ages.FAR))
+    place = np.where(place < ages.PLACES, place + ages.PLACES * state.arrays["since"][items], place)
+    state["age_top"][: state.arrays["cohorts"].shape[0]] = ages.PLACES - 1
     state.arrays["prio"][items], state.arrays["place"][items] = prio, place
     rank = np.where(place == ages.FAR, end.astype(np.float64), prio)
     group, cohorts = stream * ages.COHORTS + place, state.arrays["cohorts"].reshape(-1)

@@ -295,7 +295,7 @@ def order_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
         "more": np.zeros(tuples if by_age or (organisation in (KEY, LIFE) and not cfg[0]["fifo"]) else 1, MORE_RECORD),
         "dense": np.tile(np.arange(tuples if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (streams, 1)),
         "prio": np.zeros(tuples if organisation in (CUMULATIVE, SAMPLE, AGE) else 1),
-        "since": np.zeros(tuples if organisation == SAMPLE else 1, np.int64),
+        "since": np.zeros(tuples if organisation in (SAMPLE, AGE) else 1, np.int64),
         "touched": np.zeros(following, np.int64),
         "probed": np.full(groups if following > 1 and is_pair(cfg) else 1, NONE, np.int64),
         "match": empty_matches((streams, 2 * leaves)),

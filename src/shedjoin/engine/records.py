@@ -316,6 +316,7 @@ BY_STREAM = (
     "kept_bytes",  # Sample: of the kept part of memory
     "threshold_count",
     "age_now",  # Age: the step that time is in
+    "age_top",  # the most steps that a tuple may have left
     "age_lowest",  # the cohort of the lowest tuple; -1: not known
     "stray_size",
     "seen_head",

@@ -73,7 +73,7 @@ def share_of(engine: Engine, chosen: NDArray[np.bool_]) -> Share:
     organisation = plan.order.organisation
     if organisation == CUMULATIVE:
         change.without_lift(columns)
-    names = [f"tuple {name}" for name in _TUPLE] + [_KEPT.get(organisation, "")]
+    names = [f"tuple {name}" for name in _TUPLE] + [_KEPT.get(organisation, ""), "tuple found"]
     names += ["tuple met", "tuple chance"] if plan.weigher.code == MET else []
     kept = {name: columns[name][chosen] for name in names if name in columns}
     if "tuple items" in columns:

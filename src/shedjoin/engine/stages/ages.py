@@ -1,8 +1,9 @@
 """Age: what rows of each age are worth, learned from the ages at which partners were found.
 
-The life of a tuple is cut into steps of equal length. Tuples of one stream that have equally many steps left are a cohort: they
-have one rate of partners, and are ordered by what each is expected to find. Time moves whole cohorts, so that no tuple is
-touched. To find the lowest, the roots of the cohorts are compared, at most one for each step.
+The life of a tuple is cut into steps of equal length. Tuples of one stream that have equally many steps left, and have all found
+partners or all found none, are a cohort: they have one rate of partners, and are ordered by what each is expected to find. Time
+moves whole cohorts, so that no tuple is touched. To find the lowest, the roots of the cohorts are compared, at most two for each
+step.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from shedjoin.engine.structures import pairing_heap
 
 #: How many steps ahead are told apart: a power of two. A stream may run ahead of the others by a window.
 PLACES = 128
-#: Cohorts behind these: tuples that have more steps left, and tuples whose window has ended.
-FAR, PAST = PLACES, PLACES + 1
-COHORTS = PLACES + 2
-#: What is known of tuples with so many steps left: instants with partners, tuples that might have had some, and the best rate.
-MET, SEEN, WORTH = 0, PLACES, 2 * PLACES
-NUMBERS = 3 * PLACES
+#: The cohorts of tuples that have found nothing, then of those that have. Behind: tuples that have more steps left, and tuples
+#: whose window has ended.
+FAR, PAST = 2 * PLACES, 2 * PLACES + 1
+COHORTS = 2 * PLACES + 2
+#: What is known of each step of both: instants with partners, tuples that might have had some, and the best rate.
+MET, SEEN, WORTH = 0, 2 * PLACES, 4 * PLACES
+NUMBERS = 6 * PLACES
 #: What is learned loses half of its weight in so many windows.
 MEMORY = 8.0
 FADE = 2.0 ** (-1.0 / (MEMORY * AGE_STEPS))
@@ -55,11 +57,13 @@ def _steps_left(cfg, state, stream, end):
 
 
 @inlined
-def _place_of(state, stream, left):
-    """The cohort of tuples that have so many steps left."""
+def _place_of(state, stream, x, left):
+    """The cohort of a tuple that has so many steps left."""
     if left < 0:
         return PAST
-    return (left + state["age_now"][stream]) & (PLACES - 1) if left < PLACES else FAR
+    if left >= PLACES:
+        return FAR
+    return ((left + state["age_now"][stream]) & (PLACES - 1)) + PLACES * int(mem.since(state)[x])
 
 
 @inlined
@@ -74,7 +78,9 @@ def _see_root(state, stream, place, root):
 @kernel
 def _join(cfg, state, stream, x, end):
     """Put a tuple, whose priority is known, into its cohort."""
-    place = _place_of(state, stream, _steps_left(cfg, state, stream, end))
+    left = _steps_left(cfg, state, stream, end)
+    place = _place_of(state, stream, x, left)
+    state["age_top"][stream] = max(state["age_top"][stream], min(left, PLACES - 1))
     cohort, links, expected = mem.cohorts(state)[stream, place], mem.more(state, x), mem.prio(state)[x]
     mem.place(state)[x] = place
     links["rank"] = float(end) if place == FAR else expected
@@ -108,25 +114,27 @@ def leave(state, stream, x):
 
 
 @kernel
-def enter(cfg, state, stream, x, expected, is_new):
+def enter(cfg, state, stream, x, expected, has_found, is_new):
     """A tuple takes part from now on."""
     end = _end(cfg, state, stream, x)
     mem.prio(state)[x] = expected
+    mem.since(state)[x] = has_found
     _join(cfg, state, stream, x, end)
     left = _steps_left(cfg, state, stream, end)
     if is_new and 0 <= left < PLACES:
-        mem.curve(state)[stream, SEEN + left] += part_of(expected) / UNIT
+        mem.curve(state)[stream, SEEN + PLACES * has_found + left] += part_of(expected) / UNIT
 
 
 @kernel
 def meet(cfg, state, stream, x, expected):
     """A tuple that was stored before this instant found partners."""
     left = _steps_left(cfg, state, stream, _end(cfg, state, stream, x))
+    had_found = int(mem.since(state)[x])
     if 0 <= left < PLACES:
-        mem.curve(state)[stream, MET + left] += 1.0
-    if expected != mem.prio(state)[x] and mem.place(state)[x] != NONE:
+        mem.curve(state)[stream, MET + PLACES * had_found + left] += 1.0
+    if had_found == 0 or expected != mem.prio(state)[x]:
         leave(state, stream, x)
-        enter(cfg, state, stream, x, expected, False)
+        enter(cfg, state, stream, x, expected, 1, False)
 
 
 @kernel
@@ -136,7 +144,7 @@ def _move_all(cfg, state, stream, place):
     while cohorts[stream, place]["root"] != NONE:
         x = int(cohorts[stream, place]["root"])
         end = _end(cfg, state, stream, x)
-        if _place_of(state, stream, _steps_left(cfg, state, stream, end)) == place:
+        if _place_of(state, stream, x, _steps_left(cfg, state, stream, end)) == place:
             return
         leave(state, stream, x)
         _join(cfg, state, stream, x, end)
@@ -146,14 +154,16 @@ def _move_all(cfg, state, stream, place):
 def _count(state, stream):
     """All that is stored might find partners in the step that begins."""
     curve = mem.curve(state)
-    for left in range(PLACES):
-        cohort = mem.cohorts(state)[stream, (left + state["age_now"][stream]) & (PLACES - 1)]
-        curve[stream, MET + left] *= FADE
-        curve[stream, SEEN + left] = curve[stream, SEEN + left] * FADE + cohort["expected"] / UNIT
+    for has_found in range(0, 2 * PLACES, PLACES):
+        for left in range(PLACES):
+            place = ((left + state["age_now"][stream]) & (PLACES - 1)) + has_found
+            met, seen = MET + has_found + left, SEEN + has_found + left
+            curve[stream, met] *= FADE
+            curve[stream, seen] = curve[stream, seen] * FADE + mem.cohorts(state)[stream, place]["expected"] / UNIT
 
 
 @kernel
-def _weigh(cfg, state, stream):
+def _weigh(cfg, state, stream, first):
     """The best rate that tuples with so many steps left can look forward to: over the next step, the next two, ...
 
     Steps are pooled from the last one back: those behind a step are taken to it while their rate is higher.
@@ -161,14 +171,15 @@ def _weigh(cfg, state, stream):
     curve, pools = mem.curve(state), mem.age_pools(state)
     met, seen = 0.0, 0.0
     for left in range(PLACES):
-        met += curve[stream, MET + left]
-        seen += curve[stream, SEEN + left]
+        met += curve[stream, MET + first + left]
+        seen += curve[stream, SEEN + first + left]
     prior = seen * PRIOR
     mean = met / seen if seen > 0.0 else 0.0
     width = float(mem.age_step(cfg, stream))
     for left in range(PLACES):
-        total = (curve[stream, MET + left] + prior * mean) / (curve[stream, SEEN + left] + prior) if seen > 0.0 else 0.0
-        steps = 1
+        total, steps = 0.0, 1
+        if seen > 0.0:
+            total = (curve[stream, MET + first + left] + prior * mean) / (curve[stream, SEEN + first + left] + prior)
         while steps <= left:
             behind = left - steps
             more = int(pools[stream, PLACES + behind])
@@ -178,7 +189,7 @@ def _weigh(cfg, state, stream):
             steps += more
         pools[stream, left] = total
         pools[stream, PLACES + left] = steps
-        curve[stream, WORTH + left] = total / steps / width
+        curve[stream, WORTH + first + left] = total / steps / width
     state["age_lowest"][stream] = NONE
 
 
@@ -192,7 +203,7 @@ def _arrange(cfg, state, stream, now):
             x = int(cohorts[stream, place]["root"])
             leave(state, stream, x)
             aside = pairing_heap.insert(state, aside, x)
-    state["age_now"][stream] = now
+    state["age_now"][stream], state["age_top"][stream] = now, 0
     while aside != NONE:
         x = aside
         aside = pairing_heap.remove(state, aside, x)
@@ -214,10 +225,13 @@ def _go_on(cfg, state, stream):
     while state["age_now"][stream] < now:
         over = state["age_now"][stream] & (PLACES - 1)
         state["age_now"][stream] += 1
+        state["age_top"][stream] = max(state["age_top"][stream] - 1, 0)
         _move_all(cfg, state, stream, over)
+        _move_all(cfg, state, stream, over + PLACES)
         _move_all(cfg, state, stream, FAR)
         _count(state, stream)
-    _weigh(cfg, state, stream)
+    _weigh(cfg, state, stream, 0)
+    _weigh(cfg, state, stream, PLACES)
 
 
 @inlined
@@ -228,18 +242,25 @@ def _priority(worth, expected):
 @kernel
 def _find_lowest(state, stream):
     """The cohort whose first tuple goes next."""
-    curve, cohorts = mem.curve(state), mem.cohorts(state)
+    curve, cohorts, now = mem.curve(state), mem.cohorts(state), state["age_now"][stream]
     lowest, least, first = NONE, 0.0, 0
-    for place in range(COHORTS):
+    steps = state["age_top"][stream] + 1
+    for number in range(2 * steps + 2):
+        worth = 0.0
+        if number < 2 * steps:
+            has_found = PLACES if number >= steps else 0
+            left = number - steps if number >= steps else number
+            place = ((left + now) & (PLACES - 1)) + has_found
+            worth = curve[stream, WORTH + has_found + left]
+        elif number == 2 * steps:
+            place = FAR
+            worth = curve[stream, WORTH + PLACES - 1]
+        else:
+            place = PAST
         cohort = cohorts[stream, place]
         if cohort["count"] == 0:
             continue
-        prio = 0.0
-        if place < PLACES:
-            left = (place - state["age_now"][stream]) & (PLACES - 1)
-            prio = _priority(curve[stream, WORTH + left], cohort["prio"])
-        elif place == FAR:
-            prio = _priority(curve[stream, WORTH + PLACES - 1], cohort["prio"])
+        prio = _priority(worth, cohort["prio"])
         if lowest == NONE or prio < least or (prio == least and cohort["arrival"] < first):
             lowest, least, first = place, prio, cohort["arrival"]
     state["age_lowest"][stream] = lowest

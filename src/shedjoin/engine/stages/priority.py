@@ -303,10 +303,10 @@ def _settle_fresh_ages(cfg, state, buffers):
     for i in range(buffers["fresh"]):
         x = int(mem.out_fresh(buffers, i))
         t = mem.pool(state, x)
+        stream, has_found = int(t["stream"]), int(t["met"])
         t["met"] = 0
-        stream = int(t["stream"])
         expected = _expected(cfg, state, stream, int(t["group"]))
-        ages.enter(cfg, state, stream, x, expected, buffers["turn"] != ORDER)
+        ages.enter(cfg, state, stream, x, expected, has_found, buffers["turn"] != ORDER)
 
 
 @kernel
