@@ -18,7 +18,8 @@ class Age(Policy):
 
     For joins in which keys are unique, such as impressions and clicks by their id: no key comes twice, so that counts of keys
     say nothing, and when partners come says all. The join counts, for each stream and age, how often stored tuples found
-    partners, and how many tuples were in memory at that age. Ages that are hardly ever reached are taken for average ones.
+    partners, and how many tuples were in memory at that age. It counts those that have found a partner apart: a tuple whose
+    only partner has come is soon worth nothing. Ages that are hardly ever reached are taken for average ones.
 
     Parameters
     ----------
