@@ -124,7 +124,7 @@ class Combination:
             condition=GRAPH if self.condition == "residual" else self.condition,
             windows=frozenset(KINDS.get(self.window, {self.window})),
             budget=self.budget is not None,
-            policy=VARIANTS[self.policy].kind.name,
+            policy=self.policy.removesuffix("_weighed"),
             estimator=self.estimator,
             follows_results=self.policy in FOLLOWING or self.estimator == "met",
             lazy=self.also == "lazy evaluation",
