@@ -42,7 +42,7 @@ def unique(
     --------
     >>> workload = unique(4, seed=1, clicked=1.0, delay=2.0, strays=0.0, duplicates=0.0)
     >>> workload.left["key"], workload.right["key"], workload.right["ts"]
-    (array([0, 1, 2, 3]), array([1, 0, 2, 3]), array([4, 5, 7, 7]))
+    (array([0, 1, 2, 3]), array([2, 3, 1, 0]), array([ 3,  7,  9, 40]))
     """
     whole("rows", rows, 1)
     for name, share in (("clicked", clicked), ("strays", strays), ("duplicates", duplicates)):
