@@ -55,6 +55,7 @@ BUDGETED = {
     "prob by window": sj.JoinSpec(WINDOW, B, sj.Prob(sj.InWindow()), lateness=40),
     "life": sj.JoinSpec(WINDOW, B, sj.Life(sj.Decayed(50.0)), lateness=40),
     "cumulative": sj.JoinSpec(WINDOW, B, sj.Dgl(), lateness=40),
+    "age": sj.JoinSpec(WINDOW, B, sj.Age(sj.History()), lateness=40),
     "lots": sj.JoinSpec(WINDOW, B, sj.Rand(), lateness=40),
     "importance": sj.JoinSpec(WINDOW, B, sj.SimpProb(sj.CountMin(64, 2)), lateness=40),
     "met": sj.JoinSpec(WINDOW, B, sj.SimpProb(sj.Met()), lateness=40),
