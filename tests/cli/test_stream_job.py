@@ -219,7 +219,7 @@ BAD = [
     (GOOD + "budget = 5\nshards = 3\n", "join.budget: 5 tuples are too few for 3 shards"),
     (GOOD + "budget = {tuple = 5}\n", "join.budget has no setting 'tuple'"),
     (GOOD + "budget = 5\nallocation = 'some'\n", "join.allocation must be one of fixed, variable, not 'some'"),
-    (GOOD + "policy = 'best'\n", "join.policy must be one of additive, cumulative, dgl"),
+    (GOOD + "policy = 'best'\n", "join.policy must be one of additive, age, auto"),
     (GOOD + "policy = 'life'\n", "join.policy Life(estimator=History()) is given without a budget"),
     (GOOD + "policy = {name = 'prob', speed = 3}\n", "join.policy: Prob has no setting 'speed'; it has estimator"),
     (GOOD + "budget = 9\npolicy = 'keep_all'\n", "join.policy: KeepAll() keeps everything"),
