@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shedjoin.join_order import Model, StreamStats
 from shedjoin.workloads import zipf
 from shedjoin_lab.papers.open import archive, shared
 from shedjoin_lab.papers.open.division import divide, gains
+from shedjoin_lab.papers.open.index_choice import by_cost, choices, largest_first, plan_cost
 from shedjoin_lab.papers.open.whole_keys import fewest_incomplete, priorities
 
 KEYS = st.lists(st.integers(0, 2), min_size=1, max_size=7)
@@ -84,6 +86,21 @@ def test_each_further_tuple_gains_less_and_all_of_them_everything() -> None:
     assert (np.diff(curve) <= 1e-12).all()
     left, right = workload.probabilities
     assert curve.sum() == pytest.approx(2 * 50 * (left * right).sum())
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_no_choice_of_indexes_costs_less(data: st.DataObject) -> None:
+    many = data.draw(st.integers(2, 4))
+    number = st.integers(1, 30)
+    model = Model.of([StreamStats(data.draw(number), data.draw(number), data.draw(number)) for _ in range(many)])
+    sizes = [model.size(stream) for stream in range(many)]
+    memory = data.draw(st.floats(0.0, 1.0)) * sum(sizes)
+    found, rule = by_cost(model, 10, memory), largest_first(model, 10, memory)
+    for some in (found, rule):
+        assert sum(size for size, buckets in zip(sizes, some, strict=True) if buckets > 1) <= memory
+    assert plan_cost(model, found) == min(plan_cost(model, one) for one in choices(model, 10, memory))
+    assert plan_cost(model, found) <= plan_cost(model, rule) <= plan_cost(model, (1,) * many)
 
 
 def test_parts_never_exceed_the_memory() -> None:

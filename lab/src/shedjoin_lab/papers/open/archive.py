@@ -55,7 +55,8 @@ def policy(method: str, workload: Workload, window: int, memory: int) -> sj.Poli
 def whole_keys(workload: Workload, window: int, memory: int) -> sj.Estimator:
     """The order of giving up in place of probabilities: PROB looks up a tuple's key in the other stream's table."""
     assert workload.probabilities is not None  # Zipf keys have them
-    of_left, of_right = priorities(*workload.probabilities, window, memory)
+    left, right = workload.probabilities
+    of_left, of_right = priorities(left, right, window, memory)
     total = of_left.sum()
     return replace(workload, probabilities=(of_right / total, of_left / total)).table()
 

@@ -6,6 +6,7 @@ from shedjoin_lab.agreement import above, alike, at_least
 from shedjoin_lab.claims import Claim, Finding
 from shedjoin_lab.experiment import Row
 from shedjoin_lab.papers.open.archive import RANKS
+from shedjoin_lab.papers.open.index import STREAMS
 from shedjoin_lab.summary import mean, number
 
 
@@ -69,6 +70,23 @@ def shared_expected(rows: list[Row]) -> Finding:
     return Finding(f"off by at most {100 * worst:.1f}%", places)
 
 
+def index_gain(rows: list[Row]) -> Finding:
+    """Indexes by cost are at least as fast as indexes on the largest windows that fit."""
+    texts: list[str] = []
+    places: dict[str, bool] = {}
+    for streams in STREAMS:
+        ratios = []
+        for share in sorted({number(row, "share_of_need") for row in rows}):
+            ours, rule = (
+                mean(rows, "rate", method=method, streams=streams, share_of_need=share)
+                for method in ("BY COST", "LARGEST")
+            )
+            places[f"{streams}, {share:g}"] = at_least(ours, rule)
+            ratios.append(f"{share:g}: {ours.value / rule.value:.2f}")
+        texts.append(f"{streams} {', '.join(ratios)}")
+    return Finding(f"times LARGEST: {'; '.join(texts)}", places)
+
+
 CLAIMS = (
     Claim(
         "archive-keys",
@@ -91,5 +109,12 @@ CLAIMS = (
         "asked: alike",
         ("shared",),
         shared_expected,
+    ),
+    Claim(
+        "index-gain",
+        "(ours) Indexes chosen by the cost model are at least as fast as indexes on the largest windows that fit",
+        "asked: at least as fast",
+        ("index",),
+        index_gain,
     ),
 )

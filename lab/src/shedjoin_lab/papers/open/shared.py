@@ -9,7 +9,7 @@ import shedjoin as sj
 from shedjoin.plots.plot import Panel, Plot
 from shedjoin.workloads import Workload, zipf
 from shedjoin_lab.experiment import Figure, Params, Row, Scale, grid
-from shedjoin_lab.papers.open.division import divide, gains
+from shedjoin_lab.papers.open.division import Floats, divide, gains
 
 #: (window, domain, Zipf) of each join.
 JOINS = ((400, 50, 1.0), (400, 200, 0.5), (200, 20, 1.5), (800, 500, 1.0))
@@ -30,7 +30,7 @@ def measure(params: Params, data: Path | None) -> list[Row]:
         zipf(p["rows"], seed=100 * p["seed"] + place, domain=domain, skew=skew, ranks="correlated")
         for place, (_, domain, skew) in enumerate(JOINS)
     ]
-    curves = [gains(*_probabilities(workload), window) for workload, (window, *_) in zip(workloads, JOINS, strict=True)]
+    curves = [_curve(workload, window) for workload, (window, *_) in zip(workloads, JOINS, strict=True)]
     pairs = parts(p["method"], curves, round(p["share_of_need"] * sum(window for window, *_ in JOINS)))
     matches = sum(
         _matches(workload, window, part, p["seed"])
@@ -47,7 +47,7 @@ def measure(params: Params, data: Path | None) -> list[Row]:
     ]
 
 
-def parts(method: str, curves: list[Any], pairs: int) -> tuple[int, ...]:
+def parts(method: str, curves: list[Floats], pairs: int) -> tuple[int, ...]:
     """Pairs of tuples for each join."""
     if method == "BY GAIN":
         return divide(curves, pairs)
@@ -55,9 +55,10 @@ def parts(method: str, curves: list[Any], pairs: int) -> tuple[int, ...]:
     return tuple(pairs * weight // sum(weights) for weight in weights)
 
 
-def _probabilities(workload: Workload) -> Any:
+def _curve(workload: Workload, window: int) -> Floats:
     assert workload.probabilities is not None  # Zipf keys have them
-    return workload.probabilities
+    left, right = workload.probabilities
+    return gains(left, right, window)
 
 
 def _matches(workload: Workload, window: int, pairs: int | None, seed: int) -> int:
