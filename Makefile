@@ -43,6 +43,13 @@ test: $(CORE) ## lint, types, import layers, doctests, tests; twice: compiled an
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --durations 25
 	$(call say,all good)
 
+.PHONY: test-page
+test-page: $(READY) ## the page of `shedjoin dashboard` in Chromium (Debian's package)
+	@command -v chromium chromium-browser >/dev/null || { echo 'make test-page needs Chromium: apt-get install chromium'; exit 1; }
+	@$(INSTALL) --editable '.[page]'
+	$(call say,the dashboard in Chromium)
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m page tests/dashboard
+
 .PHONY: kernels
 kernels: $(CORE) ## compile all kernels, once: they are kept on disk
 	$(call say,kernels (compiled beside what comes next))
