@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 from plans import large_plans
-from streams import SECOND, begin, exact, pairs, rows_of, side, write
+from streams import SECOND, begin, exact, rows_of, side, write
 from test_recovery import driver, kill_all_of
 
 import shedjoin as sj
+from shedjoin.cli import main
 from shedjoin.spark import refine, reshard, shed_join
 from shedjoin.spark.inputs import PARTITIONS
 
@@ -72,9 +74,25 @@ class Living:
         finally:
             kill_all_of(process)
 
-    @property
-    def results(self) -> list[tuple[int, ...]]:
-        return pairs(self.spark, self.out / "results")
+    def rows(self) -> list[tuple[int | None, int | None]]:
+        """The results, rows without a partner included."""
+        found = self.spark.read.parquet(str(self.out / "results")).select("a", "b").collect()
+        return [tuple(row) for row in found]
+
+    def pairs(self) -> list[tuple[int | None, int | None]]:
+        return sorted(row for row in self.rows() if None not in row)
+
+    def stored(self) -> int:
+        """How many rows the last batch has left in memory."""
+        told = self.metrics()
+        last = max(row["batch"] for row in told)
+        return sum(row["resident_left"] + row["resident_right"] for row in told if row["batch"] == last)
+
+    def alone(self) -> set[tuple[int | None, int | None]]:
+        """The rows so far that have no partner."""
+        left, right = zip(*self.expected, strict=True)
+        so_far = range(self.sides[0].num_rows * self.came // self.files)
+        return {(a, None) for a in set(so_far) - {*left}} | {(None, b) for b in set(so_far) - {*right}}
 
     @property
     def expected(self) -> list[tuple[int, int]]:
@@ -137,9 +155,13 @@ def test_an_exact_query_is_adopted(spark: Any, tmp_path: Path, cache: str) -> No
     assert len([row for row in living.metrics() if row["batch"] == last]) == 4
 
 
-def test_shards_change_back_and_forth(spark: Any, tmp_path: Path, cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when the driver dies in the middle of it, whenever that is; results stay exact, and columns come and go."""
+def test_shards_change_back_and_forth(
+    spark: Any, tmp_path: Path, cache: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also when the driver dies in the middle of it, whenever that is, and by `shedjoin reshard`; a full outer join stays exact,
+    and columns come and go."""
     living = Living(spark, tmp_path, cache, files=4)
+    living.join["how"] = "full"
     living.run(shards=1)
 
     class Dies(Exception):
@@ -153,7 +175,7 @@ def test_shards_change_back_and_forth(spark: Any, tmp_path: Path, cache: str, mo
         with pytest.raises(Dies):
             living.start(shards=2)
     assert living.start().awaitTermination() is None
-    assert living.results == living.expected
+    assert living.pairs() == living.expected
     with monkeypatch.context() as between:  # it is whole, and the old one has left its place
         between.setattr(reshard, "finish", dies)
         with pytest.raises(Dies):
@@ -161,9 +183,13 @@ def test_shards_change_back_and_forth(spark: Any, tmp_path: Path, cache: str, mo
     assert not (living.out / "checkpoint").exists()
     living.run(select=["a", "b"])
     assert json.loads((living.out / "job.json").read_text())["shards"] == 2
-    assert living.results == living.expected
+    assert living.pairs() == living.expected
     living.run(shards=1, budget="60 tuples", select=["a", "b", "k"])
-    living.run(shards=2, budget=None)
+    assert [main(["reshard", str(living.out), "--shards", number]) for number in ("0", "2")] == [2, 0]
+    said = capsys.readouterr()
+    assert "--shards must be a whole number from 1 to 1024, not 0" in said.err
+    assert "1 shards before, 2 now" in said.out
+    living.run(budget=None)
     batches = (living.out / "results").glob("sj_batch=*")
     columns = [spark.read.parquet(str(batch)).columns for batch in sorted(batches)]
     assert [*JOIN["select"]] in columns
@@ -174,9 +200,18 @@ def test_shards_change_back_and_forth(spark: Any, tmp_path: Path, cache: str, mo
         assert done.count == 0
         done = refine(living.out)
     assert done.count > 0
-    assert sorted([*living.results, *rows_of(done.rows, "ab")]) == living.expected
+    refined = [tuple(row) for row in done.rows.select("a", "b").collect()]
+    whole = Counter([*living.rows(), *refined])
+    assert sorted(pair for pair in whole if None not in pair) == living.expected
+    assert set(whole.values()) == {1}
+    alone = living.alone()
+    assert {pair for pair in whole if None in pair} <= alone
+    # All but what is still stored, and may find a partner yet, is settled.
+    assert len(alone & {*whole}) > len(alone) - living.stored()
     assert refine(living.out).new == 0
-    assert "shards: 2 -> 1" in living.changes()[-2]
+    assert [what.partition(";")[0] for what in living.changes()[-3:]] == [
+        "budget: none -> 60 tuples", "shards: 1 -> 2", "budget: 60 tuples -> none",
+    ]  # fmt: skip
     with pytest.raises(
         sj.SpecError, match=r"select: the stored rows of right have no column 'ts'.*They have b; for others"
     ):

@@ -23,6 +23,7 @@ COMMANDS = {
     "explain": ("shedjoin.cli.explain", "what a job file would run, its memory and its shards; starts nothing"),
     "top": ("shedjoin.cli.top", "watch a running query: rates, what is shed and why, recall, memory"),
     "refine": ("shedjoin.cli.refine", "complete a query's results from its archive"),
+    "reshard": ("shedjoin.cli.reshard", "give a query that does not run another number of shards"),
     "simulate": ("shedjoin.cli.simulate", "run a join over files, or over made-up streams, from a TOML job file"),
     "optimum": (
         "shedjoin.cli.optimum",
