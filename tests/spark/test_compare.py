@@ -16,14 +16,12 @@ JOBS = all_jobs()
 FULL = [job for job in JOBS if job.where in ("none", "compared") and job.interval in ("wide", "everything", "around")]
 #: One of each form, with another join type each, and one with late rows.
 TYPES_OF = {
-    "batch": "left_anti", "stream": "left_semi", "both streams": "left_outer", "start": "right_outer", "budget": "full_outer",
+    "batch": "right_outer", "stream": "left_semi", "both streams": "left_outer", "start": "full_outer", "budget": "left_anti",
 }  # fmt: skip
 SAMPLE = {
-    form: next(
-        job for job in FULL if (job.form, job.how) == (form, how) and (job.unique == "many") == (form != "stream")
-    )
-    for form, how in TYPES_OF.items()
-} | {"late": next(job for job in FULL if job.order == "late")}
+    **{form: next(job for job in FULL if (job.form, job.how) == (form, how)) for form, how in TYPES_OF.items()},
+    "late": next(job for job in FULL if job.order == "late"),
+}
 
 
 @pytest.mark.parametrize("name", SAMPLE)
