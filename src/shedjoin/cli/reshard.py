@@ -45,7 +45,6 @@ def handle(args: argparse.Namespace) -> int:
         spark = stack.enter_context(open_session(settings, Path(args.dir, LOG), check=False))
         say(f"moving what is stored in {args.dir}")
         before = change_shards(spark, args.dir, args.shards)
-    console.print(
-        f"{args.dir}: {before} shards before, {args.shards} now. Start the query again without naming shards."
-    )
+    said = f"{args.dir}: {before} -> {args.shards} shards. Start the query again without naming shards."
+    console.print(said, highlight=False, soft_wrap=True)
     return 0
