@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,11 +99,33 @@ class Living:
         return found
 
 
+def windowed(frame: Any) -> Any:
+    from pyspark.sql import functions as fn
+
+    return frame.groupBy(fn.window("at", "2 seconds"), "k").count().select("window.start", "k", "count")
+
+
+def counted(frame: Any) -> Counter[Any]:
+    """The counts of a frame at rest."""
+    return Counter({row[:2]: row[2] for row in windowed(frame).collect()})
+
+
+def counts_behind(results: Any, folder: Path) -> Counter[Any]:
+    """The counts of a query that reads the results as a stream."""
+    spark, last = results.sparkSession, Counter[Any]()
+
+    def keep(frame: Any, number: int) -> None:
+        last.update({row[:2]: row[2] - last[row[:2]] for row in frame.collect()})
+
+    stream = spark.readStream.schema(results.schema).parquet(str(folder / "out" / "query" / "results"))
+    given = windowed(stream).writeStream.outputMode("complete").foreachBatch(keep)
+    given.option("checkpointLocation", str(folder / "counts")).trigger(availableNow=True).start().awaitTermination()
+    return last
+
+
 def test_an_exact_query_is_adopted(spark: Any, tmp_path: Path, cache: str) -> None:
     """An exact join with watermarks and a windowed count behind it; killed, given a budget, killed, given twice the shards and
     another policy, and refined: every count is that of the batch job."""
-    from pyspark.sql import functions as fn
-
     living = Living(spark, tmp_path, cache, files=12)
     living.come(12)
     budget = {"budget": "120 tuples", "policy": "prob"}
@@ -122,14 +145,9 @@ def test_an_exact_query_is_adopted(spark: Any, tmp_path: Path, cache: str) -> No
     sides = [spark.read.parquet(str(tmp_path / name)) for name in "lr"]
     options = {name: value for name, value in JOIN.items() if name not in ("streams", "watermark", "archive")}
 
-    def counted(frame: Any) -> list[Any]:
-        by = frame.groupBy(fn.window("at", "2 seconds"), "k").count()
-        return sorted(tuple(row) for row in by.select("window.start", "k", "count").collect())
-
     with large_plans(spark):
-        assert counted(results.select("at", "k").unionByName(done.rows.select("at", "k"))) == counted(
-            shed_join(*sides, **options)
-        )
+        counts = counts_behind(results, tmp_path) + counted(done.rows)
+        assert counts == counted(shed_join(*sides, **options))
     first, second = living.changes()
     assert first == "budget: none -> 120 tuples; policy: KeepAll() -> Prob(estimator=History())"
     assert second == "policy: Prob(estimator=History()) -> Life(estimator=InWindow()); shards: 2 -> 4"
