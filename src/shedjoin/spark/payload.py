@@ -16,6 +16,8 @@ Integers = NDArray[np.int64]
 FAN = 8
 #: Dead rows are looked for when they may be more than the live ones, and this many.
 SLACK = 4096
+#: So a row's columns may be there up to this many times, beside `SLACK` rows.
+COPIES = 2.25
 
 
 @dataclass(frozen=True, slots=True)
