@@ -24,6 +24,7 @@ from shedjoin.spark.key_table import is_table, without_keys
 from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, per_stream, selected
 from shedjoin.spark.on_args import rates_of, read_on
 from shedjoin.spark.selective_spec import check_types, selective_of
+from shedjoin.spark.weights import check_weights
 from shedjoin.spark.where import read_where
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import RowWindow, TimeWindow, Window, interval_windows
@@ -103,6 +104,7 @@ def spec_of(
     selective = selective_of(args["selective"], windows, read_deadline(args["deadline"]), kind)
     check_types(selective, types)
     policy = policy_of(args["policy"], budget)
+    check_weights(args["weights"], policy, front_of(args["front"], names))
     by_rows = any(isinstance(window, RowWindow) for window in windows)
     counted_elsewhere = by_rows and not all_rows and shards is not None and shards > 1
     if counted_elsewhere and isinstance(policy, Prospect):

@@ -24,6 +24,7 @@ from shedjoin.spark.keys import Keys
 from shedjoin.spark.on_args import rates_of, read_on
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.value_columns import check_values
+from shedjoin.spark.weights import ROW, WEIGHT
 from shedjoin.spark.where import Split, split_where
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
             if name is not None:
                 columns.check_column(argument, name, frame, side)
     columns.check_types(frames, types, sides)
+    columns_out = columns.out_columns(frames, condition.keys, args["select"], args["suffixes"], sides, spec.how)
     return JoinPlan(
         sides=frames,
         names=sides,
@@ -82,7 +84,7 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
         times=times,
         importances=importances,
         kinds=types,
-        out=columns.out_columns(frames, condition.keys, args["select"], args["suffixes"], sides, spec.how),
+        out=columns_out,
         spec=spec,
         labels=shard_labels(shards, partitions),
         timestamps=kind != "number",
@@ -92,7 +94,18 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
         deadline=read_deadline(args["deadline"]),
         front=front_of(args["front"], sides),
         where=where,
+        weights=_weights(args, columns_out),
     )
+
+
+def _weights(args: JoinArgs, out: Sequence[columns.OutColumn]) -> bool:
+    """Whether results have weights; a clear word if a column of the user's has the name of theirs."""
+    for one in out:
+        if args["weights"] and one.name in (WEIGHT, ROW):
+            raise SpecError(
+                f"select: with weights=True the column {one.name!r} is the join's own: give it another name"
+            )
+    return args["weights"]
 
 
 def _check_counted(where: Split, spec: JoinSpec) -> None:

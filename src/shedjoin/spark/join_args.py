@@ -156,6 +156,12 @@ class JoinArgs(TypedDict, total=False):
         "Default: basic windows of a twentieth of the window, ranked by a sample of a tenth of the rows. Without a deadline rows "
         "are always compared with the part `fraction`.",
     ]
+    weights: Annotated[
+        bool,
+        "With policy='sample': results have two more columns. `sj_weight` is how many results of the exact join each stands for, "
+        "so that weighted sums are unbiased; `sj_row` numbers the stored row that was found (of two streams). See `estimate`.",
+        False,
+    ]
     kind: Annotated[
         str | Sequence[str | None] | Mapping[str, str] | None,
         "A column with the type of each row, whole numbers from 0 on: with selective={'types': N} windows are searched by the "

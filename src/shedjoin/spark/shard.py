@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,10 +37,11 @@ from shedjoin.spark.job import Job
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.micro_batch import MicroBatch, arrange, dropped_here, keys_of
 from shedjoin.spark.packing import ID
-from shedjoin.spark.payload import assemble, assemble_alone, gather
+from shedjoin.spark.payload import NOTHING, assemble, assemble_alone, gather
 from shedjoin.spark.shard_state import ShardState
 from shedjoin.spark.state import Store
 from shedjoin.spark.task_report import Integers
+from shedjoin.spark.weights import weights_of
 from shedjoin.spec import JoinSpec
 
 #: Results leave in blobs of about this many bytes and at most this many rows.
@@ -139,14 +140,14 @@ class Shard:
     def _join(self, batch: MicroBatch, changed: ShedLog, watch: Watch | None) -> Iterator[Given]:
         yield from self._shed(changed)
         limit = self._limit()
-        waiting: list[tuple[Integers, ...]] = []  # a piece may be small, but a blob has its price
+        waiting: list[Output] = []  # a piece may be small, but a blob has its price
         rows = 0
         for out in self._pieces(batch, limit, watch):
             if waiting and rows + len(out) > limit:
                 yield from self._results(waiting)
                 waiting, rows = [], 0
             if len(out):
-                waiting.append(out.columns)
+                waiting.append(out)
                 rows += len(out)
             yield from self._shed(out.shed)
             yield from self._left_out(out.left_out)
@@ -170,11 +171,12 @@ class Shard:
         width = sum(payload.nbytes / max(payload.rows, 1) for payload in payloads)
         return int(min(BLOB_ROWS, max(BLOB_BYTES / max(width, 1.0), 256)))
 
-    def _results(self, pieces: list[tuple[Integers, ...]]) -> Iterator[Given]:
+    def _results(self, pieces: list[Output]) -> Iterator[Given]:
         """Results with their columns."""
-        numbers = pieces[0] if len(pieces) == 1 else tuple(map(np.concatenate, zip(*pieces, strict=True)))
+        found = Output.joined(pieces)
+        numbers = found.columns
         if not self.job.schemas:
-            yield RESULT, self._whole(numbers)
+            yield RESULT, self._whole(numbers, weights_of(found, self.number) if self.job.weights else NOTHING)
             return
         there = [column >= 0 for column in numbers]
         whole = np.logical_and.reduce(there)
@@ -185,12 +187,12 @@ class Shard:
             if (alone := there[side] & ~whole).any():
                 yield RESULT, to_blob(assemble_alone(self.state.payloads, schemas, side, column[alone]))
 
-    def _whole(self, numbers: tuple[Integers, ...]) -> bytes:
+    def _whole(self, numbers: tuple[Integers, ...], beside: Mapping[str, pa.Array] = NOTHING) -> bytes:
         """Rows of all streams. Of two streams, batches as the segments are; of more, those would be too many."""
         payloads = self.state.payloads
         if len(numbers) == 2:
-            return to_blob(*gather(payloads[0], payloads[1], (numbers[0], numbers[1])))
-        return to_blob(assemble(payloads, numbers))
+            return to_blob(*gather(payloads[0], payloads[1], (numbers[0], numbers[1]), beside))
+        return to_blob(assemble(payloads, numbers, beside))
 
     # ---------------------------------------------------------------------------------------------------------- the logs
 
