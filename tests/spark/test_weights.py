@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shards import Shards, cut, job
 from streams import SECOND, exact, read, rows_of, side, write
 
 import shedjoin as sj
@@ -69,10 +70,10 @@ def test_a_query_that_is_stopped_and_goes_on_gives_the_same_weights(spark: Any, 
     results = []
     for cuts in (("",), ("first_", "")):
         place = tmp_path / f"in {len(cuts)}"
-        for cut in cuts:
+        for part in cuts:
             for name in "ab":
                 (tmp_path / f"{len(cuts)}{name}").mkdir(exist_ok=True)
-                for file in sorted((folder / f"{cut}{name}").iterdir()):
+                for file in sorted((folder / f"{part}{name}").iterdir()):
                     to = tmp_path / f"{len(cuts)}{name}" / file.name
                     if not to.exists():
                         to.hardlink_to(file)
@@ -104,3 +105,27 @@ def test_what_has_no_weights_is_refused(spark: Any, folder: Path, settings: dict
     frames = [spark.read.parquet(str(folder / name)) for name in "ab"]
     with pytest.raises(sj.SpecError, match=sentence):
         shed_join(*frames, **JOIN | settings)
+
+
+def test_shards_a_changed_budget_and_a_split_that_follows_the_rows_leave_sums_unbiased() -> None:
+    """Over seeds, without Spark: every micro-batch begins from the state that the last one saved."""
+    rng = np.random.default_rng(2)
+    likely = 1.0 / np.arange(1, 41)
+    keys = [np.where(draw == 3, 41, draw) for draw in (rng.choice(40, 900, p=likely / likely.sum()) for _ in range(2))]
+    tables = cut([(key, np.arange(900)) for key in keys], 6)
+    spec = sj.JoinSpec(sj.TimeWindow(120), sj.Budget(tuples=60), sj.Sample(keep=0.3))
+    true = sj.simulate(sj.JoinSpec(sj.TimeWindow(120)), *({"key": key} for key in keys)).matches
+    found, sizes = [], []
+    for seed in range(16):
+        run = Shards(job(spec, 2, weights=True, seed=100 * seed))
+        rows: list[dict[str, Any]] = []
+        for place, table in enumerate(tables):
+            if place == 3:
+                run = Shards(job(spec.with_budget(sj.Budget(tuples=90)), 2, weights=True, seed=100 * seed), run.stores)
+            rows += run.batch(*table)["result"]
+        told = sj.estimate_total([row["sj_weight"] for row in rows], [row["sj_row"] for row in rows])
+        found.append(told.value[0])
+        sizes.append((told.high[0] - told.low[0]) / 3.92)
+    error = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found) - true) < 4 * error
+    assert np.sqrt(np.mean(np.square(sizes))) == pytest.approx(np.std(found), rel=0.5)

@@ -31,6 +31,7 @@ from shedjoin.spark.sources import Source
 from shedjoin.spark.start import checkpoint_of, read_job
 from shedjoin.spark.where import Splitter
 from shedjoin.spec import JoinSpec
+from shedjoin.target import Target
 from shedjoin.window import UNLIMITED, TimeWindow
 
 #: Bytes of a stored tuple in the engine's arrays: many tuples a key, and a key of its own for each (measured).
@@ -82,6 +83,10 @@ def what_runs(job: StreamJob) -> Table:
     exact = "none: exact, without a cap" if spec.selective is None and not any(front) else "none: without a cap"
     policy = parse_policy(job.join["policy"]) or job.spec_on(shards_of(job)[0]).policy
     table.add_row("policy", exact if spec.budget is None else str(policy))
+    if job.join["target"] is not None:
+        table.add_row(
+            "target", f"{Target.of(job.join['target']).recall:.3g} of results; memory follows it, up to the budget"
+        )
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
     if spec.selective is not None:

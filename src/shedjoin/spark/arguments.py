@@ -27,6 +27,7 @@ from shedjoin.spark.selective_spec import check_types, selective_of
 from shedjoin.spark.weights import check_weights
 from shedjoin.spark.where import read_where
 from shedjoin.spec import JoinSpec, check_seed
+from shedjoin.target import Target, check_target
 from shedjoin.window import RowWindow, TimeWindow, Window, interval_windows
 
 MOST_SHARDS = 1024
@@ -126,7 +127,7 @@ def spec_of(
         one = windows[0] if len(set(windows)) == 1 else windows
         given["window"] = one if names == SIDES else dict(zip(names, windows, strict=True))
     try:
-        return JoinSpec(
+        spec = JoinSpec(
             budget=budget,
             policy=policy,
             importance=args["combine"],
@@ -137,6 +138,10 @@ def spec_of(
         )
     except SpecError as reason:  # arguments have the names of its settings
         raise SpecError(str(reason).removeprefix("JoinSpec.")) from None
+    if args["target"] is not None:
+        Target.of(args["target"])
+        check_target(spec)
+    return spec
 
 
 def judges_partners(args: JoinArgs) -> bool:

@@ -1,7 +1,7 @@
 """`estimate`: counts, sums and averages over the exact join by group, with intervals, from results that have weights.
 
-One plan serves results on disk, micro-batches and streams. First the results of each stored row and group come together: of one row
-they are dependent. Then rows are added up, which are independent (see `shedjoin.estimates` for the formulas).
+One plan serves results on disk, micro-batches and streams. First the results of each stored row and group come together: those of
+one row depend on one another. Then rows are added up, which are independent (see `shedjoin.estimates` for the formulas).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -62,10 +61,11 @@ class Aggregate:
             return cls(name, COUNT)
         return cls(name, MEAN if kind == "mean" else kind, sql)
 
-    def terms(self, given: Column) -> list[Column]:
-        """What is summed over results: of an average the values, and whether there is one. `given`: its expression."""
+    def terms(self) -> list[Column]:
+        """What is summed over results: of an average the values, and whether there is one."""
         from pyspark.sql import functions as fn
 
+        given = fn.lit(1.0) if self.sql is None else fn.expr(self.sql)
         there = fn.when(given.isNotNull(), 1.0).otherwise(0.0)
         value = fn.coalesce(given.cast("double"), fn.lit(0.0))
         return {COUNT: [there], SUM: [value], MEAN: [value, there], DISTINCT: [there]}[self.kind]
@@ -80,16 +80,16 @@ def estimate(
 ) -> DataFrame:
     """Aggregates over the results of the exact join, by group, with confidence intervals.
 
-    For each aggregate there are four columns: `name`, `name_low` and `name_high` (the interval), and `name_rows` (the effective rows
-    behind it). Where there are fewer than 30 effective rows, low and high are null, unless all weights are 1: then it is exact.
+    For each aggregate there are four columns: `name`, `name_low` and `name_high` (the interval), and `name_rows` (the effective
+    rows behind it). Where there are fewer than 30 of these, low and high are null, unless all weights are 1: then it is exact.
 
     Parameters
     ----------
     results
         Of a join with ``weights=True``: on disk, in `foreachBatch`, or streaming.
     by
-        Columns by name, or expressions such as ``window("clicked_at", "10 minutes")``. A streaming DataFrame needs such a window, and
-        is written in append mode.
+        Columns by name, or expressions such as ``window("clicked_at", "10 minutes")``. A streaming DataFrame needs such a
+        window, and is written in append mode.
     aggregates
         By name: "count", "count(x)", "sum(x)", "avg(x)" of a SQL expression, or "distinct", the number of older rows that have a
         result. Default: {"count": "count"}.
@@ -103,7 +103,7 @@ def estimate(
     by_row = ROW in results.columns
     if not by_row and any(one.kind == DISTINCT for one in made):
         raise InputError(f"aggregates: 'distinct' counts older rows, and the results have no column {ROW}")
-    rows, groups = _by_row(results, names, made, by_row)
+    rows, groups = (_by_row if by_row else _without_rows)(results, names, made)
     _check_names(groups, made)
     whole = rows.groupBy(*map(quoted, groups)).agg(*_sums(made))
     reach = NormalDist().inv_cdf(0.5 + level / 2.0)
@@ -137,53 +137,51 @@ def _check_names(groups: Sequence[str], made: Sequence[Aggregate]) -> None:
 # ------------------------------------------------------------------------------------------- one line a stored row and group
 
 
-def _by_row(
-    results: DataFrame, by: Sequence[str | Column], made: Sequence[Aggregate], by_row: bool
-) -> tuple[DataFrame, list[str]]:
+def _by_row(results: DataFrame, by: Sequence[str | Column], made: Sequence[Aggregate]) -> tuple[DataFrame, list[str]]:
     """Of each stored row and group the sums and their variances, and the names of the columns of groups.
 
     Results with a weight of 1 have no variance, and need not be listed.
     """
     from pyspark.sql import functions as fn
 
-    weight = fn.col(WEIGHT)
-    terms = [
-        [term.alias(f"y{place}_{part}") for part, term in enumerate(_terms(one))] for place, one in enumerate(made)
+    weight, terms = fn.col(WEIGHT), _terms(made)
+    listed = fn.when(
+        weight > 1.0, fn.struct(weight.alias("w"), *(term.alias(f"y{name}") for name, term in terms.items()))
+    )
+    sure = [
+        fn.sum(fn.when(weight == 1.0, term).otherwise(0.0)).alias(f"_sj_sure{name}") for name, term in terms.items()
     ]
-    flat = [term for several in terms for term in several]
-    listed = fn.when(weight > 1.0, fn.struct(weight.alias("w"), *flat))
-    keys = [fn.col(quoted(one)) if isinstance(one, str) else one for one in by]
-    sums = [
-        fn.sum(fn.when(weight == 1.0, term).otherwise(0.0)).alias(f"sure{place}_{part}")
-        for place, one in enumerate(made)
-        for part, term in enumerate(_terms(one))
-    ]
-    if not by_row:  # weights of several rows: sums are known, their variances are not
-        weighted = [
-            fn.sum(weight * term).alias(f"sure{place}_{part}")
-            for place, one in enumerate(made)
-            for part, term in enumerate(_terms(one))
-        ]
-        grouped = results.groupBy(*keys).agg(*weighted)
-        groups = grouped.columns[: len(keys)]
-        _check_streaming(grouped, groups)
-        nothing = [fn.lit(0.0).alias(f"{name}{place}") for place in range(len(made)) for name in ("v", "vd", "dd")]
-        totals = [fn.col(name).alias(name.replace("sure", "t")) for name in grouped.columns[len(keys) :]]
-        return grouped.select(*map(quoted, groups), *totals, *nothing), groups
-    grouped = results.groupBy(*keys, fn.col(ROW)).agg(fn.collect_list(listed).alias("listed"), *sums)
-    groups = grouped.columns[: len(keys)]
+    grouped = results.groupBy(*_keys(by), fn.col(ROW)).agg(fn.collect_list(listed).alias("_sj_listed"), *sure)
+    followed = fn.aggregate(fn.array_sort("_sj_listed"), _start(made), lambda acc, x: _next(acc, x, made))
+    groups = grouped.columns[: len(by)]
     _check_streaming(grouped, groups)
-    followed = fn.aggregate(fn.array_sort("listed"), _start(made), lambda acc, x: _next(acc, x, made))
-    rows = grouped.withColumn("followed", followed)
-    return rows.select(
-        *map(quoted, groups), *(column for place, one in enumerate(made) for column in _line(one, place))
-    ), groups
+    lines = [column for place, one in enumerate(made) for column in _line(one, place)]
+    return grouped.withColumn("_sj_followed", followed).select(*map(quoted, groups), *lines), groups
 
 
-def _terms(one: Aggregate) -> list[Column]:
+def _without_rows(
+    results: DataFrame, by: Sequence[str | Column], made: Sequence[Aggregate]
+) -> tuple[DataFrame, list[str]]:
+    """The same where weights are those of several rows: sums are known, their variances are not."""
     from pyspark.sql import functions as fn
 
-    return one.terms(fn.lit(1.0) if one.sql is None else fn.expr(one.sql))
+    sums = [fn.sum(fn.col(WEIGHT) * term).alias(f"_sj_t{name}") for name, term in _terms(made).items()]
+    grouped = results.groupBy(*_keys(by)).agg(*sums)
+    groups = grouped.columns[: len(by)]
+    _check_streaming(grouped, groups)
+    variances = [name for place, one in enumerate(made) for name in _variances(place, one)]
+    return grouped.withColumns(dict.fromkeys(variances, fn.lit(0.0))), groups
+
+
+def _keys(by: Sequence[str | Column]) -> list[Column]:
+    from pyspark.sql import functions as fn
+
+    return [fn.col(quoted(one)) if isinstance(one, str) else one for one in by]
+
+
+def _terms(made: Sequence[Aggregate]) -> dict[str, Column]:
+    """What is summed over results, by the place of the aggregate and of the term in it."""
+    return {f"{place}_{part}": term for place, one in enumerate(made) for part, term in enumerate(one.terms())}
 
 
 def _check_streaming(grouped: DataFrame, groups: Sequence[str]) -> None:
@@ -207,8 +205,11 @@ def _start(made: Sequence[Aggregate]) -> Column:
 
 
 def _fields(place: int, one: Aggregate) -> list[str]:
-    own = [f"{name}{place}_{part}" for part in _parts(one) for name in "te"]
-    return [*own, *([f"v{place}", f"vd{place}", f"dd{place}"] if one.kind == MEAN else [f"v{place}"])]
+    return [*(f"_sj_{name}{place}_{part}" for part in _parts(one) for name in "te"), *_variances(place, one)]
+
+
+def _variances(place: int, one: Aggregate) -> list[str]:
+    return [f"_sj_v{place}", f"_sj_vd{place}", f"_sj_dd{place}"] if one.kind == MEAN else [f"_sj_v{place}"]
 
 
 def _next(acc: Column, x: Column, made: Sequence[Aggregate]) -> Column:
@@ -219,17 +220,17 @@ def _next(acc: Column, x: Column, made: Sequence[Aggregate]) -> Column:
 
     def risen(place: int, first: int, second: int) -> Column:
         y, z = x[f"y{place}_{first}"], x[f"y{place}_{second}"]
-        return weight * (y * z * (weight - 1.0) + y * acc[f"e{place}_{second}"] + z * acc[f"e{place}_{first}"])
+        return weight * (y * z * (weight - 1.0) + y * acc[f"_sj_e{place}_{second}"] + z * acc[f"_sj_e{place}_{first}"])
 
     for place, one in enumerate(made):
         for part in _parts(one):
-            y, t, e = x[f"y{place}_{part}"], f"t{place}_{part}", f"e{place}_{part}"
+            y, t, e = x[f"y{place}_{part}"], f"_sj_t{place}_{part}", f"_sj_e{place}_{part}"
             if one.kind == DISTINCT:  # only the first result of a row counts
                 y = fn.when(acc[t] > 0.0, 0.0).otherwise(y)
             fields += [(acc[t] + weight * y).alias(t), (acc[e] + y * (weight - 1.0)).alias(e)]
-        v, vd, dd = f"v{place}", f"vd{place}", f"dd{place}"
+        v, vd, dd = f"_sj_v{place}", f"_sj_vd{place}", f"_sj_dd{place}"
         if one.kind == DISTINCT:
-            first = fn.when(acc[f"t{place}_0"] > 0.0, 0.0).otherwise(weight * (weight - 1.0))
+            first = fn.when(acc[f"_sj_t{place}_0"] > 0.0, 0.0).otherwise(weight * (weight - 1.0))
             fields.append((acc[v] + first).alias(v))
         else:
             fields.append((acc[v] + risen(place, 0, 0)).alias(v))
@@ -242,16 +243,19 @@ def _line(one: Aggregate, place: int) -> list[Column]:
     """The sums of one row."""
     from pyspark.sql import functions as fn
 
-    followed = fn.col("followed")
+    followed = fn.col("_sj_followed")
     if one.kind == DISTINCT:  # a row with a result of weight 1 is certain
-        sure = fn.col(f"sure{place}_0") > 0.0
-        total = fn.when(sure, 1.0).otherwise(followed[f"t{place}_0"])
-        return [total.alias(f"t{place}_0"), fn.when(sure, 0.0).otherwise(followed[f"v{place}"]).alias(f"v{place}")]
+        sure = fn.col(f"_sj_sure{place}_0") > 0.0
+        total = fn.when(sure, 1.0).otherwise(followed[f"_sj_t{place}_0"])
+        return [
+            total.alias(f"_sj_t{place}_0"),
+            fn.when(sure, 0.0).otherwise(followed[f"_sj_v{place}"]).alias(f"_sj_v{place}"),
+        ]
     totals = [
-        (fn.col(f"sure{place}_{part}") + followed[f"t{place}_{part}"]).alias(f"t{place}_{part}") for part in _parts(one)
+        (fn.col(f"_sj_sure{place}_{part}") + followed[f"_sj_t{place}_{part}"]).alias(f"_sj_t{place}_{part}")
+        for part in _parts(one)
     ]
-    variances = [name for name in _fields(place, one) if name[0] in "vd"]
-    return [*totals, *(followed[name].alias(name) for name in variances)]
+    return [*totals, *(followed[name].alias(name) for name in _variances(place, one))]
 
 
 # ------------------------------------------------------------------------------------------------------ one line a group
@@ -262,11 +266,10 @@ def _sums(made: Sequence[Aggregate]) -> list[Column]:
 
     sums = []
     for place, one in enumerate(made):
-        share = fn.col(f"t{place}_{1 if one.kind == MEAN else 0}")
-        names = [f"t{place}_{part}" for part in _parts(one)]
-        names += [f"v{place}", f"vd{place}", f"dd{place}"] if one.kind == MEAN else [f"v{place}"]
+        share = fn.col(f"_sj_t{place}_{1 if one.kind == MEAN else 0}")
+        names = [*(f"_sj_t{place}_{part}" for part in _parts(one)), *_variances(place, one)]
         sums += [fn.sum(name).alias(name) for name in names]
-        sums += [fn.sum(fn.abs(share)).alias(f"whole{place}"), fn.sum(share * share).alias(f"square{place}")]
+        sums += [fn.sum(fn.abs(share)).alias(f"_sj_whole{place}"), fn.sum(share * share).alias(f"_sj_square{place}")]
     return sums
 
 
@@ -274,18 +277,17 @@ def _told(one: Aggregate, place: int, reach: float, by_row: bool) -> list[Column
     """Value, limits and effective rows."""
     from pyspark.sql import functions as fn
 
-    column = {name: fn.col(f"{name}{place}") for name in ("v", "whole", "square")}
-    value, spread = fn.col(f"t{place}_0"), column["v"]
+    whole, square = fn.col(f"_sj_whole{place}"), fn.col(f"_sj_square{place}")
+    value, spread = fn.col(f"_sj_t{place}_0"), fn.col(f"_sj_v{place}")
     if one.kind == MEAN:
-        there = fn.col(f"t{place}_1")
+        there = fn.col(f"_sj_t{place}_1")
         value = fn.when(there > 0.0, value / there)
-        apart = column["v"] - 2.0 * value * fn.col(f"vd{place}") + value * value * fn.col(f"dd{place}")
+        apart = spread - 2.0 * value * fn.col(f"_sj_vd{place}") + value * value * fn.col(f"_sj_dd{place}")
         spread = apart / (there * there)
     error = reach * fn.sqrt(fn.greatest(spread, fn.lit(0.0)))
-    rows = fn.when(column["square"] > 0.0, column["whole"] * column["whole"] / column["square"]).otherwise(0.0)
+    rows = fn.when(square > 0.0, whole * whole / square).otherwise(0.0)
     if not by_row:
         error, rows = fn.lit(None).cast("double"), fn.lit(None).cast("double")
-    told = reduce(lambda one, two: one | two, [rows >= FEWEST_ROWS, error == 0.0])
-    limits = [fn.when(told, value + sign * error) for sign in (-1.0, 1.0)]
+    limits = [fn.when((rows >= FEWEST_ROWS) | (error == 0.0), value + sign * error) for sign in (-1.0, 1.0)]
     ends = (value, *limits, rows)
     return [end.alias(f"{one.name}{ending}") for end, ending in zip(ends, ("", *ENDINGS), strict=True)]

@@ -38,6 +38,7 @@ class Job:
     deadline: float | None = None  # seconds
     front: bool = False  # whether rows are dropped before they are sent
     weights: bool = False  # whether results have them
+    target: float | None = None  # the recall that memory follows
     schemas: tuple[
         bytes, ...
     ] = ()  # the Arrow schemas of the columns kept, where a result may have rows of one side only

@@ -26,6 +26,7 @@ from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.value_columns import check_values
 from shedjoin.spark.weights import ROW, WEIGHT
 from shedjoin.spark.where import Split, split_where
+from shedjoin.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -95,6 +96,7 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
         front=front_of(args["front"], sides),
         where=where,
         weights=_weights(args, columns_out),
+        target=_target(args, streaming=frames[0].isStreaming),
     )
 
 
@@ -106,6 +108,17 @@ def _weights(args: JoinArgs, out: Sequence[columns.OutColumn]) -> bool:
                 f"select: with weights=True the column {one.name!r} is the join's own: give it another name"
             )
     return args["weights"]
+
+
+def _target(args: JoinArgs, *, streaming: bool) -> float | None:
+    """The recall that memory follows."""
+    if args["target"] is None:
+        return None
+    if not streaming:
+        raise SpecError(
+            "target: memory follows it from micro-batch to micro-batch, and a batch join has none: leave it out"
+        )
+    return Target.of(args["target"]).recall
 
 
 def _check_counted(where: Split, spec: JoinSpec) -> None:

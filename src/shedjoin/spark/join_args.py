@@ -85,6 +85,11 @@ class JoinArgs(TypedDict, total=False):
         'How much all shards together may store: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: there is no '
         "limit, and the join is exact.",
     ]
+    target: Annotated[
+        Any,
+        'The share of results to deliver, such as "95% recall". Memory follows it, in each shard, and the budget is its upper '
+        "limit; metrics have what is in use. Of streaming joins. May change while a checkpoint lives.",
+    ]
     policy: Annotated[
         str | dict[str, Any] | Policy | None,
         'Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '

@@ -37,7 +37,12 @@ _BY_STREAM = ("rows", "resident", "bytes")
 
 
 def metric_schema(
-    names: Sequence[str], *, selective: bool = False, front: bool = False, unmatched: bool = False
+    names: Sequence[str],
+    *,
+    selective: bool = False,
+    front: bool = False,
+    unmatched: bool = False,
+    target: bool = False,
 ) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
     stood at its end. (Peaks are taken at the end of every instant, when the cap holds.)
@@ -53,6 +58,9 @@ def metric_schema(
         Of joins that drop rows before they are sent to shards: how many of each stream.
     unmatched
         Of outer, semi and anti joins: rows that left without a partner and certainly have none, and those that may have one.
+    target
+        Of joins whose memory follows a target: `allowed`, the tuples or bytes that may be stored now, and `limited`, whether the
+        budget keeps recall below the target.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(
@@ -70,6 +78,7 @@ def metric_schema(
             *(_selective_fields(names) if selective else ()),
             *(pa.field(f"dropped_{name}", pa.int64()) for name in names if front),
             *(pa.field(name, pa.int64()) for name in UNMATCHED if unmatched),
+            *((pa.field("allowed", pa.int64()), pa.field("limited", pa.bool_())) if target else ()),
         ]
     )
 

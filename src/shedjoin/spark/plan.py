@@ -96,6 +96,7 @@ class JoinPlan:
     kinds: tuple[str | None, ...] = ()  # the columns with the types of rows; none: there are no types
     where: Split | None = None
     weights: bool = False  # whether results have them
+    target: float | None = None  # the recall that memory follows
     stored: tuple[tuple[str, ...], ...] = ()  # the columns that the state of a query that goes on has of each stream
     query: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -113,6 +114,7 @@ class JoinPlan:
             selective=self.spec.selective is not None,
             front=any(self.front),
             unmatched=bool(TYPES[self.spec.how].judged),
+            target=self.target is not None,
         )
         return from_arrow_schema(made)
 
@@ -359,6 +361,7 @@ class JoinPlan:
             deadline=self.deadline,
             front=any(self.front),
             weights=self.weights,
+            target=self.target,
         )
 
     def stored_by(self, labels: Sequence[int], spec: dict[str, Any]) -> Job:

@@ -45,6 +45,8 @@ def why_not(before: dict[str, Any], now: dict[str, Any], checkpoint: str) -> str
         return "with an archive, what selective processing has left out is logged by the row numbers of a shard"
     if now["spec"].get("how", "inner") != "inner" or now["spec"].get("matches"):
         return "with how or matches, what shards know of rows that were shed is not split"
+    if now.get("target") is not None:
+        return "with a target, which needs recall, and that is not estimated when shards have changed"
     if before["spec"]["policy"]["name"] == "sample":
         return "with policy Sample, the probabilities of stored rows belong to their shard"
     if "://" in checkpoint:

@@ -114,6 +114,7 @@ class Shard:
             watch = self._watch(batch, self.clock() - began)
             yield from self._join(batch, changed, watch)
             yield from self._front(batch, numbers, own)
+            state.look_at_target()
             state.keep_own_columns(batch.tables, seqs)
             state.save(batch, watch, moved=self.engine.budget != was)
             if self.late:
@@ -301,7 +302,11 @@ class Shard:
     def _metric(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> bytes:
         """One row that says how the shard fared in this micro-batch, with this many rows of each stream."""
         schema = metric_schema(
-            self.job.names, selective=self.spec.selective is not None, front=self.job.front, unmatched=self._judges
+            self.job.names,
+            selective=self.spec.selective is not None,
+            front=self.job.front,
+            unmatched=self._judges,
+            target=self.job.target is not None,
         )
         known = self._known(before, rows, seconds) | self._recall()
         arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
@@ -331,6 +336,8 @@ class Shard:
             known[f"resident_{name}"] = engine.residents[stream]
             known[f"bytes_{name}"] = engine.stored_bytes[stream]
             known[f"clock_{name}"] = engine.clocks[stream]
+        if (control := self.state.control) is not None and engine.budget is not None:
+            known |= {"allowed": engine.budget.total, "limited": control.limited}
         if self._judges:
             known |= {name: counters[name] - before.get(name, 0) for name in ("certain", "unknown")}
         if self.spec.selective is not None:
