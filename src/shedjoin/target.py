@@ -85,7 +85,7 @@ class TargetControl:
     Parameters
     ----------
     target
-        A `Target`, or what `Target.of` takes.
+        What is to be held: a `Target`, or what `Target.of` takes.
     spec
         The join. Its budget is the upper limit.
 

@@ -121,7 +121,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
 def _allowed(rows: list[Row]) -> int | None:
     if any(row.get("allowed") is None for row in rows):
         return None
-    return sum(row["allowed"] for row in rows)
+    return sum(int(row["allowed"]) for row in rows)
 
 
 def _ranking(row: Row, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:

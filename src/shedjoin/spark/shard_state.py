@@ -45,7 +45,7 @@ from shedjoin.spark.state import (
 )
 from shedjoin.spark.task_report import Integers
 from shedjoin.spec import JoinSpec
-from shedjoin.target import TargetControl
+from shedjoin.target import Target, TargetControl
 
 
 class ShardState:
@@ -78,7 +78,7 @@ class ShardState:
         self.payloads = [Payload() for _ in range(job.streams)]
         self.engine: Engine
         self.live: LiveRecall | None = None
-        self.control = TargetControl(job.target, job.join) if job.target is not None else None
+        self.control = TargetControl(Target(job.target), job.join) if job.target is not None else None
         self._copy: Copy | None = None
         self._lineage = secrets.token_hex(16)
         self.changed: str | None = None  # since the last micro-batch, in words
