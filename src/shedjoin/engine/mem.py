@@ -78,6 +78,7 @@ touched = flat("touched", np.int64)  # what was met in this instant: groups of t
 prio = flat("prio", np.float64)  # priorities of tuples; cumulative ones are logs, lifted
 since = flat("since", np.int64)  # Sample
 thresholds = by_stream("thresholds", THRESHOLD_RECORD)  # priorities that were evicted, falling
+moments = by_stream("moments", np.float64)  # of what new tuples expect, the newest most: how many, sum, sum of squares
 until = reader("until", np.int64)  # Replay's schedule, one stream's after the other's
 until_from = reader("until_from", np.int64)
 

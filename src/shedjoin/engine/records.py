@@ -240,6 +240,7 @@ OTHER_ARRAYS = (
     "marks",
     "filters",
     "thresholds",
+    "moments",
 )
 STATE_ARRAYS = (
     POOL_ARRAYS + ITEM_ARRAYS + LIST_ARRAYS + VALUE_ARRAYS + GROUP_ARRAYS + HEAP_ARRAYS + PLAN_ARRAYS + OTHER_ARRAYS
