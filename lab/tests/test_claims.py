@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from shedjoin_lab.agreement import FAILS, HOLDS, PARTLY
 from shedjoin_lab.catalogue import PAPERS, find
 from shedjoin_lab.claims import (
-    FAILS,
-    HOLDS,
     UNMEASURED,
+    UNTESTABLE,
     Claim,
     Finding,
     as_markdown,
@@ -22,9 +22,12 @@ from shedjoin_lab.claims import (
     seeds_that_agree,
 )
 from shedjoin_lab.experiment import Figure, Row, Scale, identity
+from shedjoin_lab.methods import Setting
 from shedjoin_lab.papers.das2003 import claims as das
 from shedjoin_lab.papers.das2003.synthetic import most_by_probability
 from shedjoin_lab.papers.importance2006 import claims as importance
+from shedjoin_lab.papers.importance2006.methods import METHODS
+from shedjoin_lab.papers.importance2006.synthetic import workload_of
 from shedjoin_lab.store import ID, Store
 
 
@@ -74,7 +77,7 @@ def verdict(tmp_path: Path, paper: str, name: str, figures: dict[str, list[Row]]
         ("life-near-rand", {**LEVELS, "PROB": 1.3, "LIFE": 1.2}, FAILS),
         ("window-alike", {**LEVELS, "PROB": 1.3, "LIFE": 1.2}, HOLDS),
         ("prob-near-opt", {**LEVELS, "OPT": 1.0, "PROB": 0.96}, HOLDS),
-        ("prob-near-opt-permuted-ranks", {**LEVELS, "OPT": 1.0, "PROB": 0.94}, FAILS),
+        ("prob-near-opt-permuted-ranks", {**LEVELS, "OPT": 1.0, "PROB": 0.89}, FAILS),
     ],
 )
 def test_memory_claims_follow_the_rows(tmp_path: Path, name: str, levels: dict[str, float], expected: str) -> None:
@@ -106,7 +109,7 @@ def test_variable_shares_may_gain_up_to_ten_percent(tmp_path: Path, gain: float,
     assert verdict(tmp_path, "das2003", "variable-at-most-10", {"fixed_vs_variable": rows}) == expected
 
 
-@pytest.mark.parametrize(("share", "expected"), [(0.75, HOLDS), (0.95, FAILS), (0.4, FAILS)])
+@pytest.mark.parametrize(("share", "expected"), [(0.75, HOLDS), (0.95, PARTLY), (0.4, FAILS)])
 def test_the_more_skewed_stream_must_have_more(tmp_path: Path, share: float, expected: str) -> None:
     rows = made_up(
         find("das2003", "fixed_vs_variable"),
@@ -116,14 +119,13 @@ def test_the_more_skewed_stream_must_have_more(tmp_path: Path, share: float, exp
     assert verdict(tmp_path, "das2003", "skewed-stream-share", {"fixed_vs_variable": rows}) == expected
 
 
-@pytest.mark.parametrize(("variable", "expected"), [(1.01, HOLDS), (1.05, FAILS)])
-def test_real_streams_are_judged_apart_from_their_control(tmp_path: Path, variable: float, expected: str) -> None:
+@pytest.mark.parametrize(("variable", "expected"), [(1.05, HOLDS), (1.15, FAILS)])
+def test_real_streams_of_other_years_are_shown_and_not_judged(tmp_path: Path, variable: float, expected: str) -> None:
     rows = made_up(
-        find("das2003", "fig07"),
-        matches=lambda p: round(10_000 * (variable if (p["method"], p["streams"]) == ("PROBV", "years") else 1.0)),
+        find("das2003", "fig07"), matches=lambda p: round(10_000 * (variable if p["method"] == "PROBV" else 1.0))
     )
-    assert verdict(tmp_path, "das2003", "real-fixed-variable", {"fig07": rows}) == expected
-    assert verdict(tmp_path, "das2003", "real-fixed-variable-control", {"fig07": rows}) == HOLDS
+    assert verdict(tmp_path, "das2003", "real-fixed-variable", {"fig07": rows}) == UNTESTABLE
+    assert verdict(tmp_path, "das2003", "real-fixed-variable-control", {"fig07": rows}) == expected
 
 
 def test_the_bound_by_probabilities() -> None:
@@ -147,7 +149,7 @@ ORDERED = {"OPT": 0.9, "DGL": 0.6, "DIMPPROB": 0.5, "SIMPPROB": 0.4, "PROB": 0.3
 
 @pytest.mark.parametrize(
     ("levels", "expected"),
-    [(ORDERED, HOLDS), ({**ORDERED, "SIMPPROB": 0.55}, FAILS), ({**ORDERED, "SIMPPROB": 0.502}, HOLDS)],
+    [(ORDERED, HOLDS), ({**ORDERED, "SIMPPROB": 0.55}, PARTLY), ({**ORDERED, "SIMPPROB": 0.502}, HOLDS)],
     ids=["in order", "swapped", "tie"],
 )
 def test_the_order_must_hold_everywhere(tmp_path: Path, levels: dict[str, float], expected: str) -> None:
@@ -174,16 +176,6 @@ def test_correlated_lead(tmp_path: Path, lead: float, expected: str) -> None:
     assert verdict(tmp_path, "importance2006", "correlated", {"fig11": rows}) == expected
 
 
-@pytest.mark.parametrize(("slow", "expected"), [(1.5, HOLDS), (1.02, FAILS)])
-def test_times_that_cannot_be_told_apart_are_no_proof(tmp_path: Path, slow: float, expected: str) -> None:
-    rows = made_up(
-        find("importance2006", "table1"),
-        importance=lambda p: 1.0,
-        wall_least_seconds=lambda p: 0.1 * (slow if p["method"] in ("DGL", "DIMPPROB") else 1.0),
-    )
-    assert verdict(tmp_path, "importance2006", "table1-time", {"table1": rows}) == expected
-
-
 def test_without_rows_a_claim_says_what_to_run(tmp_path: Path) -> None:
     line = judge("das2003", claim("das2003", "prob-above-rand"), Store(tmp_path))
     assert (line.verdict, line.ours) == (UNMEASURED, "")
@@ -200,17 +192,17 @@ def test_rows_stored_before_there_was_opt_say_what_is_missing(tmp_path: Path) ->
     store = Store(tmp_path)
     store.add(find("das2003", "fig06"), [row for row in rows if row["method"] != "OPT"])
     line = judge("das2003", claim("das2003", "prob-96-of-opt"), store)
-    assert (line.verdict, line.why[:30]) == (UNMEASURED, "no stored row has method=OPT: ")
+    assert (line.verdict, line.why) == (UNMEASURED, "rows are missing: `shedjoin lab run das2003 fig06` goes on")
 
 
 @pytest.mark.parametrize(
     ("name", "prob", "expected"),
     [
         ("prob-96-of-opt", lambda p: 0.97, HOLDS),
-        ("prob-96-of-opt", lambda p: 0.97 if p["skew_left"] < 2 else 0.95, FAILS),
+        ("prob-96-of-opt", lambda p: 0.97 if p["skew_left"] < 2 else 0.95, PARTLY),
         ("prob-96-of-opt-permuted-ranks", lambda p: 0.95 if p["ranks"] == "uncorrelated" else 0.97, FAILS),
         ("correlation-alike", lambda p: 0.95 if p["ranks"] == "anti" else 0.97, HOLDS),
-        ("correlation-alike", lambda p: 0.9 if p["ranks"] == "anti" else 0.97, FAILS),
+        ("correlation-alike", lambda p: 0.85 if p["ranks"] == "anti" else 0.97, PARTLY),
     ],
 )
 def test_shares_of_opt_against_skew(tmp_path: Path, name: str, prob: Any, expected: str) -> None:
@@ -240,7 +232,7 @@ PAPERS_ERRORS = {
 }
 
 
-@pytest.mark.parametrize(("off", "expected"), [(0.0, HOLDS), (12.0, FAILS)])
+@pytest.mark.parametrize(("off", "expected"), [(0.0, (HOLDS, HOLDS, HOLDS)), (12.0, (PARTLY, FAILS, FAILS))])
 def test_errors_are_compared_with_the_papers(tmp_path: Path, off: float, expected: str) -> None:
     def importance_of(p: dict[str, Any]) -> float:
         error = 0.0 if p["method"] == "EXACT" else PAPERS_ERRORS.get((p["method"], p["memory"]), 50.0)
@@ -248,21 +240,46 @@ def test_errors_are_compared_with_the_papers(tmp_path: Path, off: float, expecte
 
     figure = find("importance2006", "fig02")
     rows = made_up(figure, importance=importance_of, matches=lambda p: 10 + (off == 0 and p["method"] == "SJA"))
-    for name in ("sja-error", "sja-tuples", "odja-is-esja"):
-        assert verdict(tmp_path, "importance2006", name, {"fig02": rows}) == expected
+    names = ("sja-error", "sja-tuples", "odja-is-esja")
+    assert tuple(verdict(tmp_path, "importance2006", name, {"fig02": rows}) for name in names) == expected
 
 
-@pytest.mark.parametrize(("ratio", "expected"), [(7.0, HOLDS), (0.5, FAILS)])
-def test_offline_times_are_compared(tmp_path: Path, ratio: float, expected: str) -> None:
+@pytest.mark.parametrize(("ratio", "expected"), [(6.0, HOLDS), (2.0, PARTLY), (0.5, FAILS)])
+@pytest.mark.parametrize(("esja", "ending"), [("ESJA", ""), ("ESJA, printed", "-printed")])
+def test_offline_times_are_compared(tmp_path: Path, esja: str, ending: str, ratio: float, expected: str) -> None:
     rows = {
-        name: made_up(
-            find("importance2006", name), cpu_seconds=lambda p: 0.1 * (ratio if p["method"] == "ESJA" else 1.0)
-        )
+        name: made_up(find("importance2006", name), cpu_seconds=lambda p: 0.1 * (ratio if p["method"] == esja else 1.0))
         for name in ("fig03", "fig04")
     }
-    assert verdict(tmp_path, "importance2006", "odja-faster-small", rows) == expected
-    memory = made_up(find("importance2006", "fig07"), top_kilobytes=lambda p: 5 * ratio if p["method"] == "ESJA" else 1)
-    assert verdict(tmp_path, "importance2006", "odja-memory", {"fig07": memory}) == expected
+    assert verdict(tmp_path, "importance2006", f"odja-faster-small{ending}", rows) == expected
+
+
+@pytest.mark.parametrize(("most", "expected"), [(45.3, HOLDS), (25.3, PARTLY)])
+def test_memory_is_compared_at_both_ends(tmp_path: Path, most: float, expected: str) -> None:
+    def kilobytes(p: dict[str, Any]) -> float:
+        return (25.3 if p["rows"] == 800 else most) if p["method"].startswith("ESJA") else 1.0
+
+    rows = {"fig07": made_up(find("importance2006", "fig07"), top_kilobytes=kilobytes)}
+    for name in ("odja-memory", "odja-memory-printed"):
+        assert verdict(tmp_path, "importance2006", name, rows) == expected
+
+
+@pytest.mark.parametrize(("half", "methods"), [(1, ("ESJA, printed", "ODJA, two instants")), (3, ("ESJA, printed",))])
+def test_what_the_paper_measured_finds_the_optimum(half: int, methods: tuple[str, ...]) -> None:
+    for seed in range(4):
+        params = {"rows": 40, "window": 7, "domain": 4, "skew_left": 1.0, "skew_right": 0.0, "importance_of": "pareto"}
+        workload = workload_of({**params, "seed": seed})
+        setting = Setting(7, 2 * half, 0, seed)
+        best = METHODS["ESJA"](workload, setting).importance
+        for name in methods:
+            assert METHODS[name](workload, setting).importance == pytest.approx(best)
+
+
+def test_rand_that_drops_input_keeps_the_square() -> None:
+    params = {"rows": 4000, "window": 20, "domain": 4, "skew_left": 0.0, "skew_right": 0.0, "importance_of": "one"}
+    workload = workload_of({**params, "seed": 1})
+    exact, some = (METHODS[name](workload, Setting(20, 20, 0, 1)).matches for name in ("EXACT", "RAND, input"))
+    assert some / exact == pytest.approx(0.25, abs=0.02)
 
 
 @pytest.mark.parametrize(("grown", "expected"), [(3.2, HOLDS), (2.0, FAILS)])
@@ -271,7 +288,7 @@ def test_opt_grows_with_the_window(tmp_path: Path, grown: float, expected: str) 
     assert verdict(tmp_path, "importance2006", "opt-window", {"fig08": rows}) == expected
 
 
-@pytest.mark.parametrize(("opt", "expected"), [(0.995, HOLDS), (0.95, FAILS)])
+@pytest.mark.parametrize(("opt", "expected"), [(0.995, HOLDS), (0.85, PARTLY)])
 def test_a_growing_domain_parts_online_methods_from_opt(tmp_path: Path, opt: float, expected: str) -> None:
     def importance_of(p: dict[str, Any]) -> float:
         return {"EXACT": 1.0, "OPT": opt if p["domain"] > 50 else 0.8}.get(p["method"], 0.4)
@@ -296,7 +313,6 @@ def test_every_claim_names_figures_that_exist(paper: str) -> None:
     assert len({one.name for one in claims}) == len(claims)
     for one in claims:
         assert all(find(paper, figure) for figure in one.figures)
-        assert one.check is not None or one.why
 
 
 def test_the_table_has_a_line_a_claim(tmp_path: Path) -> None:
@@ -306,19 +322,17 @@ def test_the_table_has_a_line_a_claim(tmp_path: Path) -> None:
 
 def test_a_verdict_says_how_many_seeds_alone_come_to_it(tmp_path: Path) -> None:
     """EXACT, run once, stands for every seed; a claim about nothing random has no seeds to ask."""
-    store, figure = Store(tmp_path), find("das2003", "fig03")
-    rows = made_up(figure, matches=lambda p: 10 if p["method"] == "PROB" and p["seed"] == 0 else 1)
+    rows = made_up(find("das2003", "fig03"), matches=lambda p: 10 if p["method"] == "PROB" and p["seed"] == 0 else 1)
     once = [row for row in rows if row["method"] != "EXACT" or row["seed"] == 0]
-    store.add(figure, once)
     seeds = len({row["seed"] for row in rows})
-    made = Claim(
-        "any", "says", "1", ("fig03",), lambda some: Finding("", sum(r["matches"] for r in some) > len(some)), "why"
-    )
-    line = judge("das2003", made, store)
-    assert (line.verdict, line.seeds) == (HOLDS, f"1 of {seeds}")
+
+    def check(some: list[Row]) -> Finding:
+        return Finding("", sum(int(str(row["matches"])) for row in some) > len(some))
+
     assert seeds > 1
+    assert seeds_that_agree(check, [once], check(once).verdict) == f"1 of {seeds}"
     assert {row["method"] for row in of_seed(once, 1)} == {row["method"] for row in rows}
-    assert seeds_that_agree(made.check, [[row for row in once if row["seed"] == 0]], True) == ""
+    assert seeds_that_agree(check, [[row for row in once if row["seed"] == 0]], HOLDS) == ""
 
 
 @pytest.mark.parametrize("paper", sorted(PAPERS))

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from shedjoin.workloads import zipf
+from shedjoin_lab.agreement import FAILS, HOLDS, PARTLY
 from shedjoin_lab.catalogue import PAPERS
 from shedjoin_lab.claims import Finding
 from shedjoin_lab.experiment import Figure, Row, Scale
@@ -136,7 +137,7 @@ def memory(level: Any) -> dict[str, Any]:
 def test_claims_about_speed_follow_the_rows(check: Any, levels: dict[str, Any], holds: bool) -> None:
     found = check(speeds(levels))
     assert isinstance(found, Finding)
-    assert found.holds == holds
+    assert (found.verdict == HOLDS) == holds
 
 
 def seconds(levels: dict[str, float], **more: float) -> list[Row]:
@@ -152,16 +153,34 @@ def seconds(levels: dict[str, float], **more: float) -> list[Row]:
 @pytest.mark.parametrize(
     ("check", "rows", "holds"),
     [
-        (gedik.rate_gain, seconds({"DROP": 1.0, "RATE": 1.9}), True),
+        (gedik.rate_gain, seconds({"DROP": 1.0, "RATE": 1.8}), True),
         (gedik.rate_gain, seconds({"DROP": 1.0, "RATE": 1.1}), False),
         (gedik.correlation_gain, seconds({"RATE": 1.0, "TIME": 1.5, "ALL": 2.0}), True),
         (gedik.correlation_gain, seconds({"RATE": 1.0, "TIME": 1.1, "ALL": 2.0}), False),
         (gedik.less_useful_first, seconds({"ALL": 1.0}, r1=0.3, r2=0.0), True),
-        (gedik.less_useful_first, seconds({"ALL": 1.0}, r1=0.3, r2=0.2), False),
+        (gedik.less_useful_first, seconds({"ALL": 1.0}, r1=0.25, r2=0.22), False),
     ],
 )
 def test_claims_over_time_follow_the_rows(check: Any, rows: list[Row], holds: bool) -> None:
-    assert check(rows).holds == holds
+    assert (check(rows).verdict == HOLDS) == holds
+
+
+@pytest.mark.parametrize(
+    ("gain", "verdict"),
+    [
+        (lambda frequency, skew: {"uniform": 0.1, "inverse": 0.2, "direct": 0.0}[frequency] * skew, HOLDS),
+        (lambda frequency, skew: 0.1 * skew, PARTLY),
+        (lambda frequency, skew: {"uniform": -0.1, "inverse": -0.2, "direct": 0.2}[frequency] * skew, FAILS),
+    ],
+)
+def test_utility_follows_the_rows(gain: Any, verdict: str) -> None:
+    rows: list[Row] = [
+        {"method": method, "frequency": frequency, "value_skew": skew, "types": 3, "seed": 0, "utility": level}
+        for frequency in ("uniform", "inverse", "direct")
+        for skew in (0.0, 1.0, 3.0)
+        for method, level in (("ALL", 1.0), ("UTILITY", 1.0 + gain(frequency, skew)))
+    ]
+    assert gedik.utility_skew(rows).verdict == verdict
 
 
 def test_smaller_basic_windows_are_nearer_to_the_best() -> None:

@@ -7,15 +7,16 @@ import pytest
 
 from shedjoin.errors import DataError
 from shedjoin.workloads import Workload
+from shedjoin_lab.agreement import HOLDS
 from shedjoin_lab.catalogue import find
-from shedjoin_lab.claims import HOLDS, claims_of, judge
+from shedjoin_lab.claims import claims_of, judge
 from shedjoin_lab.experiment import Row, Scale
 from shedjoin_lab.papers.golab2003.fig04b import allocation
 from shedjoin_lab.papers.golab2003.flights import SIZES as FLIGHTS
 from shedjoin_lab.papers.golab2003.real import joined
 from shedjoin_lab.papers.golab2003.ships import SIZES as SHIPS
 from shedjoin_lab.papers.golab2003.streams import TABLES
-from shedjoin_lab.papers.golab2003.table8 import plans
+from shedjoin_lab.papers.golab2003.table8 import PAPER, plans
 from shedjoin_lab.run import in_process, run
 from shedjoin_lab.store import Store
 from shedjoin_lab.workloads.multi import golab_streams
@@ -33,7 +34,11 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-@pytest.mark.parametrize("name", [name for name in ON_STREAMS if name != "five-to-slow"])
+#: Claims that ours contradicts in part.
+IN_PART = {"five-to-slow", "plan-ratios", "longer-intervals-hurt", "first-step-is-greatest"}
+
+
+@pytest.mark.parametrize("name", [name for name in ON_STREAMS if name not in IN_PART])
 def test_claims_hold_at_the_small_scale(name: str, quick: Store) -> None:
     line = judge("golab2003", CLAIMS[name], quick)
     assert line.verdict == HOLDS, line.ours
@@ -43,11 +48,11 @@ def test_claims_hold_at_the_small_scale(name: str, quick: Store) -> None:
 SPOILT = {
     "no-expired-tuple": ("LAZY", "matches", 4),
     "naive-scales-worse": ("NAIVE", "cost", 0.01),
-    "lazy-is-general": ("LAZY", "cost", 1.1),
+    "lazy-is-general": ("LAZY", "cost", 1.2),
     "general-is-least": ("GENERAL", "cost", 1.5),
     "fast-stream-last": ("LAZY", "cost", 0.5),
     "costs-as-printed": ("worst", "cost", 1.01),
-    "heuristic-finds-best": ("heuristic", "cost", 1.01),
+    "heuristic-finds-best": ("heuristic", "cost", 1.02),
     "plan-ratios": ("worst", "rate", 0.5),
     "heuristic-plan": ("heuristic", "rate", 0.9),
     "hash-beats-nlj": ("best", "rate", 0.01),
@@ -58,7 +63,7 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("name", ON_STREAMS)
+@pytest.mark.parametrize("name", SPOILT)
 def test_claims_fail_on_other_rows(name: str, quick: Store) -> None:
     method, column, times = SPOILT[name]
     (figure,) = CLAIMS[name].figures
@@ -70,10 +75,36 @@ def test_claims_fail_on_other_rows(name: str, quick: Store) -> None:
     assert not verdict(name, rows)
 
 
+@pytest.mark.parametrize(("fall", "holds"), [(-1, True), (0, False), (1, False)])
+def test_longer_intervals_must_hurt(fall: int, holds: bool) -> None:
+    rows: list[Row] = [
+        {"method": "best", "buckets": buckets, "tau": tau, "rate": 100 + fall * tau, "seed": 0}
+        for buckets in (1, 5)
+        for tau in (0, 5, 10)
+    ]
+    assert verdict("longer-intervals-hurt", rows) == holds
+
+
+def test_the_papers_own_rates_have_the_papers_ratios() -> None:
+    rows: list[Row] = [
+        {"method": plan, "buckets": buckets, "tau": tau, "rate": rate, "seed": 0}
+        for (buckets, tau), rates in PAPER.items()
+        for plan, rate in zip(("best", "worst"), rates, strict=True)
+    ]
+    assert verdict("plan-ratios", rows)
+    assert verdict("longer-intervals-hurt", rows)
+
+
+@pytest.mark.parametrize(("rates", "holds"), [((1, 3, 6, 9), True), ((1, 2, 6, 9), False)])
+def test_the_first_step_must_be_the_greatest(rates: tuple[int, ...], holds: bool) -> None:
+    methods = ("NLJ", "HASH2", "HASH10", "HASH30")
+    rows: list[Row] = [{"method": m, "tau": 0, "rate": rate, "seed": 0} for m, rate in zip(methods, rates, strict=True)]
+    assert verdict("first-step-is-greatest", rows) == holds
+
+
 def verdict(name: str, rows: list[Row]) -> bool:
     check = CLAIMS[name].check
-    assert check is not None
-    return check(rows).holds
+    return check(rows).verdict == HOLDS
 
 
 @pytest.mark.parametrize(("figure", "unit", "sizes"), [("flights", "minutes", FLIGHTS), ("ships", "hours", SHIPS)])

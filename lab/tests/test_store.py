@@ -11,7 +11,7 @@ import pytest
 from figures import FIGURE, parameters
 from shedjoin.errors import DataError, ShedjoinError
 from shedjoin_lab.experiment import Params, Row, Scale, grid, identity
-from shedjoin_lab.run import in_process, remaining, run
+from shedjoin_lab.run import in_process, run
 from shedjoin_lab.store import ID, Store
 
 
@@ -34,7 +34,7 @@ def test_what_is_stored_is_not_run_again(tmp_path: Path) -> None:
     run(FIGURE, Scale(seeds=1), store, in_process)
     assert run(FIGURE, Scale(seeds=1), store, in_process) == 0
     assert run(FIGURE, Scale(seeds=3), store, in_process) == 8
-    assert remaining(FIGURE, Scale(seeds=2), store) == []
+    assert store.missing(FIGURE, Scale(seeds=2)) == []
     assert run(FIGURE, Scale(seeds=1), store, in_process, fresh=True) == 4
     assert len(store.read(FIGURE)) == 4
 
@@ -61,7 +61,7 @@ def test_rows_of_parameters_that_are_gone_are_not_read(tmp_path: Path) -> None:
     run(FIGURE, Scale(seeds=1), store, in_process)
     changed = replace(FIGURE, parameters=lambda scale: grid(method=["RAND"], memory=[10, 30], seed=range(scale.seeds)))
     assert [(row["method"], row["memory"]) for row in store.read(changed)] == [("RAND", 10)]
-    assert len(remaining(changed, Scale(seeds=1), store)) == 1
+    assert len(store.missing(changed, Scale(seeds=1))) == 1
 
 
 def test_quick_rows_are_stored_apart(tmp_path: Path) -> None:

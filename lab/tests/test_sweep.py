@@ -14,7 +14,7 @@ from processes import QUICK_JAVA
 from shedjoin.errors import ShedjoinError
 from shedjoin_lab.catalogue import find
 from shedjoin_lab.experiment import Scale
-from shedjoin_lab.run import in_process, remaining, run
+from shedjoin_lab.run import in_process, run
 from shedjoin_lab.store import Store
 from shedjoin_lab.sweep import SparkSweep
 
@@ -43,7 +43,7 @@ def test_spark_gives_the_rows_of_one_process(spark: SparkSweep, tmp_path: Path) 
 def test_a_sweep_on_spark_resumes(spark: SparkSweep, tmp_path: Path) -> None:
     store = Store(tmp_path)
     run(replace(FEW, parameters=lambda scale: FEW.parameters(scale)[:2]), Scale(seeds=1), store, spark)
-    assert len(remaining(FEW, Scale(seeds=1), store)) == len(FEW.parameters(Scale(seeds=1))) - 2
+    assert len(store.missing(FEW, Scale(seeds=1))) == len(FEW.parameters(Scale(seeds=1))) - 2
     run(FEW, Scale(seeds=1), store, spark)
     assert run(FEW, Scale(seeds=1), store, spark) == 0
 

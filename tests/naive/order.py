@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from naive.arithmetic import GOLDEN, exp, log, mix, power, product, times_log
 from naive.learned import LearnedWeights
 from naive.rows import EVICTED, Stored
-from naive.weights import DecayedWeights
+from naive.weights import DecayedWeights, reads_sizes
 from shedjoin.engine.codes import CUMULATIVE, KEY, LIFE, LOGSUM, PRODUCT, RANDOM, SAMPLE, SCHEDULE, SUM, TUPLE
 from shedjoin.engine.codes import Order as Numbers
 from shedjoin.estimators import CountMin, History, InWindow, Met, Table
@@ -269,7 +269,7 @@ class Order:
     @property
     def reads_sizes(self) -> bool:
         """Whether m is a number of partners, and not only in proportion to it."""
-        return self.numbers.organisation == KEY and self.numbers.combine != PRODUCT
+        return reads_sizes(self.numbers)
 
     def matches(self, x: Stored) -> float:
         if isinstance(self.policy.estimator, Met):

@@ -192,7 +192,8 @@ class Selection:
 
         def brings(item: tuple[int, int]) -> float:
             i, z = item
-            return value[i][z] * self.density[i][left[item][0]]
+            mean = self.mean_density[i]
+            return value[i][z] * (self.density[i][left[item][0]] / mean) if mean > 0.0 else 0.0
 
         while any(left.values()) and budget > 0.0:
             i, z = max((item for item in left if left[item]), key=lambda item: (brings(item), [-n for n in item]))

@@ -136,7 +136,7 @@ class Twin:
         self.close()
         before, anew = self.policy, has_another_estimator(self.policy, policy)
         if policy != before and not anew and policy.estimator is not None:
-            self.weights.change(policy.estimator)  # what tuples were weighed by is still as the policy before has it
+            self.weights.change(policy)  # what tuples were weighed by is still as the policy before has it
         self.policy = policy
         if policy != before:
             if anew:

@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Any
 from naive.arithmetic import GOLDEN, added, hash_of_set, mix
 from naive.conditions import ROWS, Condition, Histogram, OnTheta, Value
 from naive.rows import Stored
-from shedjoin.estimators import Decayed, Estimator, Table
+from shedjoin.engine.codes import KEY, PRODUCT
+from shedjoin.engine.codes import Order as Numbers
+from shedjoin.estimators import Decayed, Table
+from shedjoin.policies import Policy
 from shedjoin.window import TimeWindow
 
 if TYPE_CHECKING:
     from naive.twin import Twin
+
+
+def reads_sizes(order: Numbers) -> bool:
+    """Whether priorities ask for a number of partners, and not only for something in proportion to it."""
+    return order.organisation == KEY and order.combine != PRODUCT
+
 
 #: Weights by (stream, value).
 Counts = dict[tuple[int, Value], float]
@@ -56,8 +65,8 @@ class Weights:
         """The factor that turns a product of `factors` weights into a number of partners."""
         return 1.0
 
-    def change(self, estimator: Estimator) -> None:
-        """The estimator gets other numbers."""
+    def change(self, policy: Policy) -> None:
+        """Another policy is about to ask, or the estimator gets other numbers."""
 
     def belong_to(self, twin: Twin, rows: Mapping[Stored, Stored]) -> None:
         """Of another join from now on, which has these rows in place of those that were seen."""
@@ -209,9 +218,11 @@ class DecayedWeights(Weights):
     def rename(self, new: Callable[[Any], Any]) -> None:
         self.sums, self.read = merged(self.sums, new), merged(self.read, new)
 
-    def change(self, estimator: Estimator) -> None:
+    def change(self, policy: Policy) -> None:
+        estimator, order = policy.estimator, self.twin.order
         assert isinstance(estimator, Decayed)
-        if self.first is not None and estimator.half_life != self.half_life:
+        other_scale = reads_sizes(policy.order()) != order.reads_sizes
+        if self.first is not None and (estimator.half_life != self.half_life or other_scale):
             self.multiply(self.scale(1))
             self.first, self.rescaled = self.twin.now, 0
         self.half_life = estimator.half_life

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from importlib import import_module
 
@@ -11,23 +11,33 @@ from rich.markup import escape
 from rich.table import Table
 
 from shedjoin.errors import DataError
+from shedjoin_lab.agreement import FAILS, HOLDS, PARTLY, verdict, where_not
 from shedjoin_lab.catalogue import find
 from shedjoin_lab.experiment import Row, Scalar
 from shedjoin_lab.store import Store
 
-HOLDS = "holds"
-FAILS = "does not hold"
+UNTESTABLE = "not testable here"
 UNMEASURED = "not measured yet"
-#: What a check runs into where a figure was begun and not run to its end.
+#: What a check runs into where rows are of another kind than it knows.
 INCOMPLETE = (LookupError, ValueError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the stored rows say about a claim: our value in words, and whether the claim holds."""
+    """What the stored rows say about a claim: our value in words, and at which of the claim's places it holds."""
 
     ours: str
-    holds: bool
+    places: Mapping[str, bool] | bool
+
+    @property
+    def verdict(self) -> str:
+        """By the one rule (`agreement`); a claim about one place is a bool."""
+        return verdict(self.places if isinstance(self.places, Mapping) else {"": self.places})
+
+    @property
+    def where(self) -> str:
+        """Where a claim that holds in part does not."""
+        return where_not(self.places) if isinstance(self.places, Mapping) and self.verdict == PARTLY else ""
 
 
 #: From the rows of the claim's figures, in their order, to what they say.
@@ -49,17 +59,20 @@ class Claim:
     figures
         The figures whose rows `check` gets, one list of rows each.
     check
-        What our rows say; None for a claim that needs something the project does not have yet.
+        What our rows say.
     why
-        Shown with the verdict: the reason found for a claim that does not hold, or what an unmeasured one waits for.
+        Shown with the verdict where the claim does not hold, or holds in part: the reason found.
+    untestable
+        Why nothing here can decide the claim: the rows are shown, and judged by nobody.
     """
 
     name: str
     says: str
     paper: str
     figures: tuple[str, ...]
-    check: Check | None
+    check: Check
     why: str = ""
+    untestable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +106,24 @@ def judge(paper: str, claim: Claim, store: Store) -> Line:
     def unmeasured(why: str) -> Line:
         return Line(name, claim.says, claim.paper, "", UNMEASURED, "", why)
 
-    if claim.check is None:
-        return unmeasured(claim.why)
     stored: list[list[Row]] = [store.read(find(paper, figure)) for figure in claim.figures]
     missing = [figure for figure, rows in zip(claim.figures, stored, strict=True) if not rows]
     if missing:
         return unmeasured(f"{_commands(paper, missing, store)} first")
+    begun = [figure for figure in claim.figures if store.missing(find(paper, figure))]
+    if begun:
+        return unmeasured(f"rows are missing: {_commands(paper, begun, store)} goes on")
     try:
         finding = claim.check(*stored)
-        agreeing = seeds_that_agree(claim.check, stored, finding.holds)
+        agreeing = seeds_that_agree(claim.check, stored, finding.verdict)
     except DataError as reason:
         return unmeasured(str(reason))
     except INCOMPLETE as reason:
-        return unmeasured(f"rows are missing ({reason}): {_commands(paper, claim.figures, store)} goes on")
-    verdict, why = (HOLDS, "") if finding.holds else (FAILS, claim.why)
-    return Line(name, claim.says, claim.paper, finding.ours, verdict, agreeing, why)
+        return unmeasured(f"{reason}: {_commands(paper, claim.figures, store)} again with --fresh")
+    if claim.untestable:
+        return Line(name, claim.says, claim.paper, finding.ours, UNTESTABLE, "", claim.untestable)
+    why = "" if finding.verdict == HOLDS else ". ".join(part for part in (finding.where, claim.why) if part)
+    return Line(name, claim.says, claim.paper, finding.ours, finding.verdict, agreeing, why)
 
 
 def _commands(paper: str, figures: Sequence[str], store: Store) -> str:
@@ -116,7 +132,7 @@ def _commands(paper: str, figures: Sequence[str], store: Store) -> str:
     return " and ".join(f"`shedjoin lab run {paper} {figure}{quick}`" for figure in figures)
 
 
-def seeds_that_agree(check: Check, stored: Sequence[list[Row]], holds: bool) -> str:
+def seeds_that_agree(check: Check, stored: Sequence[list[Row]], verdict: str) -> str:
     """The verdict again from each seed alone: how many come to the same one. Empty where nothing was left to chance."""
     seeds = {row["seed"] for rows in stored for row in rows}
     if len(seeds) == 1:
@@ -124,10 +140,10 @@ def seeds_that_agree(check: Check, stored: Sequence[list[Row]], holds: bool) -> 
     verdicts = []
     for seed in seeds:
         try:
-            verdicts.append(check(*(of_seed(rows, seed) for rows in stored)).holds)
+            verdicts.append(check(*(of_seed(rows, seed) for rows in stored)).verdict)
         except (DataError, *INCOMPLETE):  # a seed that was not run to its end says nothing
             continue
-    return f"{verdicts.count(holds)} of {len(verdicts)}"
+    return f"{verdicts.count(verdict)} of {len(verdicts)}"
 
 
 def of_seed(rows: Sequence[Row], seed: Scalar) -> list[Row]:
@@ -152,7 +168,7 @@ def show(lines: Sequence[Line]) -> None:
     table = Table(show_lines=True)
     for title in ("claim", "the paper says", "paper", "ours", "verdict", "seeds that agree", "why"):
         table.add_column(title, overflow="fold")
-    colours = {HOLDS: "green", FAILS: "red", UNMEASURED: "dim"}
+    colours = {HOLDS: "green", PARTLY: "yellow", FAILS: "red", UNTESTABLE: "dim", UNMEASURED: "dim"}
     for line in lines:
         table.add_row(*(escape(cell) for cell in astuple(line)), style=colours[line.verdict])
     Console().print(table)

@@ -14,7 +14,7 @@ from shedjoin_lab import catalogue
 from shedjoin_lab.build import builds_in_words
 from shedjoin_lab.claims import as_markdown, evaluate, show
 from shedjoin_lab.experiment import Figure, Scale
-from shedjoin_lab.run import Runner, in_process, remaining, run
+from shedjoin_lab.run import Runner, in_process, run
 from shedjoin_lab.store import Store
 
 _FIGURE_HELP = "a figure as `shedjoin lab list` names it, such as fig03, or all"
@@ -144,7 +144,7 @@ def _state(figure: Figure, store: Store, quick: bool) -> str:
     if not rows:
         return "not run"
     seeds = 1 + max(int(str(row["seed"])) for row in rows)
-    missing = len(remaining(figure, Scale(seeds, quick), store))
+    missing = len(store.missing(figure))
     return f"{missing} runs missing" if missing else f"stored, {seeds} seed{'s' * (seeds > 1)}"
 
 
@@ -210,9 +210,10 @@ def plot_figures(args: argparse.Namespace) -> int:
 _CLAIMS_HEAD = """# What the papers claim, and what is found here
 
 Written by `shedjoin lab claims --write` from the rows that `shedjoin lab run` stored; [papers.md](papers.md) says how far to
-trust a verdict. "Ours" is the mean of the seeds and its standard deviation. "Seeds that agree": how many seeds, each taken alone,
-come to the same verdict as all of them together; few of them: the verdict is close. "Why": where a claim does not hold, the
-reason as far as it is known.
+trust a verdict, and one rule (decisions/034) says when ours agrees. A claim "holds in part" where it holds at some of its
+places: the last column says where not, and the reason as far as it is known. "Not testable here": our data or program is not what the
+claim is about. "Ours" is the mean of the seeds and its standard deviation. "Seeds that agree": how many seeds, each taken
+alone, come to the same verdict as all of them together; few of them: the verdict is close.
 """
 
 

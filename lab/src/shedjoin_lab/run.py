@@ -51,7 +51,7 @@ def run(
         data = data_set_folder(figure.data, data)
     if fresh:
         store.clear(figure)
-    missing = remaining(figure, scale, store)
+    missing = store.missing(figure, scale)
     failed: list[Outcome] = []
     for outcomes in runner(figure, missing, data):
         done = [outcome for outcome in outcomes if outcome.error is None]
@@ -62,12 +62,6 @@ def run(
     if failed:
         raise ShedjoinError(f"{figure.paper} {figure.name} failed with {failed[0].params}:\n{failed[0].error}")
     return len(missing)
-
-
-def remaining(figure: Figure, scale: Scale, store: Store) -> list[Params]:
-    """The rows of parameters of which nothing is stored yet."""
-    stored = {row[ID] for row in store.read(figure)}
-    return [params for params in figure.parameters(scale) if identity(params) not in stored]
 
 
 def measure_one(figure: Figure, params: Params, data: Path | None) -> Outcome:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from shedjoin.atomic_file import write_atomic
 from shedjoin.errors import DataError
-from shedjoin_lab.experiment import Figure, Row, Scale, identity
+from shedjoin_lab.experiment import Figure, Params, Row, Scale, identity
 from shedjoin_lab.summary import number
 
 #: The column that says which row of parameters a stored row came from.
@@ -55,6 +55,13 @@ class Store:
         write_atomic(self.path(figure), lambda file: pq.write_table(table, file))
         write_atomic(self.path(figure, ".csv"), lambda file: file.write(_csv(merged, table.schema.names)))
 
+    def missing(self, figure: Figure, scale: Scale | None = None) -> list[Params]:
+        """The rows of parameters of which nothing is stored yet; without a scale, of as many seeds as there are."""
+        rows = self.read(figure)
+        stored = {row[ID] for row in rows}
+        parameters = figure.parameters(scale or self._scale(rows))
+        return [params for params in parameters if identity(params) not in stored]
+
     def clear(self, figure: Figure) -> None:
         """Forget the figure's rows."""
         for suffix in (".parquet", ".csv"):
@@ -73,9 +80,10 @@ class Store:
         return rows
 
     def _places(self, figure: Figure, rows: list[Row]) -> dict[str, int]:
-        seeds = [int(number(row, "seed")) for row in rows]
-        scale = Scale(seeds=1 + max(seeds, default=0), quick=self.quick)
-        return {identity(params): place for place, params in enumerate(figure.parameters(scale))}
+        return {identity(params): place for place, params in enumerate(figure.parameters(self._scale(rows)))}
+
+    def _scale(self, rows: list[Row]) -> Scale:
+        return Scale(seeds=1 + max((int(number(row, "seed")) for row in rows), default=0), quick=self.quick)
 
 
 def _schema(rows: list[Row]) -> pa.Schema:

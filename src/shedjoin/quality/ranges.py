@@ -38,7 +38,7 @@ def losses(shed: ShedLog, arrivals: Arrivals, windows: tuple[Window, ...], warmu
     codes, late, dropped = arrivals.codes(), shed.why == LATE, shed.why == DROPPED
     left = ~late & ~dropped & (shed.why != UNKNOWN)
     every = _without(arrivals, shed, np.zeros_like(late))
-    came, stayed = _without(arrivals, shed, dropped), _without(arrivals, shed, ~late)
+    came, stayed = _without(arrivals, shed, dropped), _without(arrivals, shed, dropped | left)
 
     def lost(side: int, chosen: NDArray[np.bool_], others: Sequence[NDArray[np.bool_]], **bounds: Integers) -> Loss:
         mine = np.flatnonzero(chosen & (shed.stream == side))

@@ -145,8 +145,11 @@ def _set_stream(
         rows = slice(start, min(start + _BLOCK, ts.size))
         # Sorted noisy log-probabilities draw without replacement, in proportion to the probabilities (Gumbel's trick).
         noisy = logs + rng.gumbel(size=(rows.stop - start, values))
-        ranks = np.argsort(-noisy, axis=1)
+        most = int(sizes[rows].max())
+        best = np.argpartition(-noisy, min(most, values - 1), axis=1)[:, :most]
+        ranks = np.take_along_axis(best, np.argsort(-np.take_along_axis(noisy, best, axis=1), axis=1), axis=1)
         picked = 1 + (first[rows, None] + ranks) % values
-        for row, order in enumerate(picked, start):
-            items[offsets[row] : offsets[row + 1]] = np.sort(order[: sizes[row]])
+        picked[np.arange(most) >= sizes[rows, None]] = values + 1  # more than the set has: sorted behind it
+        picked.sort(axis=1)
+        items[offsets[rows.start] : offsets[rows.stop]] = picked[np.arange(most) < sizes[rows, None]]
     return {"items": items, "offsets": offsets, "ts": ts, "importance": np.ones(ts.size)}

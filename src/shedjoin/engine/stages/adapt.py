@@ -130,10 +130,11 @@ def _sink(state, at, size):
 
 @kernel
 def _value_next(cfg, state, one):
-    """What the next age of a window brings a type, for each comparison."""
+    """What the next age of a window brings a type, for each comparison: its worth times the age's density by the mean."""
     stream = one // cfg["kinds"]
     age = mem.age_rank(state)[stream * cfg["ages"] + mem.sack_next(state)[one]]
-    mem.sack_value(state)[one] = mem.kind_worth(state)[one] * mem.age_density(state)[stream * cfg["ages"] + age]
+    density, mean = mem.age_density(state)[stream * cfg["ages"] + age], state["mean_density"][stream]
+    mem.sack_value(state)[one] = mem.kind_worth(state)[one] * (density / mean) if mean > 0.0 else 0.0
 
 
 @kernel

@@ -15,6 +15,7 @@ def parameters(scale: Scale) -> list[Params]:
         "join": ["overlap"],
         "at_least": [3],
         "window": [20],
+        "one_window": [True],
         "basic": [1000],
         "skew": [0.6],
         "shift": [0.0],

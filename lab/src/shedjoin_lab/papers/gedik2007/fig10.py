@@ -14,7 +14,14 @@ SKEWS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 def parameters(scale: Scale) -> list[Params]:
     """The profile of changing rates, averaged, for each skew."""
-    fixed: dict[str, Any] = {"join": ["overlap"], "at_least": [3], "window": WINDOWS, "basic": [1000], "shift": [0.0]}
+    fixed: dict[str, Any] = {
+        "join": ["overlap"],
+        "at_least": [3],
+        "window": WINDOWS,
+        "one_window": [True],
+        "basic": [1000],
+        "shift": [0.0],
+    }
     if scale.quick:
         fixed |= {"quick": [True]}
     return grid(method=["DROP", "RATE"], **fixed, skew=(0.6,) if scale.quick else SKEWS, seed=range(scale.seeds))
@@ -29,7 +36,9 @@ FIGURE = Figure(
     plot=Plot(
         x="skew",
         x_label="kappa",
-        panels=tuple(Panel(f"windows of {window} s", "output", "results/s", {"window": window}) for window in WINDOWS),
+        panels=tuple(
+            Panel(f"one window of {window} s", "output", "results/s", {"window": window}) for window in WINDOWS
+        ),
         caption=CAPTION,
     ),
     minutes=2.0,

@@ -6,7 +6,7 @@ from shedjoin_lab.experiment import Row
 from shedjoin_lab.summary import number
 
 CAPTION = (
-    "Virtual CPU of 500 units a millisecond, a comparison costs 1; 500 tuples a second, windows of 20 s, not indexed. "
+    "Virtual CPU of 156 units a millisecond, a comparison costs 1; 500 tuples a second, windows of 20 s, not indexed. "
     "Utility-based shedding against rate, time-correlation and direction adaptation "
     "without it; an output has the higher utility of its two tuples."
 )

@@ -8,6 +8,7 @@ from typing import Any
 import shedjoin as sj
 from shedjoin.join_order import StreamStats
 from shedjoin_lab.experiment import Row
+from shedjoin_lab.windows import closed
 from shedjoin_lab.workloads.multi import golab_streams
 
 TABLES: dict[str, tuple[StreamStats, ...]] = {
@@ -34,7 +35,7 @@ def run(
     tables, lengths = golab_streams(streams, rows + fill, seed)
     names = tuple(tables)
     spec = sj.MultiJoinSpec(
-        windows={name: sj.TimeWindow(length) for name, length in lengths.items()},
+        windows={name: closed(length) for name, length in lengths.items()},
         on="key",
         order=tuple(names[stream] for stream in order),
         index={name: buckets if buckets > 1 else "scan" for name, buckets in zip(names, index, strict=True)},

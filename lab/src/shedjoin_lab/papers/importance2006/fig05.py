@@ -8,7 +8,7 @@ from shedjoin_lab.papers.importance2006.timing import LENGTHS, runs, time_figure
 
 def parameters(scale: Scale) -> list[Params]:
     """Every length or window, both methods."""
-    return runs(scale, lengths=LENGTHS, windows=(400,), half=lambda window: window - 1)
+    return runs(scale, lengths=LENGTHS, windows=(100,), nodes=160_000, half=lambda window: window - 1)
 
 
 FIGURE = time_figure(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from shedjoin_lab.experiment import Params, Scale
+from typing import Any
+
+from shedjoin_lab.experiment import Params, Scale, grid
 from shedjoin_lab.papers.importance2006.synthetic import ROWS, UNCORRELATED, all_methods, importance_figure
 
 WINDOWS = (200, 300, 400, 500, 600, 700, 800)
@@ -12,7 +14,12 @@ def parameters(scale: Scale) -> list[Params]:
     """Counting starts at twice the largest window for all, so that windows can be compared."""
     windows = (200, 800) if scale.quick else WINDOWS
     warmup = [2 * max(WINDOWS)]
-    return all_methods(scale, memory=[200], rows=[ROWS], window=windows, warmup=warmup, domain=[100], **UNCORRELATED)
+    fixed: dict[str, Any] = {"rows": [ROWS], "warmup": warmup, "domain": [100], **UNCORRELATED}
+    uneven = {**fixed, "importance_of": ["ten_times_rare_high"], "seed": range(scale.seeds)}
+    return [
+        *all_methods(scale, memory=[200], window=windows, **fixed),
+        *grid(method=["OPT"], memory=[200], window=(200, 800), **uneven),
+    ]
 
 
 FIGURE = importance_figure(
