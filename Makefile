@@ -43,6 +43,13 @@ test: $(CORE) ## lint, types, import layers, doctests, tests; twice: compiled an
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --durations 25
 	$(call say,all good)
 
+.PHONY: test-page
+test-page: $(READY) ## the page of `shedjoin dashboard` in Chromium (Debian's package)
+	@command -v chromium chromium-browser >/dev/null || { echo 'make test-page needs Chromium: apt-get install chromium'; exit 1; }
+	@$(INSTALL) --editable '.[page]'
+	$(call say,the dashboard in Chromium)
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m page tests/dashboard
+
 .PHONY: kernels
 kernels: $(CORE) ## compile all kernels, once: they are kept on disk
 	$(call say,kernels (compiled beside what comes next))
@@ -97,11 +104,17 @@ bench: $(READY) $(FLINK)/.ready ## tuples/s of every policy; joins on sets; the 
 	@$(BIN)/python benchmarks/spark_deadline.py --page docs/benchmarks-deadline.md
 
 .PHONY: lab
-lab: $(READY) ## run the papers experiments, draw the figures, check the claims
+lab: $(READY) ## run the papers experiments, draw the figures, check the claims (goes on where it stopped)
 	@$(BIN)/shedjoin check
 	@$(BIN)/shedjoin lab run all
-	@$(BIN)/shedjoin lab plot all
-	@$(BIN)/shedjoin lab claims
+	@$(BIN)/shedjoin lab plot all --page docs/figures.md
+	@$(BIN)/shedjoin lab claims --write docs/claims.md
+	@$(BIN)/shedjoin lab report
+
+.PHONY: lab-quick
+lab-quick: $(READY) ## a small version of make lab: few seeds, short sweeps
+	@$(BIN)/shedjoin lab run all --quick --seeds 1
+	@$(BIN)/shedjoin lab report --quick
 
 .PHONY: format
 format: $(READY) ## let ruff put the code in order

@@ -188,6 +188,19 @@ def format_budget(budget: Budget) -> str:
     return f"{amount} {budget.unit}"
 
 
+def format_age(seconds: float) -> str:
+    """How long ago something was.
+
+    Examples
+    --------
+    >>> format_age(3.2), format_age(300), format_age(86_400)
+    ('3 s ago', '5 minutes ago', '24 hours ago')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s ago"
+    return f"{seconds / 60:.0f} minutes ago" if seconds < 7200 else f"{seconds / 3600:.0f} hours ago"
+
+
 def format_bytes(count: float) -> str:
     """Bytes, rounded to three digits.
 

@@ -78,7 +78,7 @@ def test_every_command_says_what_it_takes(command: str, capsys: pytest.CaptureFi
             main(words)
         assert stop.value.code == 0
     listed, own = capsys.readouterr().out.split("usage: ")[1:]
-    assert f"\n    {command} " in listed
+    assert f"\n  {command} " in listed
     assert own.startswith(f"shedjoin {command} [-h]")
     assert len(own.split("\n\n")) > 2  # what it is for, and its options
 
@@ -288,7 +288,7 @@ def test_other_distributions_add_commands(
     with pytest.raises(SystemExit) as stop:
         main(["--help"])
     assert stop.value.code == 0
-    assert re.search(r"^    lab +100% of it$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"^  lab +100% of it$", capsys.readouterr().out, re.MULTILINE)
     assert "somewhat_commands" not in sys.modules
     assert main(["lab", "41"]) == 0
     assert capsys.readouterr().out == "42\n"
@@ -313,7 +313,7 @@ def test_without_the_lab_it_is_said_how_to_install_it(
         )
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "    lab " not in capsys.readouterr().out
+    assert "\n  lab " not in capsys.readouterr().out
 
 
 def test_check_prints_versions_and_finds_java(capsys: pytest.CaptureFixture[str]) -> None:

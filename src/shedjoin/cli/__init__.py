@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 
 from shedjoin import __version__
@@ -22,6 +23,7 @@ COMMANDS = {
     "run": ("shedjoin.cli.run", "run a streaming join on Spark from a TOML job file"),
     "explain": ("shedjoin.cli.explain", "what a job file would run, its memory and its shards; starts nothing"),
     "top": ("shedjoin.cli.top", "watch a running query: rates, what is shed and why, recall, memory"),
+    "dashboard": ("shedjoin.cli.dashboard", "a page in the browser that shows running queries"),
     "refine": ("shedjoin.cli.refine", "complete a query's results from its archive"),
     "simulate": ("shedjoin.cli.simulate", "run a join over files, or over made-up streams, from a TOML job file"),
     "optimum": (
@@ -70,7 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Of all commands the line in the list, of the one that is asked for its arguments: the others' modules stay unread."""
     parser = argparse.ArgumentParser(
-        prog="shedjoin", description="Sliding-window joins over streams within a memory budget."
+        prog="shedjoin",
+        description="Sliding-window joins over streams within a memory budget.",
+        # With the usual two, long names of commands stand on lines of their own.
+        formatter_class=partial(argparse.HelpFormatter, indent_increment=1),
     )
     parser.add_argument("--version", action="version", version=f"shedjoin {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

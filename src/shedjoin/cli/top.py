@@ -15,6 +15,7 @@ from rich.text import Text
 
 from shedjoin.cli.view import FRONT, Share, View, of_rows, of_samples
 from shedjoin.errors import InputError, SpecError
+from shedjoin.parse import format_age
 from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.prometheus import Samples, read_endpoint
 from shedjoin.spark.start import read_job
@@ -87,15 +88,9 @@ def frame(view: View | None, query: str) -> RenderableType:
     if view is None:
         return Text(f"{query}: no batch yet")
     title = Text.assemble(
-        (query, "bold"), f"   batch {view.batch}, {view.shards} shard{'s' * (view.shards != 1)}, {ago(view.age)}"
+        (query, "bold"), f"   batch {view.batch}, {view.shards} shard{'s' * (view.shards != 1)}, {format_age(view.age)}"
     )
     return Group(title, _numbers(view), _memory(view))
-
-
-def ago(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s ago"
-    return f"{seconds / 60:.0f} minutes ago" if seconds < 7200 else f"{seconds / 3600:.0f} hours ago"
 
 
 def _numbers(view: View) -> Table:

@@ -185,6 +185,7 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
         ranking=_first_ranking(now, names),
         allowed=int(total(now, "allowed")) if now.get("allowed") else None,
         limited=total(now, "limited") > 0,
+        unmatched=_unmatched(now),
         age=max(datetime.now(UTC).timestamp() - ended, 0.0),
     )
 
@@ -192,6 +193,12 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
 def total(samples: Samples, name: str, **labels: str) -> float:
     """The sum over shards of the samples that have these labels."""
     return sum(value for found, value in samples.get(name, []) if labels.items() <= found.items())
+
+
+def _unmatched(samples: Samples) -> tuple[int, int] | None:
+    if not samples.get("certain_total"):
+        return None
+    return int(total(samples, "certain_total")), int(total(samples, "unknown_total"))
 
 
 def _fractions(samples: Samples, names: tuple[str, ...]) -> tuple[float, ...] | None:

@@ -64,6 +64,25 @@ class Owner:
             os.close(self.file)
 
 
+def is_running(folder: str | os.PathLike[str]) -> bool | None:
+    """Whether the query of an output directory runs; None if this machine cannot tell.
+
+    The lock is only looked up: to try it out would turn away a query that starts at that moment.
+    """
+    path = Path(folder, RUNNING)
+    try:
+        holder, number = path.read_text(errors="replace"), path.stat().st_ino
+    except OSError:
+        return None
+    if f" on {socket.gethostname()}," not in holder:
+        return None
+    try:
+        locks = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return None
+    return any(line.split()[1:2] == ["FLOCK"] and f":{number} " in line for line in locks)
+
+
 def _locked(path: Path, taken: str) -> int:
     """A file with its lock held; closing it gives the lock back."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -56,6 +56,8 @@ _COUNTERS = {
     "shed": _ByShard("Rows shed, by reason.", "", "why"),
     "dropped": _ByShard("Rows dropped before they were sent to shards.", "dropped", "side"),
     "expired": _ByShard("Rows that left their window.", "expired"),
+    "certain": _ByShard("Rows that left without a partner and certainly have none.", "certain"),
+    "unknown": _ByShard("Rows that left without a partner and may have one.", "unknown"),
     "state_bytes": _ByShard("Bytes written to the state store.", "state_bytes"),
     "seconds": _ByShard("Time spent in the join.", "seconds"),
     "restored": _ByShard("Batches in which the engine was rebuilt from the state store.", "restored"),
@@ -101,7 +103,7 @@ class QueryCollector:
                 if before is not None and before["batch"] >= row["batch"]:
                     continue
                 counted = [column for metric in _COUNTERS.values() for column in metric.columns(row).values()]
-                totals = {column: row[column] + (before.get(column, 0) if before else 0) for column in counted}
+                totals = {column: (row[column] or 0) + (before.get(column, 0) if before else 0) for column in counted}
                 self._shards[row["shard"]] = {**row, **totals}
 
     def collect(self) -> Iterator[Metric]:

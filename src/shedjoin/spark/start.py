@@ -139,7 +139,10 @@ def going_on(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
         now["spec"]["policy"] = kept
     was, is_now = ({name: job["spec"].get(name, job.get(name)) for name in NOTED} for job in (before, now))
     what = changes(was, is_now, timestamps=now["timestamps"])
-    noted = [] if what is None else [{"at": datetime.now(UTC).isoformat(timespec="seconds"), "what": what}]
+    at = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "what": what}
+    noted = (
+        [] if what is None else [at | ({"budget_before": was["budget"]} if was["budget"] != is_now["budget"] else {})]
+    )
     return now | {"changes": [*before.get("changes", []), *noted], "moves": before.get("moves", [])}
 
 
