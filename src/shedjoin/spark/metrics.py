@@ -23,6 +23,8 @@ _COUNTS = (
     "expired",
 )
 UNMATCHED = ("certain", "unknown")
+#: What is told of a shard that tries policies.
+TRIES = {"policy": pa.string(), "policy_changes": pa.int64(), "policy_why": pa.string()}
 _PEAKS = ("peak_tuples", "peak_bytes")
 _RECALLS = (
     "recall",
@@ -43,6 +45,7 @@ def metric_schema(
     front: bool = False,
     unmatched: bool = False,
     target: bool = False,
+    tries: bool = False,
 ) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
     stood at its end. (Peaks are taken at the end of every instant, when the cap holds.)
@@ -61,6 +64,8 @@ def metric_schema(
     target
         Of joins whose memory follows a target: `allowed`, the tuples or bytes that may be stored now, and `limited`, whether the
         budget keeps recall below the target.
+    tries
+        Of joins with `Auto`: the policy in use, how often the shard went over to another, and why it is this one.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(
@@ -79,6 +84,7 @@ def metric_schema(
             *(pa.field(f"dropped_{name}", pa.int64()) for name in names if front),
             *(pa.field(name, pa.int64()) for name in UNMATCHED if unmatched),
             *((pa.field("allowed", pa.int64()), pa.field("limited", pa.bool_())) if target else ()),
+            *(pa.field(name, kind) for name, kind in TRIES.items() if tries),
         ]
     )
 

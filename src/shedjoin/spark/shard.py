@@ -17,6 +17,7 @@ from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.pace import Watch
 from shedjoin.engine.records import LEFT_OUT_FIELDS, NEVER, shed_record
 from shedjoin.join_type import TYPES
+from shedjoin.policies import Auto
 from shedjoin.spark.archive import LEFT_OUT_COLUMNS
 from shedjoin.spark.deadline import loads_kernels
 from shedjoin.spark.exchange import (
@@ -314,6 +315,7 @@ class Shard:
             front=self.job.front,
             unmatched=self._judges,
             target=self.job.target is not None,
+            tries=isinstance(self.spec.policy, Auto),
         )
         known = self._known(before, rows, seconds) | self._recall()
         arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
@@ -345,6 +347,8 @@ class Shard:
             known[f"clock_{name}"] = engine.clocks[stream]
         if (control := self.state.control) is not None and engine.budget is not None:
             known |= {"allowed": engine.budget.total, "limited": control.limited}
+        if (trying := engine.trying) is not None:
+            known |= {"policy": repr(trying.now), "policy_changes": len(trying.changes), "policy_why": trying.why}
         if self._judges:
             known |= {name: counters[name] - before.get(name, 0) for name in ("certain", "unknown")}
         if self.spec.selective is not None:
