@@ -12,7 +12,9 @@ from shedjoin_lab.catalogue import PAPERS, find
 from shedjoin_lab.claims import Claim, claims_of
 from shedjoin_lab.experiment import Figure, Row, Scale
 
-CLAIMS = [(paper, claim) for paper in PAPERS if paper != "prospect" for claim in claims_of(paper)]
+#: Our own experiments, whose judges have tests of their own.
+OWN = ("prospect", "estimates")
+CLAIMS = [(paper, claim) for paper in PAPERS if paper not in OWN for claim in claims_of(paper)]
 #: What a paper's judges look at.
 COLUMNS = {
     "das2003": ("matches", "left_share", "left_tuples", "right_tuples"),

@@ -34,6 +34,7 @@ from shedjoin.spark.sources import Source
 from shedjoin.spark.start import checkpoint_of, read_job
 from shedjoin.spark.where import Splitter
 from shedjoin.spec import JoinSpec
+from shedjoin.target import Target
 from shedjoin.window import UNLIMITED, TimeWindow
 
 #: Bytes of a stored tuple in the engine's arrays where many tuples have one key (measured).
@@ -88,6 +89,10 @@ def what_runs(job: StreamJob) -> Table:
     if spec.budget is not None and isinstance(spec.policy, Auto):
         part = f"miniatures take up to {spec.policy.memory:.0%} of the budget besides"
         table.add_row("", f"begins with {spec.first_policy}; each shard tries others, {part}")
+    if job.join["target"] is not None:
+        table.add_row(
+            "target", f"{Target.of(job.join['target']).recall:.3g} of results; memory follows it, up to the budget"
+        )
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
     if spec.selective is not None:

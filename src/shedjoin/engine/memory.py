@@ -57,7 +57,7 @@ from shedjoin.engine.records import (
     TUPLE_RECORD,
     WAIT_CODES,
 )
-from shedjoin.engine.stages import ages, learn, neighbours
+from shedjoin.engine.stages import ages, learn, neighbours, sampling
 from shedjoin.engine.structures import heap, histogram, kinetic_tournament
 from shedjoin.engine.structures.buckets import SMALLEST
 from shedjoin.engine.structures.key_table import hash_of
@@ -104,6 +104,7 @@ def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
         until=np.concatenate([*until, np.zeros(1, np.int64)]),
         until_from=np.cumsum([0, *(part.size for part in until)]).astype(np.int64),
         thresholds=np.zeros((streams, FEW if cfg[0]["organisation"] == SAMPLE else 1), THRESHOLD_RECORD),
+        moments=np.zeros((streams, sampling.MOMENTS)),
         curve=np.zeros((streams, ages.NUMBERS if cfg[0]["organisation"] == AGE else 1)),
         marks=np.zeros(64 * MOST if cfg[0]["evaluate_every"] else 1, np.int64),
         levels=np.zeros(MOST, LEVEL_RECORD),

@@ -25,8 +25,10 @@ from shedjoin.spark.key_table import is_table, without_keys
 from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, per_stream, selected
 from shedjoin.spark.on_args import rates_of, read_on
 from shedjoin.spark.selective_spec import check_types, selective_of
+from shedjoin.spark.weights import check_weights
 from shedjoin.spark.where import read_where
 from shedjoin.spec import JoinSpec, check_seed
+from shedjoin.target import Target, check_target
 from shedjoin.window import RowWindow, TimeWindow, Window, interval_windows
 
 MOST_SHARDS = 1024
@@ -103,6 +105,7 @@ def spec_of(
     selective = selective_of(args["selective"], windows, read_deadline(args["deadline"]), kind)
     check_types(selective, types)
     policy = policy_of(args["policy"], budget)
+    check_weights(args["weights"], policy, front_of(args["front"], names))
     counted_elsewhere = are_counted_elsewhere(windows, on.predicate, shards, policy)
     given: dict[str, Any] = {name: value for name, value in args.items() if name in PASSED and value is not None}
     if isinstance(args["matches"], tuple | list):  # job files know no None
@@ -118,7 +121,7 @@ def spec_of(
         one = windows[0] if len(set(windows)) == 1 else windows
         given["window"] = one if names == SIDES else dict(zip(names, windows, strict=True))
     try:
-        return JoinSpec(
+        spec = JoinSpec(
             budget=budget,
             policy=policy,
             importance=args["combine"],
@@ -129,6 +132,10 @@ def spec_of(
         )
     except SpecError as reason:  # arguments have the names of its settings
         raise SpecError(str(reason).removeprefix("JoinSpec.")) from None
+    if args["target"] is not None:
+        Target.of(args["target"])
+        check_target(spec)
+    return spec
 
 
 def sees_all_rows(predicate: object) -> bool:

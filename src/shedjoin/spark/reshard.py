@@ -43,6 +43,10 @@ def why_not(before: dict[str, Any], now: dict[str, Any], checkpoint: str) -> str
         return "with evaluate_every rows wait in their shards to be joined"
     if now["archive"] and "selective" in now["spec"]:
         return "with an archive, what selective processing has left out is logged by the row numbers of a shard"
+    if now.get("target") is not None:
+        return "with a target, which needs recall, and that is not estimated when shards have changed"
+    if before["spec"]["policy"]["name"] == "sample":
+        return "with policy Sample, the probabilities of stored rows belong to their shard"
     if "://" in checkpoint:
         return f"the checkpoint {checkpoint} is not a directory that the driver can rename"
     return None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 JOB = "job.json"
 FORMAT = 4
 #: What may change from one start to the next, and is noted in the job when it does.
-NOTED = ("budget", "policy", "shards", "columns", "deadline", "front")
+NOTED = ("budget", "policy", "shards", "columns", "deadline", "front", "target")
 
 
 @takes_join_args
@@ -91,6 +91,8 @@ def start(
         (None, None) if before is None else (before.get("cube"), _pinned(before, args, folder, checkpoint))
     )
     plan = replace(plan_join((left, right, *more), args, cube=cube, partitions=partitions), recall=recall)
+    if plan.target is not None and not recall:
+        raise SpecError("target: memory follows recall, so recall=False leaves it nothing to follow")
     goes_on = before is not None and has_batches(folder)
     if before is not None and goes_on:
         plan = plan.going_on(before["stored"])
@@ -311,6 +313,7 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         "archive": archive,
         "checkpoint": None if checkpoint is None else _whole(checkpoint),
         "deadline": plan.deadline,
+        **({} if plan.target is None else {"target": plan.target}),
         **({"front": list(plan.front)} if any(plan.front) else {}),
         "timestamps": plan.timestamps,
         **({} if plan.where is None else {"where": plan.where.clause.text, "where_sql": plan.where.plain()}),
