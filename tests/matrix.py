@@ -67,9 +67,12 @@ OTHER_NUMBERS = {"gain": (0.5, 2.0), "loss": (0.8, 0.95), "power": (0.0, 2.0), "
 #: Budgets with their allocation, and policies with their estimator.
 LIMITS: list[tuple[str | None, str | None]] = [(None, None), *itertools.product(BUDGETS[1:], ALLOCATIONS)]
 CHOOSERS: list[tuple[str, str | None]] = [
+    ("auto", None),
     *((policy, None) for policy in UNWEIGHED),
     *itertools.product(WEIGHED, ESTIMATORS),
 ]
+#: Tries everything on all rows, and goes over to whatever found more in the last few of them.
+AUTO = sj.Auto(memory=16.0, every=6, gain=0.0, stretches=1)
 #: Without a budget nothing is given up, whatever the policy; a schedule and a budget that comes later apart.
 WITHOUT_BUDGET: list[tuple[str, str | None]] = [("keep_all", None), ("replay", None), ("prob", "history")]
 #: What their queues drop by.
@@ -159,7 +162,7 @@ DIALS: dict[str, tuple[Any, ...]] = {
     "how": HOWS,
     "budget": BUDGETS,
     "allocation": (None, *ALLOCATIONS),
-    "policy": (*UNWEIGHED, *WEIGHED),
+    "policy": ("auto", *UNWEIGHED, *WEIGHED),
     "estimator": (None, *ESTIMATORS),
     "cpu": CPUS,
     "also": ALSO,
@@ -309,7 +312,10 @@ def draw(combination: Combination, seed: int, size: int = 40) -> Case:
             policies = {random.randrange(1, 3): _policy(other, random, schedule)}
             if budget is None:  # it comes later, once there is an order
                 budgets = {1 + min(policies): made for made in [_budget(other, random)] if made is not None}
-    script = [random.choice((1.0, 0.6, 0.3, 0.1)) for _ in range(20)] if combination.cpu == "deadline" else None
+    scripted = (
+        combination.cpu == "deadline" and combination.policy != "auto"
+    )  # r is said for each push, which AUTO cuts
+    script = [random.choice((1.0, 0.6, 0.3, 0.1)) for _ in range(20)] if scripted else None
     return Case(combination, join, pushes, seed, budgets, policies, script)
 
 
@@ -420,6 +426,8 @@ def _policy(combination: Combination, random: Random, schedule: list[list[int]])
         "met": sj.Met(),
     }
     estimator = estimators.get(combination.estimator, sj.History())
+    if combination.policy == "auto":
+        return AUTO
     if combination.policy == "replay":
         return sj.Replay(schedule[0], schedule[1], schedule[2:])
     return VARIANTS[combination.policy].make(lambda name: random.choice(NUMBERS.get(name, FACTORS)), estimator)
@@ -433,13 +441,15 @@ def _with_another_estimator(combination: Combination) -> list[Combination]:
     made = [
         replace(combination, policy=policy, estimator=estimator, budget=limit[0], allocation=limit[1])
         for policy, estimator in CHOOSERS
-        if policy not in ("keep_all", "replay")
+        if policy not in ("auto", "keep_all", "replay")
     ]
     return [one for one in made if one.why_not is None]
 
 
 def _another(policy: sj.Policy, random: Random) -> sj.Policy:
     """The policy with other numbers; or, where it has none, another policy that goes on with what is known."""
+    if policy == AUTO:
+        return sj.Rand()
     variant = next(one for one in VARIANTS.values() if isinstance(policy, one.kind))
     changes: dict[str, Any] = {name: random.choice(OTHER_NUMBERS.get(name, FACTORS)) for name in variant.numbers}
     if isinstance(policy.estimator, sj.Decayed):

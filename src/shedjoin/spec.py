@@ -21,7 +21,7 @@ from shedjoin.engine.where import parse_where
 from shedjoin.errors import SpecError
 from shedjoin.estimators import Met, Table
 from shedjoin.join_type import TYPES, check_how, check_matches
-from shedjoin.meaning import GRAPH, KEY, Dials, check_meaning
+from shedjoin.meaning import GRAPH, KEY, Dials, check_meaning, why_not
 from shedjoin.parse import (
     parse_budget,
     parse_duration,
@@ -32,11 +32,12 @@ from shedjoin.parse import (
     parse_windows,
 )
 from shedjoin.plain_dict import made_of, make_estimator, only, plain
-from shedjoin.policies import POLICIES, KeepAll, Policy, Prob, Prospect, SimpProb
+from shedjoin.policies import POLICIES, Auto, KeepAll, Policy, Prob, Prospect, SimpProb
 from shedjoin.predicates import PREDICATES, Predicate
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration, check_interval, interval_windows
 
 if TYPE_CHECKING:
+    from shedjoin.auto import Trials
     from shedjoin.engine.engine import Engine
 
 #: How a window is looked into: an index that grows, no index, or a number of hash buckets.
@@ -179,12 +180,22 @@ class JoinSpec:
         return of_columns(*self.on.columns, equal=self.on.code == SAME)
 
     def _default_policy(self, graph: Graph) -> Policy:
-        if self.budget is None:
-            return KeepAll()
+        return KeepAll() if self.budget is None else self._fitting_policy(graph)
+
+    def _fitting_policy(self, graph: Graph) -> Policy:
+        """What suits most joins of the kind."""
         if isinstance(self.on, Predicate) and self.on.code != SAME:
             return SimpProb(Met())
         keyed = len(self.names) == len(STREAMS) and self._is_keyed(graph) and not self.counted_elsewhere
         return Prospect() if keyed else Prob()
+
+    def _first_policy(self, graph: Graph) -> Policy:
+        """The policy that the join begins with."""
+        assert self.policy is not None  # __post_init__ fills it in
+        if not isinstance(self.policy, Auto):
+            return self.policy
+        first = self._fitting_policy(graph)
+        return first if why_not(self._dials_by(graph, first)) is None else Prob()
 
     def _check_windows(self) -> None:
         if self.between is not None:
@@ -335,17 +346,19 @@ class JoinSpec:
 
     def _dials(self, graph: Graph) -> Dials:
         """What `shedjoin.meaning` looks at."""
-        assert self.policy is not None  # __post_init__ fills it in
-        estimator = getattr(self.policy.estimator, "name", None)
+        return self._dials_by(graph, self._first_policy(graph))
+
+    def _dials_by(self, graph: Graph, policy: Policy) -> Dials:
+        estimator = getattr(policy.estimator, "name", None)
         cpu, queue = getattr(self, "cpu", None), getattr(self, "queue", None)
         return Dials(
             streams=len(self.names),
             condition=getattr(self.on, "name", KEY if self._has_common_key(graph) else GRAPH),
             windows=frozenset(window.kind for window in self.windows),
             budget=self.budget is not None,
-            policy=self.policy.name,
+            policy=policy.name,
             estimator=estimator,
-            follows_results=self.policy.order().organisation == CUMULATIVE or estimator == "met",
+            follows_results=policy.order().organisation == CUMULATIVE or estimator == "met",
             lazy=self.evaluate_every > 0,
             cpu=None if cpu is None else "deadline" if isinstance(cpu, Deadline) else "virtual",
             queue=None if queue is None else "integrated" if queue.integrated else queue.drop,
@@ -398,7 +411,6 @@ class JoinSpec:
             raise SpecError(
                 f"part must be (0, 1) with a VirtualCpu or dual windows, not {part!r}: one CPU serves one join"
             )
-        assert self.policy is not None  # __post_init__ fills it in
         if part[1] > 1 and (self.how != "inner" or self.matches is not None):
             raise SpecError(
                 f"part must be (0, 1) with how={self.how!r} and matches={self.matches!r}, not {part!r}: of the partners of its "
@@ -406,7 +418,7 @@ class JoinSpec:
             )
         graph = self._graph()
         return Plan.of(
-            policy=self.policy,
+            policy=self._first_policy(graph),
             windows=self.windows,
             names=self.names,
             graph=graph,
@@ -444,7 +456,16 @@ class JoinSpec:
         )
 
         check_seed(seed)
-        return Engine(self.plan(part), int(seed), reordering=self._reordering(), **watched)
+        plan = self.plan(part)
+        return Engine(plan, int(seed), reordering=self._reordering(), trying=self._trying(plan, int(seed)), **watched)
+
+    def _trying(self, plan: Plan, seed: int) -> Trials | None:
+        """What `Auto` tries beside the join."""
+        if not isinstance(self.policy, Auto):
+            return None
+        from shedjoin.auto import Trials
+
+        return Trials(self.policy, self._first_policy(self._graph()), plan, seed)
 
     def build(self, seed: int = 0, *, part: tuple[int, int] = (0, 1)) -> Engine:
         """A new engine. The same spec, seed and input give the same output.
@@ -458,7 +479,8 @@ class JoinSpec:
         """Go on from `engine.snapshot()`. Budget, policy and join order may be others; all else must be as it was."""
         from shedjoin.engine.engine import Engine
 
-        return Engine.resume(self.plan(part), snapshot, reordering=self._reordering())
+        plan = self.plan(part)
+        return Engine.resume(plan, snapshot, reordering=self._reordering(), trying=self._trying(plan, 0))
 
     def with_budget(self, budget: Budget | None) -> JoinSpec:
         """The same join within another budget. A join that kept everything gets the default policy."""

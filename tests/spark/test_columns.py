@@ -180,7 +180,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "policy": ({"budget": 10, "policy": "best"}, "policy"),
     "no budget": ({"policy": "life"}, r"policy Life\(.*\) is given without a budget"),
     "shards": ({"shards": 0}, "shards must be a whole number from 1 to"),
-    "many shards": ({"shards": 3}, "shards must be at most spark.sql.shuffle.partitions, which is 2, not 3"),
     "clash": ({"suffixes": None}, "both sides have a column 't': choose with select"),
     "select": ({"select": ["q"]}, "select: there is no column 'q'"),
     "select twice": ({"select": ["left.t", "right.t"]}, "two columns 't'"),

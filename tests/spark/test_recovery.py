@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from plans import large_plans
+from process_tree import tree
 from pyspark.sql.functions import expr
 from streams import SECOND, begin, exact, pairs, read, run, side, write
 
@@ -99,8 +100,23 @@ from pyspark.sql import SparkSession
 from processes import QUICK_JAVA
 from shortcuts import CHECKPOINTS, without_processes
 from shedjoin.spark import session
+from shedjoin.spark.output_files import BatchFiles
 from shedjoin.spark.session import LEAN
 from streams import begin
+
+commit = BatchFiles.commit
+
+def held(batch, tables):
+    "In their second batch, one join stops before its files are in place, and one before Spark knows that they are."
+    name = batch.output.name
+    if batch.batch == 1 and name == "two":
+        commit(batch, tables)
+    if batch.batch == 1 and name in ("two", "three"):
+        Path(sys.argv[1], f"held-{name}").touch()
+        time.sleep(600)
+    commit(batch, tables)
+
+BatchFiles.commit = held
 
 folder = Path(sys.argv[1])
 joins = json.loads(sys.argv[2])
@@ -140,7 +156,8 @@ def kill_all_of(process: subprocess.Popen[bytes]) -> None:
 def test_a_killed_driver_loses_nothing(spark: Any, tmp_path: Path, cache: str) -> None:
     """Two streams that shed, three streams, and a predicate, in one driver; after the kill comes a file more of each stream.
 
-    The first join finds the copies that the driver has left, the others find none.
+    The first join is killed when the files of its second batch are in place and Spark has not committed it, the second when
+    its shards have written theirs. The first finds the copies that the driver has left, the others find none.
     """
     sides = {one: side(15 + place, 800, 50, "abc"[place], lag=SECOND // 2) for place, one in enumerate("lrm")}
     for name, table in sides.items():
@@ -156,11 +173,15 @@ def test_a_killed_driver_loses_nothing(spark: Any, tmp_path: Path, cache: str) -
     }
     process = driver(tmp_path, joins)
     try:
-        while process.poll() is None and min(len(list((out / name / "results").glob("*"))) for name in joins) < 2:
+        marks = [tmp_path / "held-two", tmp_path / "held-three", out / "near" / "results" / "sj_batch=1"]
+        while process.poll() is None and not all(mark.exists() for mark in marks):
             time.sleep(0.05)
         assert process.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
     finally:
         kill_all_of(process)
+    for name, place in (("two", out / "two" / "results" / "sj_batch=1"), ("three", out / "three" / "_writing")):
+        assert list(place.rglob("*.parquet"))
+        assert not (out / name / "checkpoint" / "commits" / "1").exists()
     shutil.rmtree(gone)
     for name, table in sides.items():
         write(tmp_path / name, table.slice(600), 1, first=2)
@@ -212,7 +233,7 @@ def test_start_keeps_account_of_every_row(spark: Any, tmp_path: Path, cache: str
         lateness=0,
         budget="100 tuples",
         allocation="fixed",
-        shards=2,
+        shards=4,
         suffixes=("_l", "_r"),
         cache=cache,
     )
@@ -223,12 +244,12 @@ def test_start_keeps_account_of_every_row(spark: Any, tmp_path: Path, cache: str
     assert len(found) == out["results"].num_rows
     metrics = out["metrics"]
     assert sorted(zip(metrics["batch"].to_pylist(), metrics["shard"].to_pylist(), strict=True)) == [
-        (batch, shard) for batch in range(3) for shard in range(2)
+        (batch, shard) for batch in range(3) for shard in range(4)
     ]
     for name, total in (("rows_left", 1500), ("rows_right", 1500), ("results", len(found))):
         assert sum(metrics[name].to_pylist()) == total
     assert sum(metrics["evicted"].to_pylist()) == out["shed"].num_rows
-    for batch in range(3):  # two shards share what each stream has
+    for batch in range(3):  # the shards, two in each task, share what each stream has
         rows = [row for row in metrics.to_pylist() if row["batch"] == batch]
         assert sum(row["resident_left"] for row in rows) <= 50
         assert sum(row["peak_tuples"] for row in rows) <= 100
@@ -295,14 +316,21 @@ def rows_by_batch(spark: Any, output: Path) -> dict[int, list[dict[str, Any]]]:
 
 
 @contextmanager
-def files_up_to(size: int, pid: int) -> Iterator[None]:
-    """A process cannot write larger files: a disk that is full for some."""
-    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, before[1]))
+def files_up_to(size: int, spark: Any) -> Iterator[None]:
+    """Spark's workers cannot write larger files: a disk that is full for some."""
+    spark.range(1).mapInArrow(
+        lambda batches: batches, "id long"
+    ).collect()  # now there are workers, and what they are made by
+    pids = tree(spark.sparkContext._gateway.proc.pid)[1:]  # only the test looks there
+    before = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in pids}
+    for pid, limits in before.items():
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
         yield
     finally:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+        for pid in tree(spark.sparkContext._gateway.proc.pid)[1:]:
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, before.get(pid, before[pids[0]]))
 
 
 def test_a_full_disk_stops_the_query_and_loses_nothing(spark: Any, tmp_path: Path, cache: str) -> None:
@@ -327,8 +355,7 @@ def test_a_full_disk_stops_the_query_and_loses_nothing(spark: Any, tmp_path: Pat
         given = {"output": tmp_path / "out", "archive": True, "trigger": {"availableNow": True}, "cache": cache}
         return start(*streams, **given, **options)
 
-    java = spark.sparkContext._gateway.proc.pid  # only the test looks there
-    with files_up_to(1_500_000, java), pytest.raises(Exception, match="Nothing is lost") as caught:
+    with files_up_to(1_500_000, spark), pytest.raises(Exception, match="Nothing is lost") as caught:
         query().awaitTermination()
     (said,) = set(re.findall(r"batch 0 cannot be written to .*archive/left: File too large\. .*", str(caught.value)))
     assert reason_of(caught.value) == said

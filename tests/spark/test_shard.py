@@ -15,7 +15,7 @@ from dict_store import DictStore
 from shards import Shards, Sides, Tables, cut, job, messages, pairs, table
 
 import shedjoin as sj
-from shedjoin.spark import payload, shard, state
+from shedjoin.spark import host_copy, payload, shard, state
 from shedjoin.spark.exchange import Message, from_blob
 from shedjoin.spark.host_cache import OWNER, forget
 from shedjoin.spark.job import Job
@@ -221,8 +221,9 @@ def test_a_task_that_is_given_up_leaves_no_copy(tmp_path: Path) -> None:
     assert shards.batch(*parts[1])["metric"][0]["restored"]
 
 
-def test_copies_of_no_use_are_cleared_away(tmp_path: Path) -> None:
-    """Those of an ended query at once; those of processes that are no more when somebody leaves a copy."""
+def test_copies_of_no_use_are_cleared_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of an ended query at once; those of processes that are no more now and then, when somebody leaves a copy."""
+    monkeypatch.setattr(host_copy, "EVERY", 0.0)
     folder = tmp_path / "cache"
     parts = cut(rows(8), 2)
     queries = [Shards(job(SPEC, 1, cache=str(folder), query=name)) for name in ("one", "two", "three")]

@@ -211,9 +211,9 @@ _CLAIMS_HEAD = """# What the papers claim, and what is found here
 
 Written by `shedjoin lab claims --write` from the rows that `shedjoin lab run` stored; [papers.md](papers.md) says how far to
 trust a verdict, and one rule (decisions/034) says when ours agrees. A claim "holds in part" where it holds at some of its
-places: the last column says where not, and the reason as far as it is known. "Not testable here": our data or program is not what the
-claim is about. "Ours" is the mean of the seeds and its standard deviation. "Seeds that agree": how many seeds, each taken
-alone, come to the same verdict as all of them together; few of them: the verdict is close.
+places: the last column says where not, and the reason as far as it is known. "Not testable here": our data or program is not
+what the claim is about. "Ours" is the mean of the seeds and its standard deviation. "Seeds that agree": how many seeds, each
+taken alone, come to the same verdict as all of them together; few of them: the verdict is close.
 """
 
 

@@ -34,12 +34,15 @@ from shedjoin.engine.records import COUNTERS, NEVER, WAITING_COUNTERS, WORK_COUN
 from shedjoin.engine.reordering import Reordering
 from shedjoin.engine.running import Clocks, Running, check_arrived, check_clocks, check_limit
 from shedjoin.engine.statistics import Statistics
+from shedjoin.engine.trying import COLUMN, Trying
 from shedjoin.engine.weights import Weights
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.join_order import JoinOrder
 from shedjoin.row_numbers import check as check_numbers
 
 Integers = NDArray[np.int64]
+#: How many rows are searched at first for the end of an instant.
+SEARCHED = 256
 
 
 class Piece(NamedTuple):
@@ -68,27 +71,36 @@ class Engine(Running):
         warmup: int = NEVER,
         trace_every: int = 0,
         emit: bool = True,
+        trying: Trying | None = None,
     ) -> None:
-        self._plan = plan
         self._seed = seed
+        self._trying = trying
         self._watch: dict[str, Any] = {"warmup": warmup, "trace_every": trace_every, "emit": emit}
-        self._budget = plan.budget
-        self._cfg = plan.settings(plan.budget, **self._watch)
-        self._state = memory.allocate(plan, self._cfg, seed)
-        self._orders = plan.orders
         self._statistics = Statistics(plan, reordering)
-        self._set_caps(plan.budget)
+        self._begin(plan)
         self._pending: list[NDArray[Any]] = []
         self._trace: list[Integers] = []
+
+    def _begin(self, plan: Plan) -> None:
+        """An empty state, within the plan's budget and by its policy."""
+        self._plan, self._budget, self._orders = plan, plan.budget, plan.orders
+        self._cfg = plan.settings(plan.budget, **self._watch)
+        self._state = memory.allocate(plan, self._cfg, self._seed)
+        self._set_caps(plan.budget)
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
     @classmethod
-    def resume(cls, plan: Plan, saved: bytes, *, reordering: Reordering | None = None) -> Engine:
-        """An engine that goes on from a snapshot, within the plan's budget and by its policy."""
-        engine = cls(plan, reordering=reordering)
+    def resume(
+        cls, plan: Plan, saved: bytes, *, reordering: Reordering | None = None, trying: Trying | None = None
+    ) -> Engine:
+        """An engine that goes on from a snapshot, within the plan's budget and by its policy, or that of the trials."""
         signature, extra, columns = snapshot.unpack(saved)
         _check_meaning(plan, signature)
+        engine = cls(plan, reordering=reordering, trying=trying)
+        if COLUMN in columns:
+            engine._go_on_trying(columns.pop(COLUMN).tobytes())
+            plan = engine._plan
         was = change.as_it_was(plan, signature)
         audit.audit(was, was.settings(None, **engine._watch), columns)
         columns = change.carried(columns, signature, plan)
@@ -99,10 +111,19 @@ class Engine(Running):
             engine._pending.append(engine._compete())
         return engine
 
+    def _go_on_trying(self, tried: bytes) -> None:
+        """Of an empty engine: go on with trials, and by the policy that they had led to. Without trials, nothing."""
+        if self._trying is not None:
+            self._trying.load(tried)
+            self._begin(self._plan.with_policy(self._trying.now, self._plan.budget))
+
     def snapshot(self) -> bytes:
         """All that is stored and known between two pushes, with a version and a checksum."""
         self._check_idle()
-        return snapshot.pack(self.columns(), self._plan.signature(), self._extra())
+        columns = self.columns()
+        if self._trying is not None:
+            columns = {**columns, COLUMN: np.frombuffer(self._trying.to_bytes(), np.int8)}
+        return snapshot.pack(columns, self._plan.signature(), self._extra())
 
     def columns(self) -> contents.Columns:
         """All that is stored and known between two pushes, as columns."""
@@ -265,13 +286,9 @@ class Engine(Running):
         self._busy = True  # from here on rows are on their way
         if len(batch):
             self._statistics.start(int(batch.ts[0]))
-        cfg = self._cfg
-        if not emit:
-            cfg = cfg.copy()
-            cfg["emit"] = 0
         before = self._totals()
         held: Piece | None = None
-        for piece in self._pieces(cfg, batch, limit, told, pace):
+        for piece in self._pieces(emit, batch, limit, told, pace):
             if held is not None:
                 yield from self._cut(held, limit, None)
             held = piece._replace(shed=self._pending + piece.shed)
@@ -282,16 +299,27 @@ class Engine(Running):
         assert held is not None  # there is always a last piece
         yield from self._cut(held, limit, before)
 
+    def _told_to(self, emit: bool) -> NDArray[Any]:
+        """The settings of a push, which may only count."""
+        if emit:
+            return self._cfg
+        cfg = self._cfg.copy()
+        cfg["emit"] = 0
+        return cfg
+
     def _pieces(
-        self, cfg: NDArray[Any], batch: Batch, limit: int, told: dict[str, Integers], pace: Pace | None
+        self, emit: bool, batch: Batch, limit: int, told: dict[str, Integers], pace: Pace | None
     ) -> Iterator[Piece]:
-        """Rows up to the next look at the join order, then on."""
+        """Rows up to the next look at the join order or at other policies, then on."""
+        cfg = self._told_to(emit)
         room = limit if cfg[0]["emit"] else 1
         start = since = 0
         part = pace.begin(len(batch)) if pace is not None else 0
         while True:
             end = self._next_stop(batch, start)
             some = batch if end - start == len(batch) else batch.take(slice(start, end))
+            if self._trying is not None:
+                self._trying.see(some)
             buffers = push_buffers.make(cfg, self._state, some, results=room, shed=CHUNK)
             if pace is not None:
                 buffers["until"], buffers["since"] = part, since
@@ -300,6 +328,11 @@ class Engine(Running):
                 since = int(buffers["since"])
             start = end
             self._look()
+            better = None if self._trying is None else self._trying.look(self.clocks)
+            if better is not None:
+                yield from self._close(cfg)
+                self._adopt(self._plan.with_policy(better, self._budget))
+                cfg = self._told_to(emit)
             if start >= len(batch):
                 break
         if "told" in told and self._waits:
@@ -486,23 +519,32 @@ class Engine(Running):
         waiting = self._drive(self._cfg, self._buffers(CHUNK, turn=protocol.FLUSH)) if self._plan.evaluate_every else ()
         pieces = [*waiting, *self._close()]
         self._set_caps(budget)
+        if self._trying is not None:
+            self._trying.fit(budget)
         return self._whole(pieces, before, [self._compete()], earlier)
 
-    def _close(self) -> list[Piece]:
+    def _close(self, cfg: NDArray[Any] | None = None) -> list[Piece]:
         """Close the open instant, of a join whose rows have their turn one by one."""
-        return list(self._drive(self._cfg, self._buffers(turn=protocol.CLOSE, shed=CHUNK))) if self._waits else []
+        cfg = self._cfg if cfg is None else cfg
+        return list(self._drive(cfg, self._buffers(turn=protocol.CLOSE, shed=CHUNK))) if self._waits else []
 
     def set_policy(self, policy: PolicyLike) -> Output:
         """Change the policy, or its numbers, while running. Returned is what comes of closing the open instant, where rows wait.
 
         Estimates go on from what they are now; another estimator begins with what is stored. Priorities that were fixed on
-        arrival are fixed anew, as if all arrived now; what cumulative policies have gathered is kept.
+        arrival are fixed anew, as if all arrived now; what cumulative policies have gathered is kept. A join that tries policies
+        by itself (`Auto`) does so no more.
         """
         if isinstance(policy, type) or not isinstance(policy, PolicyLike):
             raise SpecError(f"policy must be a policy such as Prob(), not {policy!r}")
+        if getattr(policy, "tries_others", False):
+            raise SpecError(
+                f"policy must not be {policy!r} here: a join tries policies from its beginning on. Build or resume it with that"
+            )
         self._check_idle()
         plan = self._plan.with_policy(policy, self._budget)
         plan.check_change(self._plan.signature())
+        self._trying = None
         before, earlier = self._totals(), []
         if self._waits:
             earlier, self._pending = self._pending, []
@@ -512,7 +554,7 @@ class Engine(Running):
 
     def _adopt(self, plan: Plan) -> None:
         """Go on by another policy: its state is built from what is stored and known."""
-        columns = change.carried(self.columns(), self._plan.signature(), plan)
+        columns = change.carried(contents.gather(self._cfg, self._state), self._plan.signature(), plan)
         cfg = plan.settings(self._budget, **self._watch)
         state = memory.allocate(plan, cfg, self._seed)
         caps = plan.caps(self._budget)
@@ -606,15 +648,20 @@ class Engine(Running):
     # ---------------------------------------------------------------------------------------------------- join orders
 
     def _next_stop(self, batch: Batch, start: int) -> int:
-        """The first border between instants at or after the next look at the statistics."""
-        look = self._statistics.next_look
-        if look is None:
-            return len(batch)
-        end = start + max(look - int(self._state["rows"]), 1)
-        if end >= len(batch):
-            return len(batch)
-        borders = np.flatnonzero(np.diff(batch.ts[end - 1 :]))
-        return end + int(borders[0]) if borders.size else len(batch)
+        """The first border between instants at or after the next look at the statistics, or at other policies."""
+        looks = (
+            [self._statistics.next_look - int(self._state["rows"])] if self._statistics.next_look is not None else []
+        )
+        if self._trying is not None and self._trying.runs:
+            looks.append(self._trying.due - self._trying.rows)
+        end = start + max(min(looks), 1) if looks else len(batch)
+        step = SEARCHED
+        while end < len(batch):
+            borders = np.flatnonzero(np.diff(batch.ts[end - 1 : end + step]))
+            if borders.size:
+                return end + int(borders[0])
+            end, step = min(end + step, len(batch)), 2 * step
+        return len(batch)
 
     def _look(self) -> None:
         statistics = self._statistics
@@ -659,8 +706,18 @@ class Engine(Running):
         return self._plan.names
 
     @property
+    def plan(self) -> Plan:
+        """What it runs by."""
+        return self._plan
+
+    @property
     def budget(self) -> Budget | None:
         return self._budget
+
+    @property
+    def trying(self) -> Trying | None:
+        """Of a join with `Auto`: the policy in use (`now`), the log of changes (`changes`), and what is tried."""
+        return self._trying
 
     @property
     def arrived(self) -> tuple[int, ...]:

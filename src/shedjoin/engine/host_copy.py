@@ -20,8 +20,9 @@ from shedjoin.engine.records import code_fields
 from shedjoin.engine.snapshot import numbers
 from shedjoin.errors import SnapshotError
 
-FORMAT = 6
+FORMAT = 7
 META = "engine.json"
+TRIALS = "trials"
 #: Arrays below this are written every time, all in one file: a mapping of its own would cost more.
 SMALL = 1 << 16
 
@@ -56,6 +57,9 @@ def write_copy(engine: Engine, directory: Path, **notes: Any) -> None:
     for stale in directory.glob("*.array"):
         if stale.name not in mapped.values():
             stale.unlink(missing_ok=True)
+    (directory / TRIALS).unlink(missing_ok=True)
+    if engine._trying is not None:
+        (directory / TRIALS).write_bytes(engine._trying.to_bytes())
     (directory / "small").write_bytes(numbers(state.record).tobytes() + small)
     meta = {
         "format": FORMAT,
@@ -73,8 +77,10 @@ def read_copy(engine: Engine, directory: Path) -> None:
 
     From now on the directory is its own: write it there again, or remove both.
     """
-    plan, state = engine._plan, engine._state
     meta = _meta(directory)
+    if (directory / TRIALS).exists():
+        engine._go_on_trying((directory / TRIALS).read_bytes())
+    plan, state = engine._plan, engine._state
     if meta["signature"] != json.loads(json.dumps(plan.signature())):
         raise SnapshotError(f"the copy in {directory} is of another join")
     try:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.parquet
 from numba.core import event
 
 from shedjoin.batch import Batch

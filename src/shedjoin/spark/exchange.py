@@ -29,6 +29,8 @@ GIVEN_ARROW = pa.schema([("kind", pa.string()), ("shard", pa.int32()), ("blob", 
 RESULT, SHED, LEFT_OUT, METRIC = "result", "shed", "left_out", "metric"
 #: How many rows of the micro-batch were late, in digits.
 LATE = "late"
+#: Which files a shard has written, by their kinds.
+FILES = "files"
 Given = tuple[str, bytes]
 
 

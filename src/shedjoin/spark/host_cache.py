@@ -1,7 +1,7 @@
 """Where copies of shards are kept on a worker's host (see `host_copy`), and when they go.
 
 Copies go when their query ends, as far as its driver is told and is on this host; when Spark's processes that made them are no
-more; and after an hour in which no task asked for them. The last two are seen to by whoever next leaves a copy here.
+more; and after an hour in which no task asked for them. Workers that leave copies here see to the last two, once a minute.
 """
 
 from __future__ import annotations

@@ -27,6 +27,9 @@ from shedjoin.spark.state import segment_name, with_numbers, without_numbers
 
 #: Copies that no task asked for in this many seconds are removed.
 OLD = 3600.0
+#: A process looks for these this often, in seconds; and when it last did, by where copies are kept.
+EVERY = 60.0
+_swept: dict[Path, float] = {}
 #: How many copies of one shard are kept: attempts of which one is committed.
 KEPT = 2
 
@@ -67,7 +70,7 @@ class Copy:
                 segments = []
                 for number, level, first, plain in kept["segments"]:
                     source = pa.memory_map(str(self.path / f"segment-{stream}-{number}"))
-                    batch = pa.ipc.open_file(source).get_batch(0)
+                    batch = pa.ipc.open_stream(source).read_next_batch()  # a file's reader would wait for a thread
                     segments.append(without_numbers(batch, number, level, first, plain))
                 payloads.append(Payload(segments, kept["next"]))
             more = (self.path / "more").read_bytes()
@@ -109,15 +112,18 @@ def _taken(root: Path, lineage: str) -> Path:
 
 
 def _write(path: Path, batch: pa.RecordBatch) -> None:
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
 
 
 def _sweep(root: Path, lineage: str) -> None:
-    """Older copies of the same shard go, and what was left behind long ago."""
+    """Older copies of the same shard go, and now and then what others left behind long ago."""
     mine = sorted(_by_age(root, f"{lineage}.*"))
     for _, path in mine[:-KEPT]:
         shutil.rmtree(path, ignore_errors=True)
+    if time.monotonic() < _swept.get(root, -EVERY) + EVERY:  # of many shards each would look at the copies of all
+        return
+    _swept[root] = time.monotonic()
     oldest = time.time() - OLD
     for changed, path in _by_age(root, "*"):
         if changed < oldest or not is_of_use(path):

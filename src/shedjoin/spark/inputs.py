@@ -48,10 +48,6 @@ def shards_of(spark: SparkSession, shards: int | None, partitions: int) -> int:
     if shards is None:
         context = getattr(spark, "sparkContext", None) if not is_connect(spark) else None
         return max(1, min(partitions, int(context.defaultParallelism) if context is not None else partitions))
-    if shards > partitions:
-        raise SpecError(
-            f"shards must be at most {PARTITIONS}, which is {partitions}, not {shards}: shards beyond that would share tasks"
-        )
     return shards
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.spark.budget_split import share_of
+from shedjoin.spark.exchange import FILES, LATE, Given, Message, to_blob
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
+from shedjoin.spark.output_files import OutputFiles, ShardFiles
 from shedjoin.spec import JoinSpec
 
 if TYPE_CHECKING:
@@ -40,6 +45,7 @@ class Job:
     schemas: tuple[
         bytes, ...
     ] = ()  # the Arrow schemas of the columns kept, where a result may have rows of one side only
+    files: OutputFiles | None = None  # what shards write themselves
 
     @property
     def shards(self) -> int:
@@ -56,7 +62,7 @@ class Job:
 
     def spec_of(self, shard: int) -> JoinSpec:
         """The join of one shard: its share of the memory, as long as nothing is known of the streams."""
-        spec = JoinSpec.from_dict(self.spec)
+        spec = self.join
         if spec.budget is None:
             return spec
         return spec.with_budget(share_of(spec.budget, shard, self.shards, self.streams))
@@ -71,7 +77,7 @@ class Job:
     @property
     def join(self) -> JoinSpec:
         """The join of all shards together."""
-        return JoinSpec.from_dict(self.spec)
+        return _read(json.dumps(self.spec))
 
     def state(self, number: int, store: Store | None = None) -> ShardState:
         """The state of a shard alone."""
@@ -79,7 +85,29 @@ class Job:
 
         return ShardState(self, number, store, time.perf_counter)
 
+    def given(self, number: int, messages: Iterable[Message], store: Store | None = None) -> Iterator[Given]:
+        """What comes of a micro-batch of a shard, as blobs. Those that are written as files are told of when these are whole."""
+        shard = self.shard(number, store)
+        if self.files is None:
+            yield from shard.run(messages)
+            return
+        with ShardFiles(self.files, number) as files:
+            for kind, batches in shard.batches(messages):
+                if files.takes(kind):
+                    files.write(kind, batches)
+                else:
+                    yield kind, to_blob(*batches)
+            yield FILES, files.finish()
+        if shard.late:
+            yield LATE, str(shard.late).encode()
+
     def shard(self, number: int, store: Store | None = None) -> Shard:
         from shedjoin.spark.shard import Shard  # and with it the engines, for whoever runs one
 
         return Shard(self, number, store)
+
+
+@lru_cache(maxsize=8)
+def _read(spec: str) -> JoinSpec:
+    """A spec of plain data, read once for all shards of a task."""
+    return JoinSpec.from_dict(json.loads(spec))

@@ -114,7 +114,8 @@ class JoinArgs(TypedDict, total=False):
     shards: Annotated[
         int | None,
         "The number of parts that keys are split into; of a join graph the most there may be. Default: Spark's parallelism, at "
-        "most its shuffle partitions. A checkpoint keeps its number, unless `start` is given another.",
+        "most its shuffle partitions; more than these share tasks. A checkpoint keeps its number, unless `start` is given "
+        "another.",
     ]
     rates: Annotated[
         float | Sequence[float] | Mapping[str, float] | None,

@@ -20,6 +20,7 @@ from shedjoin.spark.join_condition import Condition, OnGraph
 from shedjoin.spark.keys import IMPORTANCE, KEY, KIND, SIDES, TS, OutColumn, quoted
 from shedjoin.spark.late import OBSERVED, observe_late
 from shedjoin.spark.metrics import metric_schema
+from shedjoin.spark.output_files import OutputFiles
 from shedjoin.spark.packing import Packing
 from shedjoin.spark.payload import column_name
 from shedjoin.spark.tasks import batch_worker, pack_worker, unpack_worker
@@ -157,13 +158,13 @@ class JoinPlan:
         """The columns that go through the shuffle: all of them if the input is to be archived."""
         return list(self.sides[side].columns) if inputs_of(self.names)[side] in kinds else self.needed(side)
 
-    def blobs(self, kinds: tuple[str, ...]) -> DataFrame:
-        """What the shards give: rows of (kind, shard, blob)."""
+    def blobs(self, kinds: tuple[str, ...], files: OutputFiles | None = None) -> DataFrame:
+        """What the shards give: rows of (kind, shard, blob). `files`: what they write themselves."""
         packed = reduce(
             lambda one, two: one.unionAll(two), [self._packed(side, kinds) for side in range(len(self.sides))]
         )
         grouped = packed.groupBy("label")
-        job = self._job(kinds)
+        job = replace(self._job(kinds), files=files)
         if not self.streaming:
             return grouped.applyInArrow(batch_worker(job), GIVEN)
         from shedjoin.spark.processor import ShardProcessor

@@ -63,10 +63,17 @@ class ShardProcessor(StatefulProcessor):
 
     def __init__(self, job: Job) -> None:
         self._sent = SENDING().dumps(job)
+        self._job: Job | None = None  # of a task that has several shards
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         hush()
+
+    def job(self) -> Job:
+        """The job, read when rows come."""
+        if self._job is None:
+            self._job = SENDING().loads(self._sent)
+        return self._job
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._store = SparkStore(handle)
@@ -81,7 +88,7 @@ class ShardProcessor(StatefulProcessor):
 
         from shedjoin.spark.exchange import Message
 
-        job: Job = SENDING().loads(self._sent)
+        job = self.job()
         shard = job.labels.index(int(key[0]))
         messages = (
             Message(int(stream), int(task), int(part), int(size), int(newest), blob)
@@ -90,7 +97,7 @@ class ShardProcessor(StatefulProcessor):
                 ["stream", "task", "part", "rows", "newest", "blob"]
             ].itertuples(index=False)
         )
-        for kind, blob in job.shard(shard, self._store).run(messages):
+        for kind, blob in job.given(shard, messages, self._store):
             yield pd.DataFrame({"kind": [kind], "shard": [shard], "blob": [blob]})
 
     def close(self) -> None:
@@ -110,7 +117,7 @@ class SeedProcessor(ShardProcessor):
 
         from shedjoin.spark.moved_state import Sent, put_together
 
-        job: Job = SENDING().loads(self._sent)
+        job = self.job()
         sent = [
             Sent(int(origin), [int(one) for one in arrived], int(batches), bytes(share), [bytes(one) for one in parts])
             for frame in rows

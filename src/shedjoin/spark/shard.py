@@ -47,6 +47,8 @@ from shedjoin.spec import JoinSpec
 BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
 #: What is counted in each micro-batch, under the engine's own names.
 _COUNTED = ("results", "evicted", "scheduled", "expired")
+#: What a shard makes: of which kind, and rows of it.
+Made = tuple[str, Sequence[pa.RecordBatch]]
 
 
 class Shard:
@@ -91,6 +93,13 @@ class Shard:
         return self.state.spec
 
     def run(self, messages: Iterable[Message]) -> Iterator[Given]:
+        """The same as blobs, as they cross Spark; and the number of late rows."""
+        for kind, batches in self.batches(messages):
+            yield kind, to_blob(*batches)
+        if self.late:
+            yield LATE, str(self.late).encode()
+
+    def batches(self, messages: Iterable[Message]) -> Iterator[Made]:
         """Take in a micro-batch, give what comes of it, and save the state."""
         began, state = self.clock(), self.state
         try:
@@ -115,8 +124,6 @@ class Shard:
             yield from self._front(batch, numbers, own)
             state.keep_own_columns(batch.tables, seqs)
             state.save(batch, watch, moved=self.engine.budget != was)
-            if self.late:
-                yield LATE, str(self.late).encode()
             if METRIC in self.job.kinds:
                 rows = [int(one.sum()) for one in own]
                 yield METRIC, self._metric(before, rows, self.clock() - began)
@@ -136,7 +143,7 @@ class Shard:
 
     # -------------------------------------------------------------------------------------------------------- the join
 
-    def _join(self, batch: MicroBatch, changed: ShedLog, watch: Watch | None) -> Iterator[Given]:
+    def _join(self, batch: MicroBatch, changed: ShedLog, watch: Watch | None) -> Iterator[Made]:
         yield from self._shed(changed)
         limit = self._limit()
         waiting: list[tuple[Integers, ...]] = []  # a piece may be small, but a blob has its price
@@ -170,7 +177,7 @@ class Shard:
         width = sum(payload.nbytes / max(payload.rows, 1) for payload in payloads)
         return int(min(BLOB_ROWS, max(BLOB_BYTES / max(width, 1.0), 256)))
 
-    def _results(self, pieces: list[tuple[Integers, ...]]) -> Iterator[Given]:
+    def _results(self, pieces: list[tuple[Integers, ...]]) -> Iterator[Made]:
         """Results with their columns."""
         numbers = pieces[0] if len(pieces) == 1 else tuple(map(np.concatenate, zip(*pieces, strict=True)))
         if not self.job.schemas:
@@ -183,18 +190,18 @@ class Shard:
         schemas = [pa.ipc.read_schema(pa.py_buffer(schema)) for schema in self.job.schemas]
         for side, column in enumerate(numbers):
             if (alone := there[side] & ~whole).any():
-                yield RESULT, to_blob(assemble_alone(self.state.payloads, schemas, side, column[alone]))
+                yield RESULT, [assemble_alone(self.state.payloads, schemas, side, column[alone])]
 
-    def _whole(self, numbers: tuple[Integers, ...]) -> bytes:
+    def _whole(self, numbers: tuple[Integers, ...]) -> list[pa.RecordBatch]:
         """Rows of all streams. Of two streams, batches as the segments are; of more, those would be too many."""
         payloads = self.state.payloads
         if len(numbers) == 2:
-            return to_blob(*gather(payloads[0], payloads[1], (numbers[0], numbers[1])))
-        return to_blob(assemble(payloads, numbers))
+            return list(gather(payloads[0], payloads[1], (numbers[0], numbers[1])))
+        return [assemble(payloads, numbers)]
 
     # ---------------------------------------------------------------------------------------------------------- the logs
 
-    def _front(self, batch: MicroBatch, numbers: Sequence[Integers], own: Sequence[Any]) -> Iterator[Given]:
+    def _front(self, batch: MicroBatch, numbers: Sequence[Integers], own: Sequence[Any]) -> Iterator[Made]:
         """Log the rows that were dropped before they came here."""
         records = []
         for stream, table in enumerate(batch.tables):
@@ -210,7 +217,7 @@ class Shard:
             records.append(made)
         yield from self._shed(ShedLog(records, self.engine.names))
 
-    def _shed(self, log: ShedLog) -> Iterator[Given]:
+    def _shed(self, log: ShedLog) -> Iterator[Made]:
         """The shed log as rows."""
         if not len(log):
             return
@@ -235,7 +242,7 @@ class Shard:
             "batch": pa.array(np.full(rows, self.state.batches, np.int64)),
             **self._keys_of(log),
         }
-        yield SHED, to_blob(pa.RecordBatch.from_pydict(columns))
+        yield SHED, [pa.RecordBatch.from_pydict(columns)]
 
     def _keys_of(self, log: ShedLog) -> dict[str, pa.Array]:
         """The key columns of rows that were shed, where keys are hashed."""
@@ -253,7 +260,7 @@ class Shard:
         whole = pa.concat_batches(parts).take(pa.array(np.argsort(np.concatenate(places))))
         return dict(zip(schema.names, whole.columns, strict=True))
 
-    def _left_out(self, log: LeftOutLog) -> Iterator[Given]:
+    def _left_out(self, log: LeftOutLog) -> Iterator[Made]:
         """What rows were not compared with."""
         if LEFT_OUT not in self.job.kinds or not len(log):
             return
@@ -262,11 +269,11 @@ class Shard:
             own[name] = own[name].cast(pa.int32())
         known = {"shard": pa.array(np.full(len(log), self.number, np.int32)), **own}
         known["batch"] = pa.array(np.full(len(log), self.state.batches, np.int64))
-        yield LEFT_OUT, to_blob(pa.RecordBatch.from_pydict({name: known[name] for name in LEFT_OUT_COLUMNS}))
+        yield LEFT_OUT, [pa.RecordBatch.from_pydict({name: known[name] for name in LEFT_OUT_COLUMNS})]
 
     # ------------------------------------------------------------------------------------------------------- the archive
 
-    def _echo(self, batch: MicroBatch, seqs: Sequence[Integers], own: Sequence[Any]) -> Iterator[Given]:
+    def _echo(self, batch: MicroBatch, seqs: Sequence[Integers], own: Sequence[Any]) -> Iterator[Made]:
         """The input rows with their numbers, for an archive; each row that goes everywhere where it is stored."""
         for stream, (table, kind) in enumerate(zip(batch.tables, inputs_of(self.job.names), strict=True)):
             if table is None or kind not in self.job.kinds:
@@ -277,7 +284,7 @@ class Shard:
             for start in range(0, table.num_rows, BLOB_ROWS):
                 columns = self._archived(table.slice(start, BLOB_ROWS), numbers[start : start + BLOB_ROWS])
                 names = [f"a{place}" for place in range(len(columns))]
-                yield kind, to_blob(pa.RecordBatch.from_arrays(columns, names=names))
+                yield kind, [pa.RecordBatch.from_arrays(columns, names=names)]
 
     def _archived(self, part: pa.RecordBatch, seqs: Integers) -> list[pa.Array]:
         """The user's columns of rows with these numbers, then those that the join adds."""
@@ -296,14 +303,14 @@ class Shard:
 
     # ------------------------------------------------------------------------------------------------------- the metrics
 
-    def _metric(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> bytes:
+    def _metric(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> list[pa.RecordBatch]:
         """One row that says how the shard fared in this micro-batch, with this many rows of each stream."""
         schema = metric_schema(
             self.job.names, selective=self.spec.selective is not None, front=self.job.front, unmatched=self._judges
         )
         known = self._known(before, rows, seconds) | self._recall()
         arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
-        return to_blob(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        return [pa.RecordBatch.from_arrays(arrays, schema=schema)]
 
     def _known(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> dict[str, Any]:
         """What this row says. `before`: the engine's totals then."""

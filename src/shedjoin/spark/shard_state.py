@@ -181,7 +181,7 @@ class ShardState:
         """Fit what is stored into the budget of now; returns what had to go."""
         budget = self.spec.budget
         if self.split is not None:
-            self.split = self.split.follow(batch.counts, batch.clocks, JoinSpec.from_dict(self.job.spec))
+            self.split = self.split.follow(batch.counts, batch.clocks, self.job.join)
             budget = self.split.part(self.number)
         if self.engine.budget == budget:
             return ShedLog((), self.engine.names)

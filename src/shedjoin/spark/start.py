@@ -4,44 +4,35 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Unpack
 
-from shedjoin.errors import EnvironmentProblem, SpecError
+from shedjoin.errors import SpecError
 from shedjoin.spark import reshard
-from shedjoin.spark.archive import LEFT_OUT_DDL, shed_ddl
+from shedjoin.spark.batch_writer import BatchWriter, Outputs, Sink
 from shedjoin.spark.compatibility import MAY_DIFFER, changes, check_same, kept_policy
-from shedjoin.spark.exchange import LATE, LEFT_OUT, METRIC, RESULT, SHED, inputs_of
 from shedjoin.spark.host_cache import forget
 from shedjoin.spark.inputs import is_connect
 from shedjoin.spark.join import plan_join
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
 from shedjoin.spark.join_condition import OnGraph
-from shedjoin.spark.keys import is_number, key_value
-from shedjoin.spark.late import warn
 from shedjoin.spark.lock import Owner
-from shedjoin.spark.plan import JoinPlan, ResultLayout, results_of, rows_of
+from shedjoin.spark.output_tables import BATCH
+from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.sources import Sink as SparkSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
-#: The number of the micro-batch, as readers of results and archive see it. (Most pass over directories whose names begin with
-#: an underscore, without a word.)
-BATCH = "sj_batch"
 JOB = "job.json"
 FORMAT = 4
 #: What may change from one start to the next, and is noted in the job when it does.
 NOTED = ("budget", "policy", "shards", "columns", "deadline", "front")
-Sink = Callable[["DataFrame", int], None]
 
 
 @takes_join_args
@@ -62,8 +53,9 @@ def start(
 
     Below `output` there are parquet files: `results`, `shed` (the shed log), `left_out` (with a deadline: what rows were not
     compared with), `metrics` (one row a shard and micro-batch), `archive/left` and `archive/right` (the input with row numbers;
-    three and more streams by their names), each with one directory a micro-batch. A micro-batch that is repeated after a failure
-    overwrites its own directories, so that every row is there exactly once. `job.json` describes the query. A query that goes on
+    three and more streams by their names), each with one directory a micro-batch. The shards write these files, and the driver
+    renames them into place when all are there. A micro-batch that is repeated after a failure replaces its own directories, so
+    that every row is there exactly once. `job.json` describes the query. A query that goes on
     without `shards` keeps the number it had.
 
     Parameters
@@ -192,10 +184,10 @@ def _started(
     name: str | None,
 ) -> StreamingQuery:
     """The query that runs a plan."""
-    kinds = (RESULT, SHED, LEFT_OUT, METRIC, *(inputs_of(plan.names) if archive else ()))
+    outputs = Outputs.of(plan, folder, archive=archive, results=sink is None)
     writer = (
-        plan.blobs(kinds)
-        .writeStream.foreachBatch(_writer(_Outputs.of(plan, folder, archive), sink))
+        plan.blobs(outputs.kinds, outputs.files)
+        .writeStream.foreachBatch(BatchWriter(outputs, sink))
         .option("checkpointLocation", checkpoint_of(folder, checkpoint))
     )
     if name is not None:
@@ -287,133 +279,6 @@ def is_default(folder: str, checkpoint: str | os.PathLike[str]) -> bool:
 def _whole(path: str) -> str:
     """A path that means the same wherever one is."""
     return path if "://" in path else os.path.abspath(path)
-
-
-@dataclass(frozen=True)
-class _Outputs:
-    """What is written where. Knows no DataFrame, so that it can travel."""
-
-    folder: str
-    layout: ResultLayout
-    names: tuple[str, ...]
-    archived: tuple[StructType, ...] | None
-    metrics: StructType
-    lateness: int | None
-    keys: list[tuple[str, str]]
-
-    @classmethod
-    def of(cls, plan: JoinPlan, folder: str, archive: bool) -> _Outputs:
-        from pyspark.sql.types import DataType, StructField, StructType
-
-        def nullable(schema: StructType) -> StructType:
-            """Spark's readers know no column that is never null."""
-            made = StructType([StructField(field.name, field.dataType) for field in schema])
-            for name, kind in plan.archived:
-                made = made.add(name, DataType.fromDDL(kind))
-            return made
-
-        schemas = tuple(nullable(side.schema) for side in plan.sides)
-        return cls(
-            folder,
-            plan.layout(),
-            plan.names,
-            schemas if archive else None,
-            plan.metrics,
-            plan.lateness,
-            plan.condition.key_columns,
-        )
-
-
-def _begun(folder: str, number: int) -> set[str]:
-    """The kinds of which an earlier attempt at a batch has written something: nothing of it may stay. With another budget, or
-    with a deadline, this attempt may give less."""
-    places = {RESULT: f"results/{BATCH}", SHED: "shed/batch", LEFT_OUT: "left_out/batch"}
-    return {kind for kind, place in places.items() if Path(folder, f"{place}={number}").exists()}
-
-
-def _writer(outputs: _Outputs, sink: Sink | None) -> Sink:
-    first = True  # a sink may have seen this batch in an earlier run
-
-    def write(blobs: DataFrame, number: int) -> None:
-        nonlocal first
-        blobs = blobs.persist()
-        try:
-            kinds, late = _contents(blobs)
-            warn(late, number, outputs.lateness)
-            kinds |= _begun(outputs.folder, number)
-            if sink is None and not Path(outputs.folder, "results").exists():  # readers find a table, if an empty one
-                kinds.add(RESULT)
-            if sink is not None and first:
-                kinds.add(RESULT)
-            first = False
-            if RESULT in kinds:
-                results = results_of(blobs, outputs.layout)
-                if sink is None:
-                    _overwrite(results, f"{outputs.folder}/results", number, BATCH)
-                else:
-                    sink(results, number)
-            if SHED in kinds:
-                _overwrite(_shed_of(blobs, outputs), f"{outputs.folder}/shed", number, "batch")
-            if LEFT_OUT in kinds:
-                stretches = rows_of(blobs, LEFT_OUT, LEFT_OUT_DDL).drop("batch")
-                _overwrite(stretches, f"{outputs.folder}/left_out", number, "batch")
-            for name, kind, schema in zip(
-                outputs.names, inputs_of(outputs.names), outputs.archived or (), strict=outputs.archived is not None
-            ):
-                if kind in kinds:
-                    _overwrite(rows_of(blobs, kind, schema), f"{outputs.folder}/archive/{name}", number, BATCH)
-            if METRIC in kinds:
-                told = rows_of(blobs, METRIC, outputs.metrics).drop("batch")
-                _overwrite(told, f"{outputs.folder}/metrics", number, "batch")
-        finally:
-            blobs.unpersist()
-
-    return write
-
-
-def _shed_of(blobs: DataFrame, outputs: _Outputs) -> DataFrame:
-    """The shed log, with the columns of the key."""
-    from pyspark.sql import functions as fn
-
-    if not is_number([kind for _, kind in outputs.keys]):
-        return rows_of(blobs, SHED, shed_ddl(outputs.names, outputs.keys)).drop("batch")
-    (name, kind), *_ = outputs.keys
-    return rows_of(blobs, SHED, shed_ddl(outputs.names)).drop("batch").withColumn(name, key_value(fn.col("key"), kind))
-
-
-def _contents(blobs: DataFrame) -> tuple[set[str], int]:
-    """Which kinds of blobs there are, and how many rows were late. Blobs are few: collecting is faster than a shuffle."""
-    from pyspark.sql import functions as fn
-
-    found = blobs.select("kind", fn.when(fn.col("kind") == LATE, fn.col("blob")).alias("late")).collect()
-    return {row["kind"] for row in found}, sum(int(row["late"]) for row in found if row["late"] is not None)
-
-
-def _overwrite(rows: DataFrame, folder: str, number: int, column: str) -> None:
-    """One directory a micro-batch, named so that readers see its number as a column."""
-    try:
-        rows.write.mode("overwrite").parquet(f"{folder}/{column}={number}")
-    except Exception as problem:
-        if (reason := disk_trouble(problem)) is None:
-            raise
-        raise EnvironmentProblem(
-            f"batch {number} cannot be written to {folder}: {reason}. Nothing is lost: when that is mended, start the same query "
-            "again, and it goes on with this batch"
-        ) from problem
-
-
-#: What file systems say when they cannot write, without the names of the exceptions that say it.
-_TROUBLE = re.compile(
-    r"(?:Exception|Error): (?![\w.]+(?:Exception|Error): )([^\n]*"
-    r"(?:No space left on device|File too large|[Qq]uota exceeded|Read-only file system|Input/output error|"
-    r"Permission denied|Mkdirs failed|[Nn]ot a directory)[^\n]*)"
-)
-
-
-def disk_trouble(problem: BaseException) -> str | None:
-    """What the file system said, if that is what went wrong."""
-    found = _TROUBLE.search(str(problem))
-    return None if found is None else found[1].strip()
 
 
 def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, Any]:

@@ -273,6 +273,8 @@ def read_redo(blob: bytes) -> Redo:
 
 def as_it_was(spec: JoinSpec, budget: dict[str, Any] | None, policy: dict[str, Any]) -> JoinSpec:
     """The same join with what may change as it was: budget and policy as plain data."""
+    if changing(spec) == (budget, policy):  # nothing to read and check again
+        return spec
     return JoinSpec.from_dict({**spec.to_dict(), "budget": budget, "policy": policy})
 
 
