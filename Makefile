@@ -111,11 +111,17 @@ bench: $(READY) $(FLINK)/.ready ## tuples/s of every policy; joins on sets; the 
 	@$(BIN)/python benchmarks/spark_deadline.py --page docs/benchmarks-deadline.md
 
 .PHONY: lab
-lab: $(READY) ## run the papers experiments, draw the figures, check the claims
+lab: $(READY) ## run the papers experiments, draw the figures, check the claims (goes on where it stopped)
 	@$(BIN)/shedjoin check
 	@$(BIN)/shedjoin lab run all
-	@$(BIN)/shedjoin lab plot all
-	@$(BIN)/shedjoin lab claims
+	@$(BIN)/shedjoin lab plot all --page docs/figures.md
+	@$(BIN)/shedjoin lab claims --write docs/claims.md
+	@$(BIN)/shedjoin lab report
+
+.PHONY: lab-quick
+lab-quick: $(READY) ## a small version of make lab: few seeds, short sweeps
+	@$(BIN)/shedjoin lab run all --quick --seeds 1
+	@$(BIN)/shedjoin lab report --quick
 
 .PHONY: format
 format: $(READY) ## let ruff put the code in order

@@ -21,10 +21,14 @@ ASIDE = {
         "build.py",
         "commands.py",
         "import_paths.py",
+        "agreement.py",
+        "figures_page.py",
+        "printed.py",
         "progress.py",
         "report.py",
         "store.py",
         "sweep.py",
+        "web_report.py",
     ),
 }
 

@@ -18,6 +18,7 @@ from shedjoin_lab.store import Store
 
 UNTESTABLE = "not testable here"
 UNMEASURED = "not measured yet"
+VERDICTS = (HOLDS, PARTLY, FAILS, UNTESTABLE, UNMEASURED)
 #: What a check runs into where rows are of another kind than it knows.
 INCOMPLETE = (LookupError, ValueError, ArithmeticError)
 
@@ -122,7 +123,7 @@ def judge(paper: str, claim: Claim, store: Store) -> Line:
         return unmeasured(f"{reason}: {_commands(paper, claim.figures, store)} again with --fresh")
     if claim.untestable:
         return Line(name, claim.says, claim.paper, finding.ours, UNTESTABLE, "", claim.untestable)
-    why = "" if finding.verdict == HOLDS else ". ".join(part for part in (finding.where, claim.why) if part)
+    why = "" if finding.verdict == HOLDS else "; ".join(part for part in (finding.where, claim.why) if part)
     return Line(name, claim.says, claim.paper, finding.ours, finding.verdict, agreeing, why)
 
 

@@ -1,4 +1,4 @@
-"""`shedjoin lab`: list, run, plot, claims."""
+"""`shedjoin lab`: list, run, plot, claims, report."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_run(actions)
     _add_plot(actions)
     _add_claims(actions)
+    _add_report(actions)
 
 
 def _add_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -82,6 +83,12 @@ def _add_plot(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     _add_figure(parser)
     _add_places(parser)
+    parser.add_argument(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="also write a Markdown page: each figure, what the paper shows, what ours shows; pictures beside it",
+    )
     parser.set_defaults(handler=plot_figures)
 
 
@@ -97,6 +104,21 @@ def _add_claims(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--write", type=Path, metavar="FILE", help="also write the table to this Markdown file")
     _add_places(parser)
     parser.set_defaults(handler=show_claims)
+
+
+def _add_report(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "report",
+        help="claims, figures and settings as one HTML file",
+        description="One HTML file that needs nothing else: claims by paper with filters, figures beside what the paper says, "
+        "settings and seeds. From stored rows.",
+    )
+    parser.add_argument(
+        "paper", nargs="?", choices=[*catalogue.PAPERS, "all"], default="all", help="only this paper's claims"
+    )
+    parser.add_argument("--write", type=Path, metavar="FILE", help="the file (default: OUT/report.html)")
+    _add_places(parser)
+    parser.set_defaults(handler=write_report)
 
 
 def _add_figure(parser: argparse.ArgumentParser) -> None:
@@ -191,6 +213,7 @@ def _spark(master: str, stack: ExitStack) -> Runner:
 
 def plot_figures(args: argparse.Namespace) -> int:
     """Draw the chosen figures; of several, those with nothing stored are named."""
+    from shedjoin_lab.figures_page import write_page
     from shedjoin_lab.report import draw
 
     figures = chosen(args.paper, args.figure)
@@ -204,6 +227,21 @@ def plot_figures(args: argparse.Namespace) -> int:
             _say(f"not drawn: {reason}", sys.stderr)
             continue
         _say(" ".join(str(path) for path in paths))
+    if args.page is not None:
+        write_page(figures, store, args.page)
+    return 0
+
+
+def write_report(args: argparse.Namespace) -> int:
+    """Write the HTML report."""
+    from shedjoin_lab.web_report import page
+
+    papers = list(catalogue.PAPERS) if args.paper == "all" else [args.paper]
+    store = Store(args.out, quick=args.quick)
+    path: Path = args.write or args.out / "report.html"
+    text = page(papers, store, lambda problem: _say(problem, sys.stderr))
+    write_atomic(path, lambda file: file.write(text.encode()))
+    _say(str(path))
     return 0
 
 

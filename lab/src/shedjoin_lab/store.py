@@ -62,6 +62,10 @@ class Store:
         parameters = figure.parameters(scale or self._scale(rows))
         return [params for params in parameters if identity(params) not in stored]
 
+    def scale(self, figure: Figure) -> Scale:
+        """The scale of the stored rows."""
+        return self._scale(self.read(figure))
+
     def clear(self, figure: Figure) -> None:
         """Forget the figure's rows."""
         for suffix in (".parquet", ".csv"):
