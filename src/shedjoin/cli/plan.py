@@ -29,7 +29,7 @@ SOLVING = ("blocks", "proof")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Run a sample of two streams with every policy and several memories, find the optimum, and recommend "
-        "policy, allocation and memory for a target. Of a job file, window, streams and importance count. Ctrl-C ends "
+        "policy, allocation and memory for a target. A job file gives the window, streams and importance. Ctrl-C ends "
         "the work early and shows what was found."
     )
     parser.epilog = (
