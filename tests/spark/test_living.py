@@ -126,12 +126,12 @@ def counts_behind(results: Any, folder: Path) -> Counter[Any]:
 def test_an_exact_query_is_adopted(spark: Any, tmp_path: Path, cache: str) -> None:
     """An exact join with watermarks and a windowed count behind it; killed, given a budget, killed, given twice the shards and
     another policy, and refined: every count is that of the batch job."""
-    living = Living(spark, tmp_path, cache, files=12)
-    living.come(12)
+    living = Living(spark, tmp_path, cache, files=8)
+    living.come(8)
     budget = {"budget": "120 tuples", "policy": "prob"}
-    living.is_killed(3, shards=2)
+    living.is_killed(2, shards=2)
     assert not (living.out / "shed").exists()
-    living.is_killed(6, **budget)
+    living.is_killed(4, **budget)
     with partitions(spark, 4):
         living.start(shards=4, **budget | {"policy": {"name": "life", "estimator": "in_window"}}).awaitTermination()
     shed = spark.read.parquet(str(living.out / "shed"))
