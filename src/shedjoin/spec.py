@@ -12,7 +12,7 @@ from shedjoin.batch import LATEST, MOST_STREAMS, ROW_BYTES, STREAMS
 from shedjoin.budget import Budget
 from shedjoin.cpu.admission import admission_of
 from shedjoin.cpu.settings import Deadline, Dual, Queue, Selective, VirtualCpu
-from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE, SAME
+from shedjoin.engine.codes import FOLLOWING, IMPORTANCE, SAME
 from shedjoin.engine.graph import Graph, of_columns, parse
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.plan import Index, Orders, Plan
@@ -362,7 +362,7 @@ class JoinSpec:
             budget=self.budget is not None,
             policy=policy.name,
             estimator=estimator,
-            follows_results=policy.order().organisation == CUMULATIVE or estimator == "met",
+            follows_results=policy.order().organisation in FOLLOWING or estimator == "met",
             lazy=self.evaluate_every > 0,
             cpu=None if cpu is None else "deadline" if isinstance(cpu, Deadline) else "virtual",
             queue=None if queue is None else "integrated" if queue.integrated else queue.drop,
