@@ -55,6 +55,7 @@ CPU, SHARED = sj.VirtualCpu(2.0, probe=0.5, update=0.25), sj.Queue(integrated=Tr
 MANY: dict[str, dict[str, Any]] = {
     "key": {"policy": sj.Prob(sj.InWindow())},
     "key, dgl": {"policy": sj.Dgl()},
+    "key, age": {"policy": sj.Age()},
     "exact": {"on": GRAPH},
     "lazy": {"on": GRAPH, "evaluate_every": 4},
     "rand": {"on": GRAPH, "policy": sj.Rand()},
@@ -63,6 +64,7 @@ MANY: dict[str, dict[str, Any]] = {
     "dimp_prob": {"on": GRAPH, "policy": sj.DimpProb(sj.History())},
     "life": {"on": GRAPH, "policy": sj.Life(sj.CountMin(4, 2))},
     "dgl": {"on": GRAPH, "policy": sj.Dgl(estimator=sj.Decayed(5.0))},
+    "age": {"on": GRAPH, "policy": sj.Age(sj.Decayed(5.0))},
     "selective": {"policy": sj.Prob(sj.InWindow()), "selective": SELECTIVE},
     "selective graph": {"on": GRAPH, "selective": SELECTIVE},
     "queue": {"cpu": CPU, "queue": sj.Queue(tuples=4), "policy": sj.Dgl()},

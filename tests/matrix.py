@@ -16,7 +16,7 @@ from naive import Condition, Conditional, Dual, Graph, Join, Key, Row, cut, draw
 from shedjoin.join_type import TYPES
 from shedjoin.meaning import GRAPH, KEYED, Dials, Meaningless, why_not
 from shedjoin.window import interval_windows
-from strategies.policies import UNWEIGHED, VARIANTS, WEIGHED
+from strategies.policies import FOLLOWING, UNWEIGHED, VARIANTS, WEIGHED
 
 STREAMS = (2, 3)
 CONDITIONS = ("key", "residual", "graph", "overlap", "band")
@@ -124,9 +124,9 @@ class Combination:
             condition=GRAPH if self.condition == "residual" else self.condition,
             windows=frozenset(KINDS.get(self.window, {self.window})),
             budget=self.budget is not None,
-            policy=self.policy,
+            policy=self.policy.removesuffix("_weighed"),
             estimator=self.estimator,
-            follows_results=self.policy in ("dgl", "cumulative") or self.estimator == "met",
+            follows_results=self.policy in FOLLOWING or self.estimator == "met",
             lazy=self.also == "lazy evaluation",
             cpu="virtual" if queued else "deadline" if self.cpu == "deadline" else None,
             queue=QUEUES.get(str(self.cpu)),

@@ -114,6 +114,16 @@ WORKED = {
         evicted=[(0, 1, 1), (1, 0, 1), (0, 0, 2), (1, 2, 2), (0, 2, 3), (1, 3, 3)],
         pairs=[(0, 1), (3, 1)],
     ),
+    # Rows find partners one step after they came. Instants 1 and 2: what has found one goes; nothing else is known to be worth
+    # more. Instant 3: of rows one step old two of three have found one, 0.67; new ones can look forward to that in two steps,
+    # 0.33: r3 goes. Instant 4: r2 is two steps old, of which little is known, 0.2; r4 has 0.33. The right finds none when stored.
+    "age": Worked(
+        sj.JoinSpec(sj.TimeWindow(4), ONE_EACH, sj.Age()),
+        left=[1, 2, 3, 4, 5],
+        right=[9, 1, 2, 9, 9],
+        evicted=[(0, 0, 1), (1, 0, 1), (0, 1, 2), (1, 1, 2), (0, 3, 3), (1, 2, 3), (0, 2, 4), (1, 3, 4)],
+        pairs=[(0, 1), (1, 2)],
+    ),
     # Nothing is learned yet, so it is PROB by counts. Instant 1: key 2 has never come on the right, r1 goes; s0 and s1 are of
     # one key, the older goes. Instant 2: so it is with r0 and r2; key 9 has never come on the left, s2 goes.
     "prospect": Worked(

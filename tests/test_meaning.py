@@ -55,6 +55,10 @@ EXAMPLES: list[tuple[Dials, dict[str, Any]]] = [
         ),
     ),
     (
+        Dials(cpu="virtual", queue="integrated", budget=True, policy="age", follows_results=True),
+        dict(cpu=CPU, queue=sj.Queue(integrated=True, drop="semantic"), budget=BUDGET, policy=sj.Age()),
+    ),
+    (
         Dials(windows=frozenset({"time", "row"}), dual=True),
         dict(window=(WINDOW, sj.RowWindow(9)), dual=sj.Dual()),
     ),

@@ -125,7 +125,7 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(
         "evaluate_every",
         lambda d: d.lazy and d.follows_results,
-        "Dgl(), Cumulative() and Met() follow the results of each instant, which lazy evaluation has only later.",
+        "Age(), Dgl(), Cumulative() and Met() follow the results of each instant, which lazy evaluation has only later.",
     ),
     Meaningless(
         "queue",
@@ -146,6 +146,11 @@ MEANINGLESS: tuple[Meaningless, ...] = (
         "queue",
         lambda d: d.queue == "integrated" and d.estimator == "met",
         "Met() knows nothing of a row before its probe, so an integrated queue would drop whatever waits.",
+    ),
+    Meaningless(
+        "queue",
+        lambda d: d.queue == "integrated" and d.policy == "age",
+        "Age() learns when rows in memory find partners, and rows in a queue find none: bound the queue by tuples or span.",
     ),
     Meaningless(
         "dual",

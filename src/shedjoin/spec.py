@@ -12,7 +12,7 @@ from shedjoin.batch import LATEST, MOST_STREAMS, ROW_BYTES, STREAMS
 from shedjoin.budget import Budget
 from shedjoin.cpu.admission import admission_of
 from shedjoin.cpu.settings import Deadline, Dual, Queue, Selective, VirtualCpu
-from shedjoin.engine.codes import CUMULATIVE, IMPORTANCE, SAME
+from shedjoin.engine.codes import FOLLOWING, IMPORTANCE, SAME
 from shedjoin.engine.graph import Graph, of_columns, parse
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.plan import Index, Orders, Plan
@@ -190,12 +190,16 @@ class JoinSpec:
         return Prospect() if keyed else Prob()
 
     def _first_policy(self, graph: Graph) -> Policy:
-        """The policy that the join begins with."""
         assert self.policy is not None  # __post_init__ fills it in
         if not isinstance(self.policy, Auto):
             return self.policy
         first = self._fitting_policy(graph)
         return first if why_not(self._dials_by(graph, first)) is None else Prob()
+
+    @property
+    def first_policy(self) -> Policy:
+        """The policy that the join begins with: `policy`, or what `Auto` begins with."""
+        return self._first_policy(self._graph())
 
     def _check_windows(self) -> None:
         if self.between is not None:
@@ -358,7 +362,7 @@ class JoinSpec:
             budget=self.budget is not None,
             policy=policy.name,
             estimator=estimator,
-            follows_results=policy.order().organisation == CUMULATIVE or estimator == "met",
+            follows_results=policy.order().organisation in FOLLOWING or estimator == "met",
             lazy=self.evaluate_every > 0,
             cpu=None if cpu is None else "deadline" if isinstance(cpu, Deadline) else "virtual",
             queue=None if queue is None else "integrated" if queue.integrated else queue.drop,
@@ -465,7 +469,7 @@ class JoinSpec:
             return None
         from shedjoin.auto import Trials
 
-        return Trials(self.policy, self._first_policy(self._graph()), plan, seed)
+        return Trials(self.policy, self.first_policy, plan, seed)
 
     def build(self, seed: int = 0, *, part: tuple[int, int] = (0, 1)) -> Engine:
         """A new engine. The same spec, seed and input give the same output.

@@ -50,7 +50,10 @@ def test_it_goes_over_to_what_finds_more_and_says_so() -> None:
     assert trying.changes
     assert trying.changes[-1].policy == trying.now != trying.first == sj.Prospect()
     assert all(one.rows % 40 < 3 and one.gain >= ALL.gain for one in trying.changes[:1])
+    assert "more than" in trying.why
     first = spec_of(sj.Prospect()).build()
+    assert "nothing is compared yet" in spec_of(ALL).build().trying.why
+    assert "too small" in spec_of(sj.Auto()).build().trying.why
     first.push(**tables)
     assert engine.counters["results"] > first.counters["results"]
 
@@ -113,6 +116,11 @@ def test_budgets_change_for_miniatures_too() -> None:
     engine.set_budget(sj.Budget(tuples=16))
     assert engine.trying._seen == seen
     assert all(sum(one.residents) <= 16 for one in engine.trying._engines)
+    again = spec_of(ALL).resume(engine.snapshot())
+    more = {name: {**table, "ts": table["ts"] + 300} for name, table in clicks(300, seed=1).items()}
+    engine.push(**more)
+    again.push(**more)
+    assert again.snapshot() == engine.snapshot()
     engine.set_budget(sj.Budget(tuples=200))  # what was learned with little says nothing of this
     assert engine.trying._seen == 0
     engine.set_budget(None)

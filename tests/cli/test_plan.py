@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -95,3 +96,68 @@ def test_an_early_end_is_shown(folder: Path, capsys: pytest.CaptureFixture[str])
     assert "--time-limit must be a number of seconds, 0 or more, not -1" in capsys.readouterr().err
     assert main(["plan", "job.toml", "--time-limit", "0"]) == 130
     assert "ended early" in capsys.readouterr().out
+
+
+RUN = """
+[left]
+path = "shown"
+[right]
+path = "clicked"
+[join]
+on = [{left = "ad", right = "of"}, "site"]
+time = ["shown_at", "clicked_at"]
+window = "30 seconds"
+lateness = 0
+%s
+[output]
+path = "out"
+"""
+
+
+@pytest.fixture
+def streams(folder: Path) -> Path:
+    """The same rows as two directories of files, with other names, a second key column and timestamps."""
+    sides = (("shown", "ad", "shown_at"), ("clicked", "of", "clicked_at"))
+    tables = (pq.read_table("left.parquet"), pyarrow.csv.read_csv("right.csv"))
+    for (name, key, time), table in zip(sides, tables, strict=True):
+        (folder / name).mkdir()
+        at = pa.array(np.arange(300) * 1_000_000, pa.timestamp("us", "UTC"))
+        made = pa.table({key: table["ad"], "site": ["s"] * 300, time: at})
+        for part in (0, 150):
+            pq.write_table(made.slice(part, 150), folder / name / f"{part}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("more", ["", 'how = "left_outer"', 'policy = "rand"\nbudget = 9'])
+def test_a_job_to_run_is_planned_from_its_files(streams: Path, more: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", *FILES, *QUICK]) == 0
+    printed = capsys.readouterr().out
+    (streams / "job.toml").write_text(RUN % more)
+    assert main(["plan", "job.toml", *QUICK]) == 0
+    again = capsys.readouterr().out
+    assert again.partition("For 0.8")[0] == printed.partition("For 0.8")[0]
+    assert again.partition("[join]")[2] == printed.partition("[join]")[2]
+    settings = tomllib.loads(printed[printed.index("[join]") :])["join"]
+    assert settings.pop("budget") < 60
+    assert settings == {"allocation": "variable", "policy": {"name": "prob", "estimator": "history"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("window", 'predicate = {name = "band", column = "ad", within = 1}\nwindow'), "on"),
+        (("lateness", 'how = "left_semi"\nlateness'), "a left_semi join gives none"),
+        (("lateness", 'where = "left.site < right.site"\nlateness'), "join.where: plan does not count by it"),
+        (("lateness", "matches = [1, 1]\nlateness"), "join.matches: plan does not count by it"),
+        (('"shown"', '"shown"\nselect = ["ad"]'), "left.select: plan reads columns as they are"),
+        (('"shown"', '"shown"\nformat = "json"\nschema = "ad string"'), "left.format is 'json', and plan reads"),
+        (('"clicked_at"]', '"then"]'), "right has no column 'then'; it has of, site, clicked_at"),
+        (('"clicked_at"]', '"of"]'), "of is string, and must be a timestamp or a whole number"),
+    ],
+)
+def test_a_job_to_run_that_no_plan_can_count_is_refused(
+    streams: Path, change: tuple[str, str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (streams / "job.toml").write_text((RUN % "").replace(*change, 1))
+    assert main(["plan", "job.toml", *QUICK]) == 2
+    assert sentence in capsys.readouterr().err

@@ -521,7 +521,12 @@ def test_a_query_goes_on_as_it_began(
 
 def test_explain_lets_a_query_go_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     begun(folder)
-    for more in (DGL, 'budget = 12\npolicy = {name = "dgl", gain = 2.0}\n', "budget = 9\nshards = 2\n"):
+    for more in (
+        DGL,
+        'budget = 12\npolicy = {name = "dgl", gain = 2.0}\n',
+        'budget = 9\npolicy = "age"\n',
+        "budget = 9\nshards = 2\n",
+    ):
         (folder / "job.toml").write_text(GOOD + more)
         assert main(["explain", str(folder / "job.toml")]) == 0
     (folder / "out" / "checkpoint").rmdir()

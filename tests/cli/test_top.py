@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -194,6 +195,24 @@ def test_a_join_with_a_deadline_shows_how_much_it_compares(
     assert "left 50.0%, right 10.0%; 50 probes of a part" in said
     assert "left 2, 0, 1; right -1, 1, 0" in said
     assert "not known" in said  # of recall: no budget, but not exact
+
+
+def test_a_join_that_tries_policies_shows_what_it_goes_by() -> None:
+    found = ("Prospect()", 0, "nothing is compared yet"), ("Dgl()", 2, "it found 9% more than Rand()")
+    names = ("policy", "policy_changes", "policy_why")
+    rows = [{**metric(0, shard), **dict(zip(names, one, strict=True))} for shard, one in enumerate(found)]
+    collector = QueryCollector()
+    collector.add(rows)
+    seen, told = of_rows(rows, BUDGET), of_samples(samples_of(collector.collect()), None, 1.0)
+    for view in (seen, told):
+        assert view is not None
+        assert (view.policies, view.policy_changes) == (("Prospect()", "Dgl()"), 2)
+        assert view.policy_why == (found[0][2], found[1][2])
+    printed = io.StringIO()
+    Console(file=printed, width=150).print(top.frame(seen, "q"))
+    assert "Prospect() in 1 shard, Dgl() in 1 shard" in printed.getvalue()
+    assert "it found 9% more than Rand()" in printed.getvalue()
+    assert "2 changes since the beginning" in printed.getvalue()
 
 
 def test_what_cannot_be_watched_gets_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

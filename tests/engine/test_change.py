@@ -41,6 +41,8 @@ ALLOWED: dict[str, tuple[Any, Any]] = {
     "update": (sj.Additive(update="always"), sj.Additive(update="arrival")),
     "no estimator": (sj.Prob(sj.InWindow()), sj.Rand()),
     "cumulative": (sj.Prob(sj.InMemory()), sj.Dgl()),
+    "age": (sj.Prob(), sj.Age(sj.History())),
+    "from age": (sj.Age(), sj.Life()),
     "estimator": (sj.Prob(sj.History()), sj.Prob(sj.InWindow())),
     "sketch": (sj.Prob(sj.CountMin(8, 2)), sj.Prob(sj.CountMin(8, 3))),
     "table": (sj.Prob(sj.Table({1: 0.5}, {})), sj.Prob(sj.Table({}, {}))),

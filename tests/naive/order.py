@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from naive.ages import Ages
 from naive.arithmetic import GOLDEN, exp, log, mix, power, product, times_log
 from naive.learned import LearnedWeights
 from naive.rows import EVICTED, Stored
 from naive.weights import DecayedWeights, reads_sizes
-from shedjoin.engine.codes import CUMULATIVE, KEY, LIFE, LOGSUM, PRODUCT, RANDOM, SAMPLE, SCHEDULE, SUM, TUPLE
+from shedjoin.engine.codes import AGE, CUMULATIVE, KEY, LIFE, LOGSUM, PRODUCT, RANDOM, SAMPLE, SCHEDULE, SUM, TUPLE
 from shedjoin.engine.codes import Order as Numbers
 from shedjoin.estimators import Met, Table
 from shedjoin.policies import Policy
@@ -33,6 +34,7 @@ class Order:
     def __init__(self, twin: Twin) -> None:
         self.twin = twin
         self.lift, self.lift_tick = 0.0, 0
+        self.ages = Ages(twin)
 
     @property
     def policy(self) -> Policy:
@@ -73,6 +75,8 @@ class Order:
 
     def offer(self, stream: int) -> Stored:
         """What a stream would give up first."""
+        if self.goes_by_age:
+            return self.ages.offer(stream)
         return min(self.twin.competing(stream), key=lambda x: (self.within_stream(x), self.rank(x), x.arrival))
 
     def has_risen(self, x: Stored) -> bool:
@@ -104,6 +108,8 @@ class Order:
     def within_stream(self, x: Stored) -> float:
         """The priority, less the term that all tuples of the stream share."""
         order = self.numbers
+        if order.organisation == AGE:
+            return self.ages.priority(x)
         if order.organisation == KEY and order.combine == SUM:
             return self.rank(x) + order.matches * self.matches(x)
         if order.organisation == KEY and order.combine == LOGSUM:
@@ -139,6 +145,8 @@ class Order:
         if order.organisation == SAMPLE:
             x.weight, x.since = self.sampling_weight(x), None
             return x.weight / self.lot(x)
+        if order.organisation == AGE:
+            return self.current_matches(x) if order.matches != 0 else 1.0
         if order.organisation != TUPLE:
             return math.nan
         m = self.current_matches(x) if order.matches != 0 else 0.0
@@ -156,6 +164,13 @@ class Order:
         if self.cumulates:
             for x in {*productive} - {*new}:
                 x.priority = self.accumulate(x, False, True)
+        if self.goes_by_age:
+            for x in new:
+                x.found = x in productive
+                self.ages.see(x)
+            for x in {*productive} - {*new}:
+                self.ages.meet(x)
+                x.priority, x.found = self.at_arrival(x), True
 
     # --------------------------------------------------------------------------------------------------------- sampling
 
@@ -202,6 +217,15 @@ class Order:
     def cumulates(self) -> bool:
         return self.numbers.organisation == CUMULATIVE
 
+    @property
+    def goes_by_age(self) -> bool:
+        return self.numbers.organisation == AGE
+
+    def follow_time(self) -> None:
+        """Clocks have moved."""
+        if self.goes_by_age:
+            self.ages.follow()
+
     def begin_instant(self) -> None:
         """Rather than lower all that produces nothing, the others are lifted."""
         if self.cumulates:
@@ -239,7 +263,10 @@ class Order:
                 self.lift, self.lift_tick = 0.0, self.twin.tick
             return
         for x in self.compared():
-            x.priority = self.at_arrival(x)
+            x.priority, x.found = self.at_arrival(x), False
+        if self.goes_by_age:
+            self.ages = Ages(self.twin)
+            self.ages.now = [self.ages.step(stream) for stream in self.twin.streams]
 
     def compared(self) -> Iterator[Stored]:
         """All that competes, or has left an integrated queue with its priority and stands in the aux-window."""

@@ -57,6 +57,8 @@ class Stored:
     doubt: bool = False
     before: tuple[int, ...] = ()
     floor: Sequence[int] = ()
+    #: Age: whether it was part of an output.
+    found: bool = False
     #: Sample: its weight, and how many tuples had been evicted when it began to be sampled; None: it is kept.
     weight: float = 1.0
     since: int | None = None

@@ -216,6 +216,7 @@ class Twin:
         for stream, clock in enumerate(told):
             if clock is not None:
                 self.move_clock(stream, clock)
+        self.order.follow_time()
         if not self.join.expire_every:
             self.expire()
 
@@ -242,6 +243,7 @@ class Twin:
             self.taken[x.stream] = x.seq + 1
             self.arrived = [max(before, now) for before, now in zip(self.arrived, x.through, strict=True)]
             self.move_clock(x.stream, time)  # 2
+        self.order.follow_time()
         if not self.join.expire_every:
             self.expire()  # 3
         for x in late:

@@ -109,14 +109,14 @@ def test_with_a_budget_the_output_is_the_engines(spark: Any, tmp_path: Path, cac
         window="4 seconds",
         lateness=0,
         budget="100 tuples",
-        policy={"name": "life"},
+        policy="age",
         shards=1,
         select=COLUMNS,
         cache=cache,
     )
     run(joined, tmp_path / "c", tmp_path / "o")
     found = pairs(spark, tmp_path / "o")
-    spec = sj.JoinSpec(sj.TimeWindow(4 * SECOND), sj.Budget(tuples=100), sj.Life())
+    spec = sj.JoinSpec(sj.TimeWindow(4 * SECOND), sj.Budget(tuples=100), sj.Age())
     # The engine is given the keys themselves, in order of time.
     engine = spec.build()
     sides = [{"key": t["k"], "ts": t["ts"].cast("int64")} for t in (left, right)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,10 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from shards import job
 
+import shedjoin as sj
 from shedjoin.errors import EnvironmentProblem
 from shedjoin.spark import start
-from shedjoin.spark.output_files import WRITING, BatchFiles, OutputFiles, ShardFiles, Table, attempt_of
+from shedjoin.spark.job import Job
+from shedjoin.spark.output_files import WRITING, BatchFiles, OutputFiles, Table, TaskFiles, names_in
 from shedjoin.spark.output_tables import ROW_TYPES
 
 RESULT = pa.schema([("k", pa.int64()), ("day", pa.date32())])
@@ -36,18 +39,20 @@ def test_keys_are_compared_once_more() -> None:
     assert [one.rows(rows, RESULT).column(0).to_pylist() for one in (table(), table(alone=True))] == [[1], [1, 3, 4]]
 
 
-def written(folder: Path, rows: dict[int, pa.RecordBatch], batch: int) -> None:
-    """A batch that these shards have written, committed."""
+def written(folder: Path, rows: list[list[pa.RecordBatch]], batch: int) -> None:
+    """A batch, committed: of each task what its shards give."""
     tables = (table(), table("shed", "shed"))
-    files, attempts = OutputFiles(str(folder), tables), {}
-    for shard, made in rows.items():
-        with ShardFiles(files, shard) as mine:
-            mine.write("result", [made, made])
-            attempts[shard] = attempt_of(mine.finish())
+    told = []
+    for task, shards in enumerate(rows):
+        files = TaskFiles(OutputFiles(str(folder), tables), task)
+        for made in shards:
+            files.write("result", [made, made])
+            told.append(files.names())
+        files.close()
     one = BatchFiles(str(folder), batch)
     one.begin()
     for each in tables:
-        one.take(each, attempts)
+        one.take(each, names_in(told).get(each.kind, []))
     one.commit(tables)
 
 
@@ -56,34 +61,43 @@ def keys(folder: Path) -> list[int]:
 
 
 def test_a_repeated_batch_takes_the_place_of_the_first(tmp_path: Path) -> None:
-    written(tmp_path, {0: blob([1], [1]), 3: blob([2], [2])}, 7)
-    assert keys(tmp_path) == [1, 1, 2, 2]
+    written(tmp_path, [[blob([1], [1])], [blob([2], [2]), blob([3], [3])]], 7)
+    assert keys(tmp_path) == [1, 1, 2, 2, 3, 3]
+    assert [path.name for path in sorted(tmp_path.rglob("*.parquet"))] == ["part-00000.parquet", "part-00001.parquet"]
     (tmp_path / "shed" / "batch=7").mkdir(parents=True)
-    written(tmp_path, {1: blob([5], [5])}, 7)
+    written(tmp_path, [[blob([5], [5])]], 7)
     assert keys(tmp_path) == [5, 5]
-    assert sorted(path.name for path in tmp_path.rglob("*")) == [
-        "_SUCCESS", "batch=7", "part-00001.parquet", "results", "shed",
-    ]  # fmt: skip
+    names = sorted(path.name for path in tmp_path.rglob("*"))
+    assert names == ["_SUCCESS", "batch=7", "part-00000.parquet", "results", "shed"]
 
 
-def test_an_attempt_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    files = OutputFiles(str(tmp_path), (table(),))
-    with pytest.raises(KeyError), ShardFiles(files, 0) as mine:
-        mine.write("result", [blob([1], [1]), blob([], []).select(["r1"])])
+def test_an_attempt_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        late = 0
+
+        def batches(self, messages: object) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
+            yield "result", [blob([1], [1])]
+            raise KeyError(messages)
+
+    monkeypatch.setattr(Job, "shard", lambda *_: Failing())
+    with pytest.raises(KeyError):
+        list(
+            job(sj.JoinSpec(sj.TimeWindow(5))).given(0, [], None, TaskFiles(OutputFiles(str(tmp_path), (table(),)), 0))
+        )
     assert list((tmp_path / WRITING).iterdir()) == []
 
 
 def test_files_that_the_driver_does_not_see(tmp_path: Path) -> None:
     one = BatchFiles(str(tmp_path), 0)
     with pytest.raises(EnvironmentProblem, match="output must be a directory that the driver and all workers see"):
-        one.take(table(), {0: {"result": "elsewhere.parquet"}})
+        one.take(table(), ["elsewhere.parquet"])
 
 
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / WRITING).touch()
     said = rf"files cannot be written to {tmp_path}/results: File exists\.$"
-    with pytest.raises(EnvironmentProblem, match=said), ShardFiles(OutputFiles(str(tmp_path), (table(),)), 0) as mine:
-        mine.write("result", [blob([1], [1])])
+    with pytest.raises(EnvironmentProblem, match=said):
+        TaskFiles(OutputFiles(str(tmp_path), (table(),)), 0).write("result", [blob([1], [1])])
 
 
 #: Columns of the left stream, and a type that Arrow would write in another way than Spark.

@@ -23,6 +23,8 @@ from shedjoin.spark.state import read_head
 
 SPEC = sj.JoinSpec(sj.TimeWindow(300), lateness=40)
 SHEDDING = sj.JoinSpec(sj.TimeWindow(300), sj.Budget(tuples=120, allocation="fixed"), sj.Prob(), lateness=40)
+#: Goes over to another policy whenever that found more in the last 150 rows or so of the shard.
+TRYING = replace(SHEDDING, policy=sj.Auto(memory=16.0, every=150, gain=0.0, stretches=1))
 
 
 def rows(seed: int, count: int = 900, keys: int = 12) -> Sides:
@@ -157,7 +159,7 @@ def without_a_copy(spec: sj.JoinSpec) -> list[dict[str, list[dict[str, Any]]]]:
     return [plain.batch(left, right) for left, right in cut(rows(5), 30)]
 
 
-@pytest.mark.parametrize("spec", [SPEC, SHEDDING], ids=["exact", "shedding"])
+@pytest.mark.parametrize("spec", [SPEC, SHEDDING, TRYING], ids=["exact", "shedding", "trying"])
 @pytest.mark.parametrize("way", Ways.names)
 def test_however_the_state_is_kept_the_output_is_the_same(
     spec: sj.JoinSpec, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -185,6 +187,8 @@ def test_however_the_state_is_kept_the_output_is_the_same(
                 k: v for k, v in theirs.items() if k not in changing
             }
         restored.append({row["restored"] for row in given["metric"]})
+    if spec == TRYING:
+        assert sum(row["policy_changes"] for row in given["metric"]) > 1
     wanted: dict[str, list[set[bool]]] = {
         "copy": [{False}] * 30,
         "store": [{False}] + [{True}] * 29,

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 from shedjoin.estimators import Estimator
-from shedjoin.policies import POLICIES, Policy
+from shedjoin.policies import POLICIES, Age, Policy
 from shedjoin.policies.forms import UPDATES
 
 #: Some of these numbers leave the range of floats.
@@ -25,6 +25,7 @@ class Variant(NamedTuple):
 
     kind: type[Policy]
     words: dict[str, str]
+    weighed: bool = True
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -32,7 +33,7 @@ class Variant(NamedTuple):
 
     @property
     def is_weighed(self) -> bool:
-        return "estimator" in self.fields
+        return self.weighed and "estimator" in self.fields
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -46,6 +47,8 @@ class Variant(NamedTuple):
 
 
 def _variants(name: str, kind: type[Policy]) -> dict[str, Variant]:
+    if kind is Age:  # with an estimator or without
+        return {name: Variant(kind, {}, weighed=False), f"{name}_weighed": Variant(kind, {})}
     if "update" not in Variant(kind, {}).fields:
         return {name: Variant(kind, {})}
     return {f"{name}_{update}": Variant(kind, {"update": update}) for update in UPDATES}
@@ -58,6 +61,8 @@ VARIANTS: dict[str, Variant] = {
     if name != "auto"
     for variant, made in _variants(name, kind).items()
 }
+#: Policies that follow the results of each instant.
+FOLLOWING = ("cumulative", "dgl", "age", "age_weighed")
 #: Policies that ask an estimator, and those that do not.
 WEIGHED = tuple(name for name, variant in VARIANTS.items() if variant.is_weighed)
 UNWEIGHED = tuple(name for name in VARIANTS if name not in WEIGHED)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shedjoin.engine.codes import CUMULATIVE
+from shedjoin.engine.codes import FOLLOWING
 from shedjoin.engine.plan import Plan
 from shedjoin.estimators import InWindow, Met
 from shedjoin.meaning import why_not
-from shedjoin.policies import Dgl, DimpProb, Life, Policy, Prob, Prospect, Rand, Simp, SimpProb
+from shedjoin.policies import Age, Dgl, DimpProb, Life, Policy, Prob, Prospect, Rand, Simp, SimpProb
 
 CANDIDATES: tuple[Policy, ...] = (
     Prospect(),
     Prob(InWindow()),
+    Age(),
     Rand(),
     Dgl(),
     Prob(),
@@ -52,5 +53,5 @@ def fits(plan: Plan, first: Policy, policy: Policy) -> bool:
     if isinstance(policy.estimator, Met):
         return False  # for joins that begin with it: others would have to be stored in another way
     name = getattr(policy.estimator, "name", None)
-    follows = policy.order().organisation == CUMULATIVE or name == "met"
+    follows = policy.order().organisation in FOLLOWING or name == "met"
     return why_not(replace(plan.dials, policy=policy.name, estimator=name, follows_results=follows)) is None

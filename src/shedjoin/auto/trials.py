@@ -19,7 +19,7 @@ from shedjoin.engine import snapshot
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.plan import Plan
 from shedjoin.errors import SnapshotError
-from shedjoin.policies import Auto, Policy
+from shedjoin.policies import Auto, Policy, Rand
 
 #: The shortest stretch where none is given: rows, and rows of the sample.
 SHORTEST, SAMPLED = 512, 128
@@ -115,6 +115,24 @@ class Trials:
         self._budget = budget
         for engine in self._engines:
             engine.set_budget(small)
+
+    @property
+    def why(self) -> str:
+        """Why the policy in use is in use, in a sentence."""
+        if not self._engines:
+            return "nothing is tried: the budget is too small for miniatures, or there is none"
+        if not self.scores:
+            seen = f"{self._seen:,} of {LEARNED:,} rows of the sample"
+            return f"nothing is compared yet: miniatures have seen {seen}"
+        sums = np.array(self.scores).sum(axis=0)
+        place = self.candidates.index(self.now)
+        mine, others = sums[place], np.delete(sums, place)
+        rival = [one for one in self.candidates if one != self.now][int(np.argmax(others))]
+        found = f"in the last {len(self.scores)} stretches it found {_than(mine, others.max())} {rival}"
+        drawn = sums[self.candidates.index(Rand())] if Rand() in self.candidates else -1.0
+        if self.now != Rand() and drawn > 0 and mine <= drawn:
+            found += ", and no more than a random choice: more memory or a shorter window would help"
+        return found
 
     # -------------------------------------------------------------------------------------------------------- rows
 
@@ -212,8 +230,10 @@ class Trials:
             return
         candidates = [known[one] for one in extra["candidates"]]
         self._make(_budget(extra["tried"]), candidates, float(extra["rate"]), valued)
+        self._budget = _budget(extra["budget"])
+        small = None if self._budget is None else scaled(self._budget, self.rate, self._plan.streams)
         self._engines = [
-            Engine.resume(engine.plan, columns[f"miniature {place}"].tobytes())
+            Engine.resume(replace(engine.plan, budget=small), columns[f"miniature {place}"].tobytes())
             for place, engine in enumerate(self._engines)
         ]
         self._waiting = [read_rows(columns, self._plan)]
@@ -224,12 +244,19 @@ class Trials:
         self._totals = [float(one) for one in extra["totals"]]
         if any(len(row) != len(self._engines) for row in (*self.scores, self._totals)):
             raise ValueError("its scores are of other candidates")
-        self._budget = _budget(extra["budget"])
         if wanted != self._budget:
             self.fit(wanted)
 
     def _signature(self) -> dict[str, Any]:
         return {"auto": repr(self._auto), "first": repr(self.first)}
+
+
+def _than(mine: float, other: float) -> str:
+    """How much more one found than another."""
+    if other <= 0.0:
+        return "as much as" if mine <= 0.0 else "results, unlike"
+    share = mine / other - 1.0
+    return "about as much as" if abs(share) < 0.005 else f"{abs(share):.0%} {'more' if share > 0 else 'less'} than"
 
 
 def _stretch(budget: Budget | None, rate: float) -> int:

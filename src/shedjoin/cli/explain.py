@@ -20,6 +20,7 @@ from shedjoin.engine.codes import SAME
 from shedjoin.errors import SpecError
 from shedjoin.parse import format_bytes, format_duration, format_interval, format_lateness, format_window, parse_policy
 from shedjoin.plain_dict import plain
+from shedjoin.policies import Auto
 from shedjoin.predicates import Predicate
 from shedjoin.spark.arguments import read_deadline
 from shedjoin.spark.budget_split import share_of
@@ -82,6 +83,9 @@ def what_runs(job: StreamJob) -> Table:
     exact = "none: exact, without a cap" if spec.selective is None and not any(front) else "none: without a cap"
     policy = parse_policy(job.join["policy"]) or job.spec_on(shards_of(job)[0]).policy
     table.add_row("policy", exact if spec.budget is None else str(policy))
+    if spec.budget is not None and isinstance(spec.policy, Auto):
+        part = f"miniatures take up to {spec.policy.memory:.0%} of the budget besides"
+        table.add_row("", f"begins with {spec.first_policy}; each shard tries others, {part}")
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
     if spec.selective is not None:

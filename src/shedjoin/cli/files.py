@@ -56,6 +56,7 @@ def job_of(
     needed: dict[str, str],
     others: tuple[str, ...],
     spec: Callable[[], JoinSpec],
+    read: Callable[[Path], FileJob] = read_file_job,
 ) -> FileJob:
     """The job of a job file, or of two files and what was said beside them.
 
@@ -67,13 +68,15 @@ def job_of(
         More options that a job file says itself.
     spec
         The join, from the options.
+    read
+        Reads the job file.
     """
     options = (*_HELP, *others)
     given = [name for name in options if getattr(args, name) is not None]
     if len(args.inputs) == 1:
         if given:
             raise SpecError(f"--{given[0]} is for two files: the job file {args.inputs[0]} says it itself")
-        return read_file_job(args.inputs[0])
+        return read(args.inputs[0])
     if len(args.inputs) != 2:
         raise SpecError(f"{command} needs one job file or two data files, not {len(args.inputs)}")
     for name, such_as in needed.items():

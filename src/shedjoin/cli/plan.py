@@ -13,6 +13,7 @@ from shedjoin.budget import ALLOCATIONS
 from shedjoin.cli.file_job import FileJob
 from shedjoin.cli.files import INTERRUPTED, add_files, job_of, number, stages
 from shedjoin.cli.options import as_typed
+from shedjoin.cli.sampled_job import read_any_job
 from shedjoin.errors import SpecError
 from shedjoin.offline.worth import OBJECTIVES
 from shedjoin.parse import parse_window
@@ -29,8 +30,8 @@ SOLVING = ("blocks", "proof")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Run a sample of two streams with every policy and several memories, find the optimum, and recommend "
-        "policy, allocation and memory for a target. Of a job file, window, streams and importance count. Ctrl-C ends "
-        "the work early and shows what was found."
+        "policy, allocation and memory for a target. Of a job file (of `shedjoin simulate` or `shedjoin run`), window, "
+        "streams and importance count. Ctrl-C ends the work early and shows what was found."
     )
     parser.epilog = (
         "example: shedjoin plan shown.parquet clicked.csv --key ad --ts at --window '10 minutes' --sample '2 hours' "
@@ -75,7 +76,7 @@ def handle(args: argparse.Namespace) -> int:
         check_master(args.spark, argument="--spark")
     job = _job(args)
     made = _plan(args, job)
-    Console(soft_wrap=True, highlight=False, markup=False).print(str(made))
+    Console(soft_wrap=True, highlight=False, markup=False).print(f"{made}\n\n{made.recommendation.settings()}")
     if args.plot is not None:
         made.plot(args.plot)
         print(f"the curve is drawn in {args.plot}")
@@ -88,7 +89,12 @@ def handle(args: argparse.Namespace) -> int:
 def _job(args: argparse.Namespace) -> FileJob:
     needed = {"key": "--key ad_id", "window": "--window 400"}
     return job_of(
-        args, "plan", needed, ("warmup",), lambda: JoinSpec(parse_window(number(args.window), argument="--window"))
+        args,
+        "plan",
+        needed,
+        ("warmup",),
+        lambda: JoinSpec(parse_window(number(args.window), argument="--window")),
+        read_any_job,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,6 +117,12 @@ def _numbers(view: View) -> Table:
     if view.ranking is not None:
         ages = "; ".join(f"{name} {', '.join(map(str, of))}" for name, of in zip(view.names, view.ranking, strict=True))
         grid.add_row("looks first at", ages, "ages of basic windows")
+    if view.policies is not None:
+        shards = Counter(view.policies).most_common()
+        words = ", ".join(f"{policy} in {count} shard{'s' * (count != 1)}" for policy, count in shards)
+        grid.add_row("policy", words, f"{view.policy_changes:,} changes since the beginning, after trials")
+        for why, count in Counter(view.policy_why).most_common(2):
+            grid.add_row("", f"{count} shard{'s' * (count != 1)}", why)
     if view.recall is None:
         exact = view.budget is None and not view.partial and not view.shed[FRONT]
         grid.add_row("recall", "exact: no budget" if exact else "not known", "")

@@ -69,6 +69,9 @@ class View:
     ranking: tuple[tuple[int, ...], ...] | None = None
     unmatched: tuple[int, int] | None = None
     idle: str | None = None
+    policies: tuple[str, ...] | None = None
+    policy_changes: int = 0
+    policy_why: tuple[str, ...] = ()
     age: float = field(default=0.0, compare=False)
 
     @property
@@ -107,6 +110,9 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         fractions=fractions_of(latest(known)),
         ranking=_ranking(latest(known)[0], tuple(found.rows_of)),
         unmatched=None if found.certain is None or found.unknown is None else (found.certain, found.unknown),
+        policies=tuple(row["policy"] for row in latest(known)) if latest(known)[0].get("policy") is not None else None,
+        policy_why=tuple(row["policy_why"] for row in latest(known) if row.get("policy_why")),
+        policy_changes=sum(row.get("policy_changes") or 0 for row in latest(known)),
         idle=None if budget is None else idle_memory(found, parse_budget(budget)),
         age=max((now - found.at).total_seconds(), 0.0),
     )
@@ -171,6 +177,9 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
         partial=int(total(now, "partial_probes_total")),
         fractions=_fractions(now, names),
         ranking=_first_ranking(now, names),
+        policies=tuple(labels["policy"] for labels, _ in now["policy"]) if "policy" in now else None,
+        policy_why=tuple(labels["why"] for labels, _ in now.get("policy_why", [])),
+        policy_changes=int(total(now, "policy_changes")),
         unmatched=_unmatched(now),
         age=max(datetime.now(UTC).timestamp() - ended, 0.0),
     )

@@ -17,10 +17,11 @@ from shedjoin.batch import LATEST
 from shedjoin.engine import selection, waiting_audit
 from shedjoin.engine.audit_checks import ENDLESS, require, within
 from shedjoin.engine.codes import (
+    AGE,
     BY_STOCK,
-    CUMULATIVE,
     DECAYED,
     DROP_SEMANTIC,
+    FOLLOWING,
     IN_MEMORY,
     IN_WINDOW,
     LEARNED,
@@ -37,7 +38,7 @@ from shedjoin.engine.item_memory import counts_values, has_items, has_numbers, v
 from shedjoin.engine.memory import has_floor
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import COUNTERS, NEVER, NONE, TRAIL_RECORD, shed_record
-from shedjoin.engine.stages import learn, neighbours, sampling
+from shedjoin.engine.stages import ages, learn, neighbours, sampling
 from shedjoin.engine.structures.histogram import NOTHING, ONE, SEVERAL
 from shedjoin.errors import SnapshotError
 
@@ -60,6 +61,13 @@ def audit(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
     _check_rounds(cfg, numbers, columns)
     if cfg[0]["organisation"] == SAMPLE:
         _check_samples(plan, numbers, columns)
+    if cfg[0]["organisation"] == AGE:
+        require(
+            np.isfinite(columns["curve"]) & (columns["curve"] >= 0),
+            "what was learned of ages is not finite and at least 0",
+        )
+        require(columns["tuple prio"] >= 0, "a tuple expects less than nothing")
+        require(within(columns["tuple found"], 0, 2), "a tuple neither has found partners nor has not")
     selection.audit(cfg, columns)
 
 
@@ -101,7 +109,9 @@ def _check_shapes(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
         "by stream": ("<i8", (len(BY_STREAM), streams)),
         "filters": ("<i8", _shape_of_filters(plan, columns)),
     }
-    if organisation in (TUPLE, CUMULATIVE):
+    if organisation == AGE:
+        expected |= {"curve": ("<f8", (streams, ages.NUMBERS)), "tuple found": ("|i1", (tuples,))}
+    if organisation in (TUPLE, *FOLLOWING):
         expected["tuple prio"] = ("<f8", (tuples,))
     if organisation == SAMPLE:
         expected |= {"tuple weight": ("<f8", (tuples,)), "tuple since": ("<i8", (tuples,))}

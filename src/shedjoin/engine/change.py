@@ -10,8 +10,10 @@ import numpy as np
 
 from shedjoin.engine.afresh import learned_afresh
 from shedjoin.engine.codes import (
+    AGE,
     CUMULATIVE,
     DECAYED,
+    FOLLOWING,
     KEY,
     MET,
     PRODUCT,
@@ -25,6 +27,7 @@ from shedjoin.engine.codes import (
 )
 from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
 from shedjoin.engine.plan import FAR, Plan, check_order
+from shedjoin.engine.stages import ages
 from shedjoin.errors import SnapshotError
 
 #: The columns of a sample.
@@ -67,7 +70,12 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
     columns = {name: column.copy() for name, column in columns.items()}
     if now.admission is not None and now.admission.integrated:
         _carry_waiting(columns, order, now)
-    if order.organisation in (CUMULATIVE, TUPLE):
+    for name in ("curve", "tuple found"):  # what was learned fits the chances that it was learned with
+        columns.pop(name, None)
+    if now.order.organisation == AGE:
+        columns["curve"] = np.zeros((now.streams, ages.NUMBERS))
+        columns["tuple found"] = np.zeros(columns["tuple stream"].size, np.int8)
+    if order.organisation in (TUPLE, *FOLLOWING):
         if order.organisation == now.order.organisation == CUMULATIVE:
             without_lift(columns)
         else:

@@ -23,6 +23,11 @@ LIFE = 4  # a kinetic tournament of groups: priorities fall with time
 CUMULATIVE = 5  # the same heap; tuples that produce output are touched
 SCHEDULE = 6  # the same heap, by the time they leave
 SAMPLE = 7  # two such heaps: tuples that are kept by their weight, and tuples that are sampled
+AGE = 8  # cohorts of tuples of one age, tuples ordered inside each; those that produce output are touched
+#: What follows the output of each instant.
+FOLLOWING = (CUMULATIVE, AGE)
+#: How many steps of AGE a window is cut into.
+AGE_STEPS = 64
 
 # How importance, weight and life make a priority.
 SUM = 0
@@ -142,6 +147,7 @@ _CODES = (
     "parts",  # sets of attributes that must be equal
     "organisation",
     "combine",
+    "follows",  # tuples that produce output are touched
     "fifo",  # inside a group, the oldest is the lowest
     "estimator",
     "sketch_width",
@@ -172,6 +178,7 @@ _BY_STREAM = (
     "window",  # zero or less where only older tuples of the other stream are met
     "range",  # how many times there are at which partners may lie
     "factors",  # how many weights make the chance of a tuple
+    "age_step",  # of AGE: how long a tuple is of one age
 )
 #: Selective processing; behind all others, so that those of two keyed streams stay where they are.
 _SELECTIVE = (
@@ -240,6 +247,7 @@ PLAIN = PAIR | {
     "width": 1,
     "where": 0,
     "organisation": KEEP,
+    "follows": 0,
     "fifo": 0,
     "estimator": TABLE,
     "kind": TIME,

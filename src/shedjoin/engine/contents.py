@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from shedjoin.engine import item_memory, loop, memory, protocol, push_buffers, selection, waiting_contents
 from shedjoin.engine.codes import (
+    AGE,
     CUMULATIVE,
     DECAYED,
+    FOLLOWING,
     KEEP,
     KEY,
     LEARNED,
@@ -46,7 +48,7 @@ from shedjoin.engine.records import (
     SEEN_RECORD,
     THRESHOLD_RECORD,
 )
-from shedjoin.engine.stages import sampling
+from shedjoin.engine.stages import ages, sampling
 from shedjoin.engine.stages.sketch import GOLDEN
 from shedjoin.engine.structures import heap
 
@@ -140,11 +142,14 @@ def _tuples(cfg: NDArray[Any], state: Handle) -> Columns:
         "tuple importance": cards["importance"],
         "tuple key": keys_of(cfg, state, items),
     }
-    if organisation in (TUPLE, CUMULATIVE):
+    if organisation in (TUPLE, *FOLLOWING):
         heaps, place = state.arrays["heap"], state.arrays["place"]
         columns["tuple prio"] = (
             heaps["prio"][pool["stream"], place[items]] if organisation == TUPLE else state.arrays["prio"][items]
         )
+    if organisation == AGE:
+        settled = state.arrays["place"][items] != NONE
+        columns["tuple found"] = np.where(settled, state.arrays["since"][items], 0).astype(np.int8)
     if organisation == SAMPLE:
         columns |= {"tuple weight": state.arrays["prio"][items], "tuple since": state.arrays["since"][items]}
     if organisation == RANDOM:
@@ -160,7 +165,7 @@ def _tuples(cfg: NDArray[Any], state: Handle) -> Columns:
     if has_items(cfg):
         columns |= _compared(cfg, state, np.concatenate([items, waiting_contents.held(cfg, state)]))
     if cfg[0]["waits"]:
-        if organisation in (TUPLE, CUMULATIVE):  # while an instant is open, its tuples may have no priority yet
+        if organisation in (TUPLE, *FOLLOWING):  # while an instant is open, its tuples may have no priority yet
             columns["tuple prio"] = np.where(state.arrays["place"][items] == NONE, 0.0, columns["tuple prio"])
         columns["tuple in output"] = pool["met"].astype(np.int8)
     if cfg[0]["let_in"]:
@@ -210,6 +215,8 @@ def _values(cfg: NDArray[Any], state: Handle) -> Columns:
         "sketch": state.arrays["sketch"],
         "model": state.arrays["model"],
     }
+    if cfg[0]["organisation"] == AGE:
+        columns["curve"] = state.arrays["curve"]
     if cfg[0]["estimator"] == DECAYED:
         columns["value mass"] = state.arrays["mass"][groups]
     if cfg[0]["estimator"] == LEARNED:
@@ -253,6 +260,8 @@ def build(plan: Plan, cfg: NDArray[Any], state: Handle, columns: Columns) -> Non
         state[name][:streams] = values
     state["lag"] = max(int(state["lag"]), _lag_of(streams, columns))
     state.hold(filters=columns["filters"].copy())
+    if "curve" in columns:
+        state.arrays["curve"][:] = columns["curve"]
     _build_values(cfg, state, columns)
     stored = columns["tuple stream"].size
     places, prio = _places(cfg, columns), columns.get("tuple prio")
@@ -263,8 +272,10 @@ def build(plan: Plan, cfg: NDArray[Any], state: Handle, columns: Columns) -> Non
     selection.build(cfg, state, columns)
     if cfg[0]["waits"]:
         waiting_contents.build(cfg, state, columns, items, places[stored:])
+    if "tuple found" in columns:
+        state.arrays["since"][items] = columns["tuple found"]
     ordered = np.arange(stored)
-    if cfg[0]["waits"] and cfg[0]["organisation"] in (TUPLE, CUMULATIVE) and not cfg[0]["integrated"]:
+    if cfg[0]["waits"] and cfg[0]["organisation"] in (TUPLE, *FOLLOWING) and not cfg[0]["integrated"]:
         # Tuples of an open instant have no priority before it closes.
         ordered = np.setdiff1d(ordered, columns["fresh item"])
     if "tuple weight" in columns:
@@ -303,8 +314,7 @@ def _build_leaving(cfg: NDArray[Any], state: Handle, columns: Columns, items: In
 
 def _build_met(cfg: NDArray[Any], state: Handle, columns: Columns, items: Integers) -> None:
     """Which tuples were part of an output in the open instant."""
-    cumulative = cfg[0]["organisation"] == CUMULATIVE
-    met = items[np.flatnonzero(columns["tuple in output"])] if cumulative else np.empty(0, np.int64)
+    met = items[np.flatnonzero(columns["tuple in output"])] if cfg[0]["follows"] else np.empty(0, np.int64)
     state.arrays["pool"]["met"][met] = 1
     state.arrays["touched"][: met.size] = met
     state["touched_count"] = met.size
@@ -580,13 +590,19 @@ def build_order(
         return
     elif organisation == SCHEDULE:
         prio = state.arrays["until"][state.arrays["until_from"][pool["stream"]] + cards["seq"]].astype(np.float64)
+    if organisation == AGE:
+        step = cfg[0]["age_step"][: state.arrays["cohorts"].shape[0]]
+        state["age_now"][: step.size] = state["base"][: step.size] // step
+        if prio is not None:
+            _build_cohorts(cfg, state, items, prio, pool, cards)
+            return
     if prio is not None:
         rank = np.zeros(items.size) if organisation == SCHEDULE else cards["importance"]
         _build_heaps(state, pool["stream"], items, prio, rank)
         if organisation == CUMULATIVE:
             state.arrays["prio"][items] = prio
         return
-    _run_order(cfg, state, items if organisation in (TUPLE, CUMULATIVE, SAMPLE) else items[:0])
+    _run_order(cfg, state, items if organisation in (TUPLE, SAMPLE, *FOLLOWING) else items[:0])
 
 
 def _build_heaps(
@@ -651,9 +667,17 @@ def _build_groups(cfg: NDArray[Any], state: Handle, items: Integers, pool: NDArr
     rank = np.array(
         [_rank_of(cfg, *one) for one in zip(pool["stream"], cards["importance"], cards["ts"], numbers, strict=True)]
     )
-    order = np.lexsort((pool["arrival"], rank, group))
+    root, low = _build_pairing_heaps(state, items, group, rank, pool["arrival"])
+    groups["low"][root] = low
+
+
+def _build_pairing_heaps(
+    state: Handle, items: Integers, group: Integers, rank: NDArray[np.float64], arrival: Integers
+) -> tuple[Integers, Integers]:
+    """A pairing heap of the tuples of each group; returns the groups and the root of each."""
+    order = np.lexsort((arrival, rank, group))
     items, group, more = items[order], group[order], state.arrays["more"]
-    more["rank"][items], more["arrival"][items] = rank[order], pool["arrival"][order]
+    more["rank"][items], more["arrival"][items] = rank[order], arrival[order]
     first = np.append(True, group[1:] != group[:-1])[: group.size]
     last = np.append(first[1:], True)[: group.size]
     before, after = np.append(NONE, items[:-1]), np.append(items[1:], NONE)
@@ -662,7 +686,39 @@ def _build_groups(cfg: NDArray[Any], state: Handle, items: Integers, pool: NDArr
     more["sibling"][items] = np.where(~first & ~last, after, NONE)
     more["back"][items] = np.where(first, NONE, before)
     more["ahead"][items] = NONE
-    groups["low"][group[first]] = items[first]
+    return group[first], items[first]
+
+
+def _build_cohorts(
+    cfg: NDArray[Any],
+    state: Handle,
+    items: Integers,
+    prio: NDArray[np.float64],
+    pool: NDArray[Any],
+    cards: NDArray[Any],
+) -> None:
+    """The tuples of each age, as they were weighed."""
+    stream = pool["stream"].astype(np.int64)
+    numbers = state.arrays["window_number"][items] if cfg[0]["let_in"] else cards["seq"]
+    window = cfg[0]["window"][stream]
+    end = np.where(cfg[0]["kind"][stream] == ROW, numbers + window + 1, cards["ts"] + window)
+    step = end // cfg[0]["age_step"][stream]
+    left = step - state["age_now"][stream]
+    place = np.where(left < 0, ages.PAST, np.where(left < ages.PLACES, step & (ages.PLACES - 1), ages.FAR))
+    place = np.where(place < ages.PLACES, place + ages.PLACES * state.arrays["since"][items], place)
+    state["age_top"][: state.arrays["cohorts"].shape[0]] = ages.PLACES - 1
+    state.arrays["prio"][items], state.arrays["place"][items] = prio, place
+    rank = np.where(place == ages.FAR, end.astype(np.float64), prio)
+    group, cohorts = stream * ages.COHORTS + place, state.arrays["cohorts"].reshape(-1)
+    named, root = _build_pairing_heaps(state, items, group, rank, pool["arrival"])
+    cohorts["root"][named] = root
+    cohorts["prio"][named], cohorts["arrival"][named] = (
+        state.arrays["prio"][root],
+        state.arrays["more"]["arrival"][root],
+    )
+    np.add.at(cohorts["count"], group, 1)
+    np.add.at(cohorts["expected"], group, (np.minimum(prio, ages.MOST_EXPECTED) * ages.UNIT).astype(np.int64))
+    np.add.at(state["heap_size"], stream, 1)
 
 
 def _build_links(state: Handle, items: Integers, group: Integers) -> None:

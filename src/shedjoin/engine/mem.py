@@ -9,6 +9,7 @@ from shedjoin.engine.records import (
     BUCKET_RECORD,
     CELL_RECORD,
     CHECK_RECORD,
+    COHORT_RECORD,
     ENTRY_RECORD,
     EXPIRY_RECORD,
     FRESH_RECORD,
@@ -40,6 +41,7 @@ window_kind = setting("kind")
 window_size = setting("window")
 window_range = setting("range")
 factors = setting("factors")
+age_step = setting("age_step")
 counted = setting("counted")
 judged = setting("judged")
 most = setting("most")
@@ -76,8 +78,11 @@ sketch = flat("sketch", np.int64)  # CountMin: part, stream, row, column
 model = by_stream("model", np.float64)  # what Prospect has learned, see learn.py
 touched = flat("touched", np.int64)  # what was met in this instant: groups of two streams, tuples of more
 prio = flat("prio", np.float64)  # priorities of tuples; cumulative ones are logs, lifted
-since = flat("since", np.int64)  # Sample
+since = flat("since", np.int64)  # Sample; Age: whether the tuple has found partners
 thresholds = by_stream("thresholds", THRESHOLD_RECORD)  # priorities that were evicted, falling
+cohorts = by_stream("cohorts", COHORT_RECORD)  # Age
+curve = by_stream("curve", np.float64)
+age_pools = by_stream("age_pools", np.float64)
 until = reader("until", np.int64)  # Replay's schedule, one stream's after the other's
 until_from = reader("until_from", np.int64)
 

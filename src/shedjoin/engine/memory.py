@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shedjoin.budget import Budget
 from shedjoin.engine import indirect, item_memory, loop, selection, waiting_rows
 from shedjoin.engine.codes import (
+    AGE,
     CUMULATIVE,
     DECAYED,
     IN_WINDOW,
@@ -33,6 +34,7 @@ from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import (
     BUCKET_RECORD,
     CELL_RECORD,
+    COHORT_RECORD,
     ENTRY_RECORD,
     EXPIRY_RECORD,
     HEAP_RECORD,
@@ -55,7 +57,7 @@ from shedjoin.engine.records import (
     TUPLE_RECORD,
     WAIT_CODES,
 )
-from shedjoin.engine.stages import learn, neighbours
+from shedjoin.engine.stages import ages, learn, neighbours
 from shedjoin.engine.structures import heap, histogram, kinetic_tournament
 from shedjoin.engine.structures.buckets import SMALLEST
 from shedjoin.engine.structures.key_table import hash_of
@@ -102,6 +104,7 @@ def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
         until=np.concatenate([*until, np.zeros(1, np.int64)]),
         until_from=np.cumsum([0, *(part.size for part in until)]).astype(np.int64),
         thresholds=np.zeros((streams, FEW if cfg[0]["organisation"] == SAMPLE else 1), THRESHOLD_RECORD),
+        curve=np.zeros((streams, ages.NUMBERS if cfg[0]["organisation"] == AGE else 1)),
         marks=np.zeros(64 * MOST if cfg[0]["evaluate_every"] else 1, np.int64),
         levels=np.zeros(MOST, LEVEL_RECORD),
         part_of=part_of.ravel(),
@@ -123,6 +126,7 @@ def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
     state["free_count"], state["free_key_count"] = sizes
     state["free_cell_count"] = state.arrays["free_cells"].size
     state["last_evaluation"] = state["last_expiry"] = NEVER
+    state["age_now"], state["age_lowest"] = NEVER, NONE
     state["random"] = state["salt"] = first_random_state(seed)
     waiting_rows.allocate(plan.admission, cfg, state)
     for stream in range(streams):
@@ -176,6 +180,13 @@ def empty_matches(shape: tuple[int, ...]) -> NDArray[Any]:
     match["doubt"] = kinetic_tournament.SURE
     match["winner"] = NONE
     return match
+
+
+def empty_cohorts(shape: tuple[int, ...]) -> NDArray[Any]:
+    """Cohorts of AGE without a tuple."""
+    cohorts = cache_lines(shape, COHORT_RECORD)
+    cohorts["root"] = NONE
+    return cohorts
 
 
 def _heap_room(entries: int) -> int:
@@ -273,21 +284,24 @@ def order_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     organisation, streams = int(cfg[0]["organisation"]), int(cfg[0]["streams"])
     tuples, groups = sizes.tuples, _groups(cfg, sizes)
     of_tuples = organisation in (TUPLE, CUMULATIVE, SCHEDULE, SAMPLE)
+    by_age = organisation == AGE
     entries = groups if organisation == KEY else tuples if of_tuples else 1
     leaves = tuples if organisation == LIFE else 1
-    cumulative = tuples if organisation == CUMULATIVE else 1
+    following = tuples if cfg[0]["follows"] else 1
     heaps = 2 * streams if organisation == SAMPLE else streams
     return {
         "heap": cache_lines((heaps, _heap_room(entries)), HEAP_RECORD),
-        "place": np.full({RANDOM: tuples, LIFE: groups}.get(organisation, entries), NONE, np.int32),
-        "more": np.zeros(tuples if organisation in (KEY, LIFE) and not cfg[0]["fifo"] else 1, MORE_RECORD),
+        "place": np.full({RANDOM: tuples, LIFE: groups, AGE: tuples}.get(organisation, entries), NONE, np.int32),
+        "more": np.zeros(tuples if by_age or (organisation in (KEY, LIFE) and not cfg[0]["fifo"]) else 1, MORE_RECORD),
         "dense": np.tile(np.arange(tuples if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (streams, 1)),
-        "prio": np.zeros(tuples if organisation in (CUMULATIVE, SAMPLE) else 1),
-        "since": np.zeros(tuples if organisation == SAMPLE else 1, np.int64),
-        "touched": np.zeros(cumulative, np.int64),
-        "probed": np.full(groups if cumulative > 1 and is_pair(cfg) else 1, NONE, np.int64),
+        "prio": np.zeros(tuples if organisation in (CUMULATIVE, SAMPLE, AGE) else 1),
+        "since": np.zeros(tuples if organisation in (SAMPLE, AGE) else 1, np.int64),
+        "touched": np.zeros(following, np.int64),
+        "probed": np.full(groups if following > 1 and is_pair(cfg) else 1, NONE, np.int64),
         "match": empty_matches((streams, 2 * leaves)),
         "leaf": np.zeros((streams, leaves), LEAF_RECORD),
+        "cohorts": empty_cohorts((streams, ages.COHORTS if by_age else 1)),
+        "age_pools": np.zeros((streams, 2 * ages.PLACES if by_age else 1)),
     }
 
 

@@ -15,9 +15,11 @@ from shedjoin.batch import ROW_BYTES, Batch, Checked, TableLike
 from shedjoin.budget import Budget
 from shedjoin.engine.admission import Admission
 from shedjoin.engine.codes import (
-    CUMULATIVE,
+    AGE,
+    AGE_STEPS,
     DROP_SEMANTIC,
     FIRST_OF_SETS,
+    FOLLOWING,
     IMPORTANCE,
     INDEXED,
     ITEMS,
@@ -32,7 +34,6 @@ from shedjoin.engine.codes import (
     PRODUCT,
     ROW,
     SAME,
-    SAMPLE,
     SCHEDULE,
     SETTINGS_RECORD,
     SUM,
@@ -122,7 +123,7 @@ class SelectiveLike(Protocol):
 def check_order(order: Order, schedule: object) -> None:
     """See that kernels know what to do with an order; they would not say."""
     what = f"the policy's order {order!r}"
-    if order.organisation not in range(KEEP, SAMPLE + 1) or order.combine not in (SUM, PRODUCT, LOGSUM):
+    if order.organisation not in range(KEEP, AGE + 1) or order.combine not in (SUM, PRODUCT, LOGSUM):
         raise SpecError(f"{what} has an organisation or a way to combine that there is not: see shedjoin.engine.codes")
     if (order.organisation == SCHEDULE) != (schedule is not None):
         raise SpecError(f"{what} and its schedule() do not fit: SCHEDULE needs one, and nothing else takes one")
@@ -138,6 +139,8 @@ def check_order(order: Order, schedule: object) -> None:
         )
     if order.organisation == LIFE and order[1:5] != (PRODUCT, 0, 1, 1):
         raise SpecError(f"{what}: LIFE is matches x life, and has no other numbers")
+    if order.organisation == AGE and order[1:5] not in ((PRODUCT, 0, 0, 0), (PRODUCT, 0, 1, 0)):
+        raise SpecError(f"{what}: AGE is what ages say, or that x matches (1), and has no other numbers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +288,7 @@ class Plan:
     def _with_dials(self, policy: PolicyLike, budget: bool) -> Plan:
         """The same with the policy among the dials. Refuses a policy that has no meaning for this join, as `JoinSpec` does."""
         estimator = getattr(policy.estimator, "name", None)
-        follows = self.order.organisation == CUMULATIVE or estimator == "met"
+        follows = self.order.organisation in FOLLOWING or estimator == "met"
         dials = replace(
             self.dials, policy=getattr(policy, "name", ""), estimator=estimator, follows_results=follows, budget=budget
         )
@@ -330,6 +333,7 @@ class Plan:
             parts=len(self.parts),
             organisation=order.organisation,
             combine=order.combine,
+            follows=int(order.organisation in FOLLOWING),
             importance=order.importance,
             matches=order.matches,
             life=order.life,
@@ -373,6 +377,7 @@ class Plan:
         record["window"][0, : self.streams] = [window.size for window in self.windows]
         record["range"][0, : self.streams] = [window.range for window in self.windows]
         record["factors"][0, : self.streams] = factors
+        record["age_step"][0, : self.streams] = [max(1, -(-window.size // AGE_STEPS)) for window in self.windows]
         for name, value in self._selection().items():
             record[name] = value
         self._set_partners(record)

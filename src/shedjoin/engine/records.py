@@ -88,6 +88,8 @@ LEAF_RECORD = np.dtype([("arrival", "i8"), ("group", "i8")])
 EXPIRY_RECORD = np.dtype([("item", "i4"), ("group", "i4"), ("stamp", "i8")])
 # Sample: what was evicted by then, and the highest priority that was evicted after.
 THRESHOLD_RECORD = np.dtype([("stamp", "i8"), ("prio", "f8")])
+# Age: the tuples of one stream and age. What is expected of them is counted in small parts, see stages/ages.py.
+COHORT_RECORD = np.dtype([("root", "i8"), ("count", "i8"), ("expected", "i8"), ("prio", "f8"), ("arrival", "i8")])
 SEEN_RECORD = np.dtype([("stamp", "i8"), ("value", "i8")])
 
 # An index of a window: its buckets, and the attribute they are by (-1: none, one bucket that is scanned).
@@ -240,6 +242,9 @@ OTHER_ARRAYS = (
     "marks",
     "filters",
     "thresholds",
+    "cohorts",  # Age
+    "curve",  # and what it has learned
+    "age_pools",  # scratch
 )
 STATE_ARRAYS = (
     POOL_ARRAYS + ITEM_ARRAYS + LIST_ARRAYS + VALUE_ARRAYS + GROUP_ARRAYS + HEAP_ARRAYS + PLAN_ARRAYS + OTHER_ARRAYS
@@ -310,6 +315,9 @@ BY_STREAM = (
     "ring_ready",  # up to here, what expiry will need was asked for
     "kept_bytes",  # Sample: of the kept part of memory
     "threshold_count",
+    "age_now",  # Age: the step that time is in
+    "age_top",  # the most steps that a tuple may have left
+    "age_lowest",  # the cohort of the lowest tuple; -1: not known
     "stray_size",
     "seen_head",
     "seen_size",
@@ -519,7 +527,7 @@ def _state(streams: int, more: Sequence[Any] = ()) -> np.dtype[Any]:
         + [("random", "u8"), ("salt", "u8")]
         + [(name, "i8", (streams,)) for name in BY_STREAM]
         + [(name, "i8", (2 * streams,)) for name in BY_HEAP]
-        + [("bound", "f8", (2 * streams,))]
+        + [("bound", "f8", (2 * streams,)), ("age_least", "f8", (streams,))]
         + [("free_entries", "i8", (FREE_LISTS,))]
         + pointers(*STATE_ARRAYS)
         + list(more)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shedjoin.engine import change, snapshot
 from shedjoin.engine.afresh import learned_afresh
-from shedjoin.engine.codes import CUMULATIVE, MET, RANDOM, TUPLE
+from shedjoin.engine.codes import AGE, CUMULATIVE, MET, RANDOM, TUPLE
 from shedjoin.engine.contents import BY_STREAM, NUMBERS, Columns
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.plan import Plan
@@ -25,7 +25,7 @@ from shedjoin.window import RowWindow
 Integers = NDArray[np.int64]
 #: What a tuple is, and what a new engine does not learn of it anew.
 _TUPLE = ("stream", "arrival", "bytes", "ts", "seq", "importance", "key", "number")
-_KEPT = {TUPLE: "tuple prio", CUMULATIVE: "tuple prio"}
+_KEPT = {TUPLE: "tuple prio", CUMULATIVE: "tuple prio", AGE: "tuple prio"}
 _NUMBER = {name: place for place, name in enumerate(name for name in NUMBERS if name != "random")}
 
 
@@ -73,7 +73,7 @@ def share_of(engine: Engine, chosen: NDArray[np.bool_]) -> Share:
     organisation = plan.order.organisation
     if organisation == CUMULATIVE:
         change.without_lift(columns)
-    names = [f"tuple {name}" for name in _TUPLE] + [_KEPT.get(organisation, "")]
+    names = [f"tuple {name}" for name in _TUPLE] + [_KEPT.get(organisation, ""), "tuple found"]
     names += ["tuple met", "tuple chance"] if plan.weigher.code == MET else []
     kept = {name: columns[name][chosen] for name in names if name in columns}
     if "tuple items" in columns:

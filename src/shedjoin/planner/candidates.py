@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shedjoin.errors import SpecError
 from shedjoin.estimators import History, InMemory, InWindow
 from shedjoin.parse import parse_policy
-from shedjoin.policies import Dgl, DimpProb, KeepAll, Life, Policy, Prob, Prospect, Rand, Replay, Simp, SimpProb
+from shedjoin.policies import Age, Dgl, DimpProb, KeepAll, Life, Policy, Prob, Prospect, Rand, Replay, Simp, SimpProb
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("PROB, window", Prob(InWindow())),
     Candidate("LIFE", Life(History())),
     Candidate("LIFE, window", Life(InWindow())),
+    Candidate("AGE", Age()),
     Candidate("PROSPECT", Prospect()),
     Candidate("SIMP", Simp(), weighs=True),
     Candidate("SIMPPROB", SimpProb(History()), weighs=True),

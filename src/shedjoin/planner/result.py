@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shedjoin.errors import SpecError
+from shedjoin.plain_dict import plain
 from shedjoin.policies import Policy
 from shedjoin.spec import JoinSpec
 
@@ -116,6 +118,23 @@ class Recommendation:
 
     def __str__(self) -> str:
         return self.text
+
+    def settings(self) -> str:
+        """What to write into a job file, as TOML."""
+        if self.policy is None:
+            return "[join]\n# no budget and no policy: the exact join"
+        return (
+            f'[join]\nbudget = {self.tuples}\nallocation = "{self.allocation}"\npolicy = {_as_toml(plain(self.policy))}'
+        )
+
+
+def _as_toml(value: Any) -> str:
+    """A policy as a job file has it: a name that says all, or a table."""
+    if isinstance(value, Mapping):
+        if set(value) == {"name"}:
+            return _as_toml(value["name"])
+        return "{" + ", ".join(f"{name} = {_as_toml(one)}" for name, one in value.items()) + "}"
+    return json.dumps(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Policies: which tuples stay in memory. One file each, named as in its paper; a line here registers it."""
 
+from shedjoin.policies.age import Age as Age
 from shedjoin.policies.auto import Auto as Auto
 from shedjoin.policies.base import Policy as Policy
 from shedjoin.policies.cumulative import Cumulative as Cumulative

@@ -13,7 +13,7 @@ from shedjoin.errors import EnvironmentProblem
 from shedjoin.spark.archive import LEFT_OUT_DDL, shed_ddl
 from shedjoin.spark.exchange import FILES, LATE, LEFT_OUT, METRIC, RESULT, SHED, from_blob, inputs_of
 from shedjoin.spark.late import warn
-from shedjoin.spark.output_files import DISK, BatchFiles, OutputFiles, Table, attempt_of, said_by
+from shedjoin.spark.output_files import DISK, BatchFiles, OutputFiles, Table, names_in, said_by
 from shedjoin.spark.output_tables import archived_types, tables_of
 from shedjoin.spark.plan import JoinPlan, ResultLayout, results_of, rows_of
 
@@ -113,7 +113,7 @@ class BatchWriter:
         kinds = {row["kind"] for row in told}
         batch = BatchFiles(outputs.folder, number)
         batch.begin()
-        attempts = {row["shard"]: attempt_of(row["blob"]) for row in told if row["kind"] == FILES}
+        names = names_in(row["blob"] for row in told if row["kind"] == FILES)
         metrics = [rows for row in told if row["kind"] == METRIC for rows in from_blob(bytes(row["blob"]))]
         if self.sink is not None and (RESULT in kinds or self.first):
             self.sink(results_of(blobs, outputs.layout), number)
@@ -123,7 +123,7 @@ class BatchWriter:
                 if metrics:
                     batch.write(table, _rows(table, metrics))
             elif table not in self.by_spark:
-                batch.take(table, attempts)
+                batch.take(table, names.get(table.kind, ()))
             elif table.kind in kinds or self._must_be_there(batch, table):
                 outputs.rows(blobs, table.kind).write.mode("overwrite").parquet(str(batch.folder(table)))
             if table not in self.by_spark and self._must_be_there(batch, table):

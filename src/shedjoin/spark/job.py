@@ -13,7 +13,7 @@ from shedjoin.spark.budget_split import share_of
 from shedjoin.spark.exchange import FILES, LATE, Given, Message, to_blob
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.output_files import OutputFiles, ShardFiles
+from shedjoin.spark.output_files import OutputFiles, TaskFiles
 from shedjoin.spec import JoinSpec
 
 if TYPE_CHECKING:
@@ -85,21 +85,26 @@ class Job:
 
         return ShardState(self, number, store, time.perf_counter)
 
-    def given(self, number: int, messages: Iterable[Message], store: Store | None = None) -> Iterator[Given]:
-        """What comes of a micro-batch of a shard, as blobs. Those that are written as files are told of when these are whole."""
+    def given(
+        self, number: int, messages: Iterable[Message], store: Store | None = None, files: TaskFiles | None = None
+    ) -> Iterator[Given]:
+        """What comes of a micro-batch of a shard, as blobs; of what goes to files, their names."""
         shard = self.shard(number, store)
-        if self.files is None:
+        if files is None:
             yield from shard.run(messages)
             return
-        with ShardFiles(self.files, number) as files:
+        try:
             for kind, batches in shard.batches(messages):
                 if files.takes(kind):
                     files.write(kind, batches)
                 else:
                     yield kind, to_blob(*batches)
-            yield FILES, files.finish()
-        if shard.late:
-            yield LATE, str(shard.late).encode()
+            yield FILES, files.names()
+            if shard.late:
+                yield LATE, str(shard.late).encode()
+        except BaseException:  # also when Spark stops reading
+            files.discard()
+            raise
 
     def shard(self, number: int, store: Store | None = None) -> Shard:
         from shedjoin.spark.shard import Shard  # and with it the engines, for whoever runs one

@@ -23,6 +23,8 @@ _COUNTS = (
     "expired",
 )
 UNMATCHED = ("certain", "unknown")
+#: What is told of a shard that tries policies.
+TRIES = {"policy": pa.string(), "policy_changes": pa.int64(), "policy_why": pa.string()}
 _PEAKS = ("peak_tuples", "peak_bytes")
 _RECALLS = (
     "recall",
@@ -37,7 +39,12 @@ _BY_STREAM = ("rows", "resident", "bytes")
 
 
 def metric_schema(
-    names: Sequence[str], *, selective: bool = False, front: bool = False, unmatched: bool = False
+    names: Sequence[str],
+    *,
+    selective: bool = False,
+    front: bool = False,
+    unmatched: bool = False,
+    tries: bool = False,
 ) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
     stood at its end. (Peaks are taken at the end of every instant, when the cap holds.)
@@ -53,6 +60,8 @@ def metric_schema(
         Of joins that drop rows before they are sent to shards: how many of each stream.
     unmatched
         Of outer, semi and anti joins: rows that left without a partner and certainly have none, and those that may have one.
+    tries
+        Of joins with `Auto`: the policy in use, how often the shard went over to another, and why it is this one.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(
@@ -70,6 +79,7 @@ def metric_schema(
             *(_selective_fields(names) if selective else ()),
             *(pa.field(f"dropped_{name}", pa.int64()) for name in names if front),
             *(pa.field(name, pa.int64()) for name in UNMATCHED if unmatched),
+            *(pa.field(name, kind) for name, kind in TRIES.items() if tries),
         ]
     )
 

@@ -1,4 +1,4 @@
-"""The files of a micro-batch: shards write them, the driver commits them.
+"""The files of a micro-batch: tasks write what their shards give, the driver commits it.
 
 Each attempt of a task writes files of its own into a directory that readers pass over, and tells the driver their names. The
 driver puts those of the attempts that Spark took into one new directory for each table, and renames these into place. A batch
@@ -13,8 +13,8 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -119,7 +119,7 @@ class OutputFiles:
         return next((one for one in self.tables if one.kind == kind), None)
 
 
-# -------------------------------------------------------------------------------------------------------- in the shards
+# --------------------------------------------------------------------------------------------------------- in the tasks
 
 
 @dataclass
@@ -148,26 +148,14 @@ class _File:
         self.held, self.rows, self.size = [], 0, 0
 
 
-class ShardFiles:
-    """The files of one attempt at a shard's micro-batch."""
+class TaskFiles:
+    """The files of one attempt at a task: of all shards that it has in a micro-batch."""
 
     def __init__(self, files: OutputFiles, shard: int) -> None:
         self._files = files
-        self._shard = shard
+        self._first = shard  # names the files, with a lot
         self._attempt = uuid.uuid4().hex
         self._open: dict[str, _File] = {}
-        self._stack = ExitStack()
-
-    def __enter__(self) -> ShardFiles:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *more: object) -> None:
-        """Files of an attempt that failed are gone with it, as far as they can."""
-        with suppress(OSError):
-            self._stack.close()
-        if kind is not None:
-            for file in self._open.values():
-                file.path.unlink(missing_ok=True)
 
     def takes(self, kind: str) -> bool:
         """Whether blobs of this kind are written here."""
@@ -186,21 +174,31 @@ class ShardFiles:
     def _begin(self, table: Table) -> _File:
         folder = Path(self._files.output, WRITING)
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self._shard:05}-{table.kind}-{self._attempt}.parquet"
+        path = folder / f"{self._first:05}-{table.kind}-{self._attempt}.parquet"
         schema = table.arrow
-        file = _File(table, path, self._stack.enter_context(parquet_writer(path, schema, table.codec)), schema)
+        file = _File(table, path, parquet_writer(path, schema, table.codec), schema)
         self._open[table.kind] = file
         return file
 
-    def finish(self) -> bytes:
-        """Close the files; returns their names by kind, for the driver."""
+    def names(self) -> bytes:
+        """Their names by kind, for the driver. They are whole once they are closed."""
+        return json.dumps({kind: file.path.name for kind, file in self._open.items()}).encode()
+
+    def close(self) -> None:
         for file in self._open.values():
             try:
                 file.flush()
                 file.writer.close()
             except OSError as reason:
+                self.discard()
                 raise self._trouble(file.table, reason) from reason
-        return json.dumps({kind: file.path.name for kind, file in self._open.items()}).encode()
+
+    def discard(self) -> None:
+        """Files of an attempt that failed are gone with it, as far as they can."""
+        for file in self._open.values():
+            with suppress(OSError):
+                file.writer.close()
+            file.path.unlink(missing_ok=True)
 
     def _trouble(self, table: Table, reason: OSError) -> EnvironmentProblem:
         return EnvironmentProblem(f"files {DISK} {self._files.output}/{table.place}: {said_by(reason)}.")
@@ -222,10 +220,13 @@ def said_by(reason: OSError) -> str:
 # --------------------------------------------------------------------------------------------------------- in the driver
 
 
-def attempt_of(blob: bytes) -> dict[str, str]:
-    """What `finish` returned: names of files by their kinds."""
-    found: dict[str, str] = json.loads(blob)
-    return found
+def names_in(told: Iterable[bytes]) -> dict[str, list[str]]:
+    """Files by their kinds, in order, from what the shards of all tasks say."""
+    found: dict[str, set[str]] = {}
+    for names in map(json.loads, told):
+        for kind, name in names.items():
+            found.setdefault(kind, set()).add(name)
+    return {kind: sorted(names) for kind, names in found.items()}
 
 
 class BatchFiles:
@@ -244,15 +245,13 @@ class BatchFiles:
         """Where files of a table are put together."""
         return self.made / table.place
 
-    def take(self, table: Table, attempts: Mapping[int, Mapping[str, str]]) -> None:
-        """The files that shards have written, by their numbers."""
-        for shard, names in sorted(attempts.items()):
-            if (name := names.get(table.kind)) is None:
-                continue
-            folder = self.folder(table)
+    def take(self, table: Table, names: Sequence[str]) -> None:
+        """The files that tasks have written."""
+        folder = self.folder(table)
+        for place, name in enumerate(names):
             folder.mkdir(parents=True, exist_ok=True)
             try:
-                os.rename(self.output / WRITING / name, folder / f"part-{shard:05}.parquet")
+                os.rename(self.output / WRITING / name, folder / f"part-{place:05}.parquet")
             except FileNotFoundError:
                 raise EnvironmentProblem(
                     f"{self.output / WRITING} has no {name}, which a worker has written: output must be a directory that the "

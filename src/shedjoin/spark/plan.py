@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from shedjoin.errors import SpecError
 from shedjoin.join_type import TYPES
+from shedjoin.policies import Auto
 from shedjoin.spark.archive import ID
 from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, SHED, inputs_of
 from shedjoin.spark.host_cache import forget_at_exit
@@ -112,6 +113,7 @@ class JoinPlan:
             selective=self.spec.selective is not None,
             front=any(self.front),
             unmatched=bool(TYPES[self.spec.how].judged),
+            tries=isinstance(self.spec.policy, Auto),
         )
         return from_arrow_schema(made)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from shedjoin.spark.job import Job
+    from shedjoin.spark.output_files import TaskFiles
 
 #: Spark's own way to send things to its workers.
 SENDING: Any = CloudPickleSerializer
@@ -63,7 +64,8 @@ class ShardProcessor(StatefulProcessor):
 
     def __init__(self, job: Job) -> None:
         self._sent = SENDING().dumps(job)
-        self._job: Job | None = None  # of a task that has several shards
+        self._job: Job | None = None  # a task may have several shards,
+        self._files: TaskFiles | None = None  # which write the same files
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -97,11 +99,18 @@ class ShardProcessor(StatefulProcessor):
                 ["stream", "task", "part", "rows", "newest", "blob"]
             ].itertuples(index=False)
         )
-        for kind, blob in job.given(shard, messages, self._store):
+        if job.files is not None and self._files is None:
+            from shedjoin.spark.output_files import TaskFiles
+
+            self._files = TaskFiles(job.files, shard)
+        for kind, blob in job.given(shard, messages, self._store, self._files):
             yield pd.DataFrame({"kind": [kind], "shard": [shard], "blob": [blob]})
 
     def close(self) -> None:
-        """Nothing is held between micro-batches."""
+        """All shards of the task are done: their files are whole. Nothing is held between micro-batches."""
+        if self._files is not None:
+            self._files.close()
+            self._files = None
 
 
 class SeedProcessor(ShardProcessor):

@@ -127,6 +127,14 @@ class QueryCollector:
         )
         what = "The most profitable basic windows: their ages, by rank."
         yield self._gauge("basic_window_age", what, ages, "shard", "side", "rank")
+        in_use = [((row["shard"], row["policy"]), 1) for row in rows if row.get("policy") is not None]
+        if in_use:
+            yield self._gauge("policy", "1: the policy that the shard goes by now.", in_use, "shard", "policy")
+            words = [((row["shard"], row["policy_why"]), 1) for row in rows if row.get("policy_why")]
+            yield self._gauge("policy_why", "1: why the shard goes by this policy.", words, "shard", "why")
+            changes = [((row["shard"],), row["policy_changes"]) for row in rows if row.get("policy") is not None]
+            what = "How often the shard has gone over to another policy."
+            yield self._gauge("policy_changes", what, changes, "shard")
         if rows:
             ended = max(row["at"] for row in rows).timestamp()
             yield self._gauge("last_batch_timestamp_seconds", "When the last micro-batch ended.", [((), ended)])

@@ -17,6 +17,7 @@ from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.pace import Watch
 from shedjoin.engine.records import LEFT_OUT_FIELDS, NEVER, shed_record
 from shedjoin.join_type import TYPES
+from shedjoin.policies import Auto
 from shedjoin.spark.archive import LEFT_OUT_COLUMNS
 from shedjoin.spark.deadline import loads_kernels
 from shedjoin.spark.exchange import (
@@ -306,7 +307,11 @@ class Shard:
     def _metric(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> list[pa.RecordBatch]:
         """One row that says how the shard fared in this micro-batch, with this many rows of each stream."""
         schema = metric_schema(
-            self.job.names, selective=self.spec.selective is not None, front=self.job.front, unmatched=self._judges
+            self.job.names,
+            selective=self.spec.selective is not None,
+            front=self.job.front,
+            unmatched=self._judges,
+            tries=isinstance(self.spec.policy, Auto),
         )
         known = self._known(before, rows, seconds) | self._recall()
         arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
@@ -336,6 +341,8 @@ class Shard:
             known[f"resident_{name}"] = engine.residents[stream]
             known[f"bytes_{name}"] = engine.stored_bytes[stream]
             known[f"clock_{name}"] = engine.clocks[stream]
+        if (trying := engine.trying) is not None:
+            known |= {"policy": repr(trying.now), "policy_changes": len(trying.changes), "policy_why": trying.why}
         if self._judges:
             known |= {name: counters[name] - before.get(name, 0) for name in ("certain", "unknown")}
         if self.spec.selective is not None:

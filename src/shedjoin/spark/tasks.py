@@ -45,7 +45,7 @@ def batch_worker(job: Job) -> Any:
 
     def work(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shard = job.labels.index(key[0].as_py())
-        for kind, blob in job.given(shard, _messages(batches)):
+        for kind, blob in job.shard(shard).run(_messages(batches)):
             yield pa.RecordBatch.from_arrays(
                 [pa.array([value], field.type) for value, field in zip((kind, shard, blob), GIVEN_ARROW, strict=True)],
                 schema=GIVEN_ARROW,

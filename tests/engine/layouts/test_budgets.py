@@ -25,6 +25,7 @@ from strategies import (
     policies,
     records,
 )
+from strategies.policies import FOLLOWING
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 LONGEST = 20 if INTERPRETED else 36
@@ -177,7 +178,7 @@ def test_laws(chooser: Chooser) -> None:
     for_all(cases(chooser), check, label=f"n-way laws {chooser}", examples=3)
 
 
-LAZY = [one for one in CHOOSERS if one.policy not in ("cumulative", "dgl")]
+LAZY = [one for one in CHOOSERS if one.policy not in FOLLOWING]
 
 
 @pytest.mark.parametrize("chooser", choosers(LAZY))
@@ -222,7 +223,7 @@ def test_lazy_engine_does_what_the_twin_does(chooser: Chooser) -> None:
 def test_engine_does_what_the_twin_does_when_clocks_are_told_and_budgets_change(chooser: Chooser) -> None:
     def check(case: tuple[tuple[sj.JoinSpec, list[list[Row]]], int, list[tuple[int, sj.Budget]]]) -> None:
         (spec, pushes), every, changes = case
-        if chooser.policy not in ("cumulative", "dgl"):
+        if chooser.policy not in FOLLOWING:
             spec = replace(spec, evaluate_every=every)
         engine, twin = spec.build(seed=5), Twin(spec, seed=5)
         for push, (ahead, budget) in zip(pushes, itertools.cycle(changes)):

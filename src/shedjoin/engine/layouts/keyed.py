@@ -7,7 +7,7 @@ new tuple and the policy. A bucket is also a group.
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import CUMULATIVE, KEY, LIFE
+from shedjoin.engine.codes import KEY, LIFE
 from shedjoin.engine.forms import in_pairs
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NONE
@@ -75,7 +75,7 @@ def look_ahead(cfg, state, buffers, first):
         if v != NONE:
             stream = mem.row_stream(buffers, i)
             _fetch_entries(cfg, state, v, stream)
-            if cfg["organisation"] == CUMULATIVE:
+            if cfg["follows"]:
                 mem.fetch_probed(state, (v * cfg["streams"] + stream) ^ 1)
             elif cfg["organisation"] == KEY or cfg["organisation"] == LIFE:
                 pairing_heap.fetch(state, mem.buckets(state, v * cfg["streams"] + stream)["low"])

@@ -10,6 +10,7 @@ import math
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import (
+    AGE,
     CUMULATIVE,
     DECAYED,
     KEY,
@@ -25,8 +26,9 @@ from shedjoin.engine.codes import (
 from shedjoin.engine.forms import in_pairs, only_many, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
+from shedjoin.engine.protocol import ORDER
 from shedjoin.engine.records import GONE, NONE
-from shedjoin.engine.stages import chances, sampling
+from shedjoin.engine.stages import ages, chances, sampling
 from shedjoin.engine.stages.times import end_of_life, half_lives, newest, number_of, reach
 from shedjoin.engine.structures import heap, kinetic_tournament, lazy_heap, pairing_heap
 
@@ -155,9 +157,11 @@ def replay(cfg, state, stream):
 @unless_plain
 @inlined
 def rebase(cfg, state, stream, before):
-    """LIFE: what life is counted from has gone back, and matches were played by what it was."""
+    """What life is counted from has changed: AGE follows. LIFE: it has gone back, and matches were played by what it was."""
     if cfg["organisation"] == LIFE and state["base"][stream] < before:
         kinetic_tournament.replay_all(state, stream)
+    elif cfg["organisation"] == AGE:
+        ages.follow(cfg, state, stream)
 
 
 @unless_plain
@@ -236,6 +240,8 @@ def leave(cfg, state, x, stream, g):
         _leave_heap(cfg, state, stream, x)
     elif organisation == SAMPLE:
         sampling.leave(cfg, state, x, stream)
+    elif organisation == AGE:
+        ages.leave(state, stream, x)
     elif (organisation == KEY or organisation == LIFE) and not cfg["fifo"]:
         b = mem.buckets(state, g)
         b["low"] = pairing_heap.remove(state, int(b["low"]), x)
@@ -286,6 +292,23 @@ def _gain(cfg, state, stream, g, importance, end):
     return gain_of(cfg, importance, matches(cfg, state, stream, g), _share_of_life(cfg, state, stream, end))
 
 
+@inlined
+def _expected(cfg, state, stream, g):
+    """What AGE multiplies by what it has learned."""
+    return matches(cfg, state, stream, g) if cfg["matches"] != 0.0 else 1.0
+
+
+@kernel
+def _settle_fresh_ages(cfg, state, buffers):
+    for i in range(buffers["fresh"]):
+        x = int(mem.out_fresh(buffers, i))
+        t = mem.pool(state, x)
+        stream, has_found = int(t["stream"]), int(t["met"])
+        t["met"] = 0
+        expected = _expected(cfg, state, stream, int(t["group"]))
+        ages.enter(cfg, state, stream, x, expected, has_found, buffers["turn"] != ORDER)
+
+
 @kernel
 def _settle_fresh(cfg, state, x):
     t, card = mem.pool(state, x), storage.card(cfg, state, x)
@@ -309,11 +332,14 @@ def touch(state, what):
 
 @inlined
 def _raise(cfg, state, stream, g, x, card):
-    """A tuple that was met gains.
+    """A tuple that was met gains; AGE learns from it.
 
     A gain raises a priority, so the heap may lag behind: `lazy_heap` looks priorities up where it matters. (One that
     falls has been rounded on the way: it is moved at once.)
     """
+    if cfg["organisation"] == AGE:
+        ages.meet(cfg, state, stream, x, _expected(cfg, state, stream, g))
+        return
     lift = state["lift"]
     end = end_of_life(cfg, stream, card["ts"], number_of(cfg, state, x, card["seq"]))
     before = mem.prio(state)[x]
@@ -369,9 +395,12 @@ def _settle_met(cfg, state, buffers, x, ts):
 
 
 @kernel
-def _settle_cumulative(cfg, state, buffers, ts):
-    for i in range(buffers["fresh"]):
-        _settle_fresh(cfg, state, mem.out_fresh(buffers, i))
+def _settle_following(cfg, state, buffers, ts):
+    if cfg["organisation"] == AGE:
+        _settle_fresh_ages(cfg, state, buffers)
+    else:
+        for i in range(buffers["fresh"]):
+            _settle_fresh(cfg, state, mem.out_fresh(buffers, i))
     for i in range(state["touched_count"]):
         _settle_met(cfg, state, buffers, int(mem.touched(state)[i]), ts)
     state["touched_count"] = 0
@@ -457,8 +486,8 @@ def settle(cfg, state, buffers, ts):
             x = mem.out_fresh(buffers, i)
             t, importance = mem.pool(state, x), storage.card(cfg, state, x)["importance"]
             _enter_heap(cfg, state, int(t["stream"]), fixed_priority(cfg, state, x), importance, t["arrival"], x)
-    elif cfg["organisation"] == CUMULATIVE:
-        _settle_cumulative(cfg, state, buffers, ts)
+    elif cfg["follows"]:
+        _settle_following(cfg, state, buffers, ts)
     elif cfg["organisation"] == SAMPLE:
         _settle_samples(cfg, state, buffers)
 
@@ -487,6 +516,8 @@ def lowest(cfg, state, stream):
         leaf = mem.leaf(state)[stream, final["winner"]]
         x = int(mem.buckets(state, leaf["group"])["low"])
         return x, final["weight"] * (final["end"] - state["base"][stream]), leaf["arrival"]
+    if cfg["organisation"] == AGE:
+        return ages.lowest(state, stream)
     if cfg["organisation"] != KEY:
         lazy_heap.lead(state, stream, cfg["organisation"] == CUMULATIVE)
     top = mem.heap(state)[stream, heap.TOP]

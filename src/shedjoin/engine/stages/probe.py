@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import CUMULATIVE, PAIRS, SAMPLE
+from shedjoin.engine.codes import PAIRS, SAMPLE
 from shedjoin.engine.forms import unless_plain
 from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import inlined, kernel
@@ -52,7 +52,7 @@ def probe(cfg, state, buffers, i, stream, ts, seq, v):
     counted = 0
     total = 0.0
     at, room = buffers["results"], buffers["out_worth_room"]
-    cumulative, sampled = cfg["organisation"] == CUMULATIVE, cfg["organisation"] == SAMPLE
+    follows, sampled = cfg["follows"], cfg["organisation"] == SAMPLE
     pairs, counts = cfg["gives"] == PAIRS, cfg["counts"] and mem.counted(cfg, other)
     g = 2 * v + other
     b = mem.buckets(state, g)
@@ -81,14 +81,14 @@ def probe(cfg, state, buffers, i, stream, ts, seq, v):
                     if sampled:
                         _note_weight(cfg, state, buffers, at, x, other)
                     at += 1
-            if cumulative:
+            if follows:
                 if t["seq"] >= buffers["old_seq"][other] or cfg["where"]:
                     mem.pool(state, x)["met"] = 1
                 else:
                     mem.fetch_prio(state, x)  # it will gain
     if found > 0:
         # Rows of one instant, stream and key meet the same older tuples: those gain once.
-        if cumulative and mem.probed(state, g) != state["tick"]:
+        if follows and mem.probed(state, g) != state["tick"]:
             mem.set_probed(state, g, state["tick"])
             priority.touch(state, g)
         if pairs:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import CUMULATIVE, PAIRS, ROW, SAMPLE
+from shedjoin.engine.codes import PAIRS, ROW, SAMPLE
 from shedjoin.engine.importance import output_importance
 from shedjoin.engine.indirect import indirect
 from shedjoin.engine.jit import inlined, kernel
@@ -113,7 +113,7 @@ def go_on(cfg, state, buffers):
     stream, mine, hits = int(mem.pool(state, x)["stream"]), mem.card(state, x), mem.hit(state)
     other, ts = 1 - stream, mine["ts"]
     room, out = buffers["out_worth_room"], buffers["results"]
-    cumulative, found, counted, total = cfg["organisation"] == CUMULATIVE, 0, 0, 0.0
+    follows, found, counted, total = cfg["follows"], 0, 0, 0.0
     pairs = cfg["gives"] == PAIRS
     at, learns = buffers["given"], cfg["basic"] > 0 and buffers["sampling"] == 1
     while at < buffers["hits"] and not (cfg["emit"] and out == room):
@@ -128,7 +128,7 @@ def go_on(cfg, state, buffers):
             unmatched.meet(cfg, state, buffers, other, card)
             unmatched.meet(cfg, state, buffers, stream, mine)
             out = buffers["results"]
-        if cumulative:
+        if follows:
             probe_many.touch(state, y)
             if buffers["guest"] == NONE:
                 probe_many.touch(state, x)

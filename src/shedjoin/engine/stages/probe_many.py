@@ -6,7 +6,7 @@ A probe can stop when the output is full and go on from there: where it is in ea
 from __future__ import annotations
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import CUMULATIVE, KEYED, MOST, PAIRS, ROW, SAMPLE
+from shedjoin.engine.codes import KEYED, MOST, PAIRS, ROW, SAMPLE
 from shedjoin.engine.graph import APART, AT_LEAST, AT_MOST, EQUAL, LESS, MORE, SET, UNEQUAL, UNSET
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
@@ -320,7 +320,7 @@ def _innermost(cfg, state, buffers, origin):
     window = reach(cfg, stream)
     limited = cfg["limited"] and step["limited"]
     emit, warmup, room = cfg["emit"], cfg["warmup"], buffers["out_worth_room"]
-    cumulative = cfg["organisation"] == CUMULATIVE
+    follows = cfg["follows"]
     fresh = step["fresh"] and cfg["limited"]
     out, pairs = buffers["results"], cfg["gives"] == PAIRS
     in_part = cfg["basic"] > 0 and stream != origin
@@ -380,7 +380,7 @@ def _innermost(cfg, state, buffers, origin):
                         mem.set_out_weight(buffers, out, _inverse(cfg, state, origin, int(e["item"])))
                         mem.set_out_newest(buffers, out, origin)
                     out += 1
-            if cumulative:
+            if follows:
                 touch(state, int(e["item"]))
             if learns:
                 state["gained"] += (
@@ -395,7 +395,7 @@ def _innermost(cfg, state, buffers, origin):
         if full or level["bucket"] == level["last"]:
             break
         _enter_bucket(cfg, state, buffers, step, level, level["bucket"] + 1)
-    if cumulative and found > 0:
+    if follows and found > 0:
         for upper in range(depth):
             touch(state, int(mem.levels(state, upper)["item"]))
     if learns and found > 0:
