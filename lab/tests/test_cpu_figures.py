@@ -19,6 +19,7 @@ from shedjoin_lab.experiment import Figure, Row, Scale
 from shedjoin_lab.papers.dual2006 import claims as dual
 from shedjoin_lab.papers.dual2006 import rivals
 from shedjoin_lab.papers.gedik2007 import claims as gedik
+from shedjoin_lab.papers.gedik2007.joins import join_of
 from shedjoin_lab.papers.gedik2007.optimality import density, optimality
 
 FIGURES = [figure for paper in ("dual2006", "gedik2007") for figure in PAPERS[paper]]
@@ -181,6 +182,22 @@ def test_utility_follows_the_rows(gain: Any, verdict: str) -> None:
         for method, level in (("ALL", 1.0), ("UTILITY", 1.0 + gain(frequency, skew)))
     ]
     assert gedik.utility_skew(rows).verdict == verdict
+
+
+def test_windows_are_closed() -> None:
+    """A tuple of age T still joins, one of T + 1 does not; with one window the other stream's tuples are not kept."""
+    params: dict[str, Any] = {"join": "equal", "window": 1, "method": "DROP"}
+    early, late = {"x": [1, 1], "ts": [0, 1]}, {"x": [1], "ts": [1001]}
+    assert joined(params, early, late) == {(1, 0)}
+    assert joined(params, late, early) == {(0, 1)}
+    assert joined({**params, "one_window": True}, early, late) == {(1, 0)}
+    assert joined({**params, "one_window": True}, late, early) == set()
+
+
+def joined(params: dict[str, Any], left: dict[str, list[int]], right: dict[str, list[int]]) -> set[tuple[int, int]]:
+    engine = join_of(params).build()
+    outputs = [engine.push(left=left, right=right), engine.flush()]
+    return {pair for out in outputs for pair in zip(out.left.tolist(), out.right.tolist(), strict=True)}
 
 
 def test_smaller_basic_windows_are_nearer_to_the_best() -> None:

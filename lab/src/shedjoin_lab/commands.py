@@ -183,7 +183,7 @@ def run_figures(args: argparse.Namespace) -> int:
     undone: list[str] = []
     with ExitStack() as stack:
         runner = in_process if args.no_spark else _spark(args.master, stack)
-        for figure in figures:
+        for place, figure in enumerate(figures, 1):
             try:
                 count = run(figure, scale, store, runner, data=args.data, fresh=args.fresh)
             except DataError as reason:
@@ -192,7 +192,7 @@ def run_figures(args: argparse.Namespace) -> int:
                 undone.append(f"{figure.paper} {figure.name}: {reason}")
                 continue
             done = f"{count} simulations" if count else "nothing left to run"
-            _say(f"{figure.paper} {figure.name}: {done}; {store.path(figure)}")
+            _say(f"{place} of {len(figures)}: {figure.paper} {figure.name}: {done}; {store.path(figure)}")
     for line in undone:
         _say(f"not run: {line}", sys.stderr)
     return 0
