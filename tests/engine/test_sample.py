@@ -152,6 +152,15 @@ def test_other_policies_have_no_weights() -> None:
 
 
 @pytest.mark.small
+def test_a_simulation_has_the_weights_of_an_engine() -> None:
+    left, right = {"key": [1, 2, 1, 2, 3, 1]}, {"key": [2, 1, 1, 1, 2, 3]}
+    spec = sj.JoinSpec(sj.TimeWindow(5), sj.Budget(tuples=4), sj.Sample())
+    out, run = spec.build(seed=3).push(left=left, right=right), sj.simulate(spec, left, right, seed=3).output()
+    assert (run.weight.tolist(), run.stored.tolist()) == (out.weight.tolist(), out.stored.tolist())
+    assert max(run.weight) > 1.0
+
+
+@pytest.mark.small
 def test_results_of_many_streams_have_several_older_rows() -> None:
     spec = sj.JoinSpec(dict.fromkeys("abc", sj.TimeWindow(5)), sj.Budget(tuples=6), sj.Sample())
     out = spec.build().push(a={"key": [1]}, b={"key": [1]}, c={"key": [1]})

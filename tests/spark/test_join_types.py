@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -97,22 +98,24 @@ def test_a_stream_gives_the_rows_of_sparks_own(spark: Any, tmp_path: Path, how: 
     [("left_outer", 24), ("full_outer", 40), ("left_anti", 16), ("left_semi", 12), ("right_outer", 30)],
 )
 def test_results_and_refined_rows_are_the_exact_join(spark: Any, tmp_path: Path, how: str, budget: int) -> None:
-    made = tables()
-    for name, table in zip("lr", made, strict=True):
-        write(tmp_path / name, table, 4)
-    out = tmp_path / "out"
-    query = start(
-        *(read(spark, tmp_path / name) for name in "lr"),
-        **TIME,
-        how=how,
-        budget=budget,
-        policy="rand",
-        shards=2,
-        output=str(out),
-        archive=True,
-        trigger={"availableNow": True},
-    )
-    query.awaitTermination()
+    """Also where the number of shards changes in between: what is known of partners and of shed rows goes along."""
+    made, out = tables(), tmp_path / "out"
+    changed = how in ("left_outer", "left_anti")
+    for shards, files in ((1, (0, 2)), (2, (2, 4))) if changed else ((2, (0, 4)),):
+        for name, table in zip("lr", made, strict=True):
+            first, end = (table.num_rows * place // 4 for place in files)
+            write(tmp_path / name, table.slice(first, end - first), files[1] - files[0], first=files[0])
+        start(
+            *(read(spark, tmp_path / name) for name in "lr"),
+            **TIME,
+            how=how,
+            budget=budget,
+            policy="rand",
+            shards=shards,
+            output=str(out),
+            archive=True,
+            trigger={"availableNow": True},
+        ).awaitTermination()
     exact = settled(by_spark([spark.createDataFrame(table) for table in made], how))
     given = settled(rows_of(spark.read.parquet(str(out / "results")), how))
     assert given <= exact
@@ -127,6 +130,7 @@ def test_results_and_refined_rows_are_the_exact_join(spark: Any, tmp_path: Path,
     assert counted[0] is not None
     logged = spark.read.parquet(str(out / "shed")).where("why = 'unknown'").count()
     assert 0 <= logged <= max(counted)
+    assert len(json.loads((out / "job.json").read_text())["moves"]) == changed
 
 
 def test_predicates_and_join_graphs_judge_rows_in_one_shard(spark: Any) -> None:
