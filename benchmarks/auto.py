@@ -21,7 +21,7 @@ from shedjoin_lab.papers.prospect.streams import REAL, SYNTHETIC
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "policies.md"
-MARK = "auto"
+SECTIONS = ("long", "short", "speed")
 PARTS = (0.1, 0.25, 0.5)
 KEYS, WINDOW = 20_000, 10_000
 SINGLES: dict[str, sj.Policy] = {
@@ -181,37 +181,48 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="the folder of the real streams")
     parser.add_argument("--rows", type=int, default=200_000, help="rows a stream of the long inputs (default 200,000)")
     parser.add_argument("--memory", type=int, default=100_000, help="tuples, where speed is measured")
+    parser.add_argument("--only", choices=SECTIONS, help="one section (default: all)")
     parser.add_argument("--page", type=Path, default=PAGE, help="where the tables go")
     args = parser.parse_args()
-    console = Console()
-    check_sections(args.page, [MARK])
-    groups: list[list[Outcome]] = []
-    for inputs in (long_inputs(args.rows), short_inputs(args.data)):
-        groups.append([])
-        for one in inputs:
-            for found in outcomes(one):
-                groups[-1].append(found)
-                console.print(found.name, f"{found.part:.0%} {found.best} {found.auto:.3f} {found.behind:.1%}")
-    alone, trying, held = speeds(args.memory, 4 * args.memory, rounds=3)
-    lines = [
-        f"Written by `python benchmarks/auto.py`. Streams of {args.rows:,} rows, window {WINDOW:,}; recall, with memory as "
-        "a part of what the exact join needs:",
-        "",
-        *table(groups[0], "its recall"),
-        "",
-        summary(groups[0]),
-        "",
+    wanted = [args.only] if args.only else list(SECTIONS)
+    check_sections(args.page, [f"auto: {section}" for section in wanted])
+    made = {"long": lambda: long_section(args.rows), "short": lambda: short_section(args.data)}
+    made["speed"] = lambda: speed_section(args.memory)
+    for section in wanted:
+        write_section(args.page, f"auto: {section}", "\n".join(made[section]()))
+
+
+def told(inputs: Iterator[Input]) -> Iterator[Outcome]:
+    for one in inputs:
+        for found in outcomes(one):
+            Console().print(found.name, f"{found.part:.0%} {found.best} {found.auto:.3f} {found.behind:.1%}")
+            yield found
+
+
+def long_section(rows: int) -> list[str]:
+    found = list(told(long_inputs(rows)))
+    head = (
+        f"Written by `python benchmarks/auto.py`. Streams of {rows:,} rows, window {WINDOW:,}; recall, with memory as a part of "
+        "what the exact join needs:"
+    )
+    return [head, "", *table(found, "its recall"), "", summary(found)]
+
+
+def short_section(data: Path | None) -> list[str]:
+    found = list(told(short_inputs(data)))
+    head = (
         "The lab's workloads, as a share of OPT. They are short and their memories hold 80 to 800 rows, so `Auto()` tries "
-        "nothing there. Here it is `Auto(memory=8.0)`, whose miniatures have all rows:",
-        "",
-        *table(groups[1], "of OPT"),
-        "",
-        summary(groups[1]),
-        "",
-        f"Speed with {args.memory:,} tuples, CPU time, the best of 3: Prospect {alone:.2f} M tuples/s, Auto {trying:.2f} "
-        f"({trying / alone - 1:+.0%}). Miniatures held {held:,} tuples ({held / args.memory:.1%}).",
+        "nothing there. Here it is `Auto(memory=8.0)`, whose miniatures have all rows:"
+    )
+    return [head, "", *table(found, "of OPT"), "", summary(found)]
+
+
+def speed_section(memory: int) -> list[str]:
+    alone, trying, held = speeds(memory, 4 * memory, rounds=3)
+    return [
+        f"Speed with {memory:,} tuples, CPU time, the best of 3: Prospect {alone:.2f} M tuples/s, Auto {trying:.2f} "
+        f"({trying / alone - 1:+.0%}). Miniatures held {held:,} tuples ({held / memory:.1%})."
     ]
-    write_section(args.page, MARK, "\n".join(lines))
 
 
 if __name__ == "__main__":

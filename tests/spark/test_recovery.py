@@ -217,7 +217,7 @@ def together(*tables: pa.Table, apart: int) -> list[tuple[int, ...]]:
 
 
 def test_start_keeps_account_of_every_row(spark: Any, tmp_path: Path, cache: str) -> None:
-    """Results and shed log together determine the exact join; metrics add up."""
+    """Results and shed log together determine the exact join, also when shards change their policies; metrics add up."""
     left, right = side(17, 1500, 50, "a"), side(18, 1500, 50, "b")
     for name, table in (("l", left), ("r", right)):
         write(tmp_path / name, table, 3)
@@ -233,6 +233,7 @@ def test_start_keeps_account_of_every_row(spark: Any, tmp_path: Path, cache: str
         lateness=0,
         budget="100 tuples",
         allocation="fixed",
+        policy={"name": "auto", "memory": 16.0, "every": 60, "gain": 0.0, "stretches": 1},
         shards=4,
         suffixes=("_l", "_r"),
         cache=cache,
@@ -249,6 +250,8 @@ def test_start_keeps_account_of_every_row(spark: Any, tmp_path: Path, cache: str
     for name, total in (("rows_left", 1500), ("rows_right", 1500), ("results", len(found))):
         assert sum(metrics[name].to_pylist()) == total
     assert sum(metrics["evicted"].to_pylist()) == out["shed"].num_rows
+    assert sum(metrics["policy_changes"].to_pylist()) > 0
+    assert len(set(metrics["policy"].to_pylist())) > 1
     for batch in range(3):  # the shards, two in each task, share what each stream has
         rows = [row for row in metrics.to_pylist() if row["batch"] == batch]
         assert sum(row["resident_left"] for row in rows) <= 50

@@ -16,7 +16,7 @@ from shedjoin.predicates.rows import GOLDEN, splitmix64
 from shedjoin.window import RowWindow, Window
 
 #: What a miniature should hold, and below what it says nothing.
-TUPLES, LEAST = 512, 16
+TUPLES, LEAST = 512, 64
 #: The smallest part of the rows that is looked at.
 RAREST = 1 / 512
 

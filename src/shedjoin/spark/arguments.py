@@ -15,6 +15,7 @@ from shedjoin.join_type import check_how
 from shedjoin.parse import parse_budget, parse_duration, parse_interval, parse_lateness, parse_policy, parse_windows
 from shedjoin.plain_dict import made_of
 from shedjoin.policies import KeepAll, Policy, Prospect, Replay
+from shedjoin.predicates import Predicate
 from shedjoin.spark.budget_split import EQUAL, SHARES, least_of
 from shedjoin.spark.front import front_of
 from shedjoin.spark.host_cache import check_option
@@ -89,8 +90,7 @@ def spec_of(
         raise SpecError("rates is for join graphs, whose rows may go to several shards: leave it out")
     if budget is not None and shards is not None:
         least_of(budget, shards, len(names))
-    # Shards of a predicate see all rows; those of equal sets see theirs.
-    all_rows = on.predicate is not None and on.predicate.code != SAME
+    all_rows = sees_all_rows(on.predicate)
     if all_rows and args["shares"] not in (None, EQUAL):
         raise SpecError(
             f"shares must be 'equal' for a join on a predicate, not {args['shares']!r}: shards store rows in turn"
@@ -106,13 +106,7 @@ def spec_of(
     check_types(selective, types)
     policy = policy_of(args["policy"], budget)
     check_weights(args["weights"], policy, front_of(args["front"], names))
-    by_rows = any(isinstance(window, RowWindow) for window in windows)
-    counted_elsewhere = by_rows and not all_rows and shards is not None and shards > 1
-    if counted_elsewhere and isinstance(policy, Prospect):
-        raise SpecError(
-            "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "
-            "only: leave it out (the default is Prob() there), take another policy, or pass shards=1"
-        )
+    counted_elsewhere = are_counted_elsewhere(windows, on.predicate, shards, policy)
     given: dict[str, Any] = {name: value for name, value in args.items() if name in PASSED and value is not None}
     if isinstance(args["matches"], tuple | list):  # job files know no None
         given["matches"] = [number or None for number in args["matches"]]
@@ -142,6 +136,25 @@ def spec_of(
         Target.of(args["target"])
         check_target(spec)
     return spec
+
+
+def sees_all_rows(predicate: object) -> bool:
+    """Whether each shard sees all rows of a join on this. Those of equal sets see theirs."""
+    return isinstance(predicate, Predicate) and predicate.code != SAME
+
+
+def are_counted_elsewhere(
+    windows: Sequence[Window], predicate: object, shards: int | None, policy: Policy | None
+) -> bool:
+    """Whether rows of windows of rows are counted over shards, of which each has seen some."""
+    by_rows = any(isinstance(window, RowWindow) for window in windows)
+    counted = by_rows and not sees_all_rows(predicate) and shards is not None and shards > 1
+    if counted and isinstance(policy, Prospect):
+        raise SpecError(
+            "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "
+            "only: leave it out (the default is Prob() there), take another policy, or pass shards=1"
+        )
+    return counted
 
 
 def judges_partners(args: JoinArgs) -> bool:

@@ -48,14 +48,19 @@ def shed_join(left: DataFrame, right: DataFrame, *more: DataFrame, **args: Unpac
     return plan.with_event_time(plan.results(plan.watched(plan.blobs((RESULT,)))))
 
 
-def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[int] | None = None) -> JoinPlan:
-    """Check all arguments of a join against its inputs, and plan it. `cube`: the shares of a join graph that goes on."""
+def plan_join(
+    frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[int] | None = None, partitions: int | None = None
+) -> JoinPlan:
+    """Check all arguments of a join against its inputs, and plan it.
+
+    `cube`: the shares of a join graph that goes on. `partitions`: those of a state that goes on as it is.
+    """
     sides = stream_names(args["names"], len(frames))
     check_frames(frames, sides)
     spark = frames[0].sparkSession
     times = columns.column_names("time", args["time"], sides)
     kind = columns.time_kind(frames, times, sides)
-    partitions = int(spark.conf.get(PARTITIONS) or 1)
+    partitions = partitions or int(spark.conf.get(PARTITIONS) or 1)
     shards = shards_of(spark, args["shards"], partitions)
     lateness = lateness_of(args["lateness"], kind, frames, times, sides)
     condition = _condition(args, frames, sides, shards, kind, cube)

@@ -19,6 +19,8 @@ FAN = 8
 NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
 #: Dead rows are looked for when they may be more than the live ones, and this many.
 SLACK = 4096
+#: So a row's columns may be there up to this many times, beside `SLACK` rows.
+COPIES = 2.25
 
 
 @dataclass(frozen=True, slots=True)

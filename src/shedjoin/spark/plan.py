@@ -318,8 +318,13 @@ class JoinPlan:
             checked=None if self.where is None else self.where.checked(side),
         )
 
+    @property
+    def signature(self) -> dict[str, Any]:
+        """What may not change while a checkpoint lives, beside the spec: of the job that runs it."""
+        return self._job(()).signature
+
     def _signature(self) -> dict[str, Any]:
-        """What may not change while a checkpoint lives, beside the spec and the columns."""
+        """The same without the columns."""
         signature: dict[str, Any] = {
             **self.condition.signature(),
             "time": list(self.times),
