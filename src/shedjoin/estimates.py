@@ -167,5 +167,5 @@ def _limited(
 ) -> Estimates:
     check_level(level)
     reach = NormalDist().inv_cdf(0.5 + level / 2.0) * error
-    reach = np.where((sums.rows < FEWEST_ROWS) & (error > 0.0), np.nan, reach)
+    reach = np.where((sums.rows < FEWEST_ROWS) & (sums.variance > 0.0), np.nan, reach)
     return Estimates(group, value, value - reach, value + reach, sums.rows)

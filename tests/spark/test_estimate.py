@@ -55,8 +55,9 @@ def on_arrays(results: pa.Table, group: np.ndarray[Any, Any]) -> dict[str, sj.Es
 
 def check(told: pa.Table, expected: dict[str, sj.Estimates]) -> None:
     for name, one in expected.items():
+        rows = told.filter(told[name].is_valid())  # on arrays a group without a value has no mean
         for ending, column in zip(("", "_low", "_high", "_rows"), one[1:], strict=True):
-            got = told[name + ending].to_numpy(zero_copy_only=False).astype(float)
+            got = rows[name + ending].to_numpy(zero_copy_only=False).astype(float)
             np.testing.assert_allclose(got, column, rtol=1e-9, atol=1e-9, err_msg=name + ending)
 
 

@@ -279,15 +279,16 @@ def _told(one: Aggregate, place: int, reach: float, by_row: bool) -> list[Column
 
     whole, square = fn.col(f"_sj_whole{place}"), fn.col(f"_sj_square{place}")
     value, spread = fn.col(f"_sj_t{place}_0"), fn.col(f"_sj_v{place}")
+    sure = spread == 0.0
     if one.kind == MEAN:
         there = fn.col(f"_sj_t{place}_1")
         value = fn.when(there > 0.0, value / there)
         apart = spread - 2.0 * value * fn.col(f"_sj_vd{place}") + value * value * fn.col(f"_sj_dd{place}")
-        spread = apart / (there * there)
+        spread, sure = apart / (there * there), fn.col(f"_sj_dd{place}") == 0.0
     error = reach * fn.sqrt(fn.greatest(spread, fn.lit(0.0)))
     rows = fn.when(square > 0.0, whole * whole / square).otherwise(0.0)
     if not by_row:
         error, rows = fn.lit(None).cast("double"), fn.lit(None).cast("double")
-    limits = [fn.when((rows >= FEWEST_ROWS) | (error == 0.0), value + sign * error) for sign in (-1.0, 1.0)]
+    limits = [fn.when((rows >= FEWEST_ROWS) | sure, value + sign * error) for sign in (-1.0, 1.0)]
     ends = (value, *limits, rows)
     return [end.alias(f"{one.name}{ending}") for end, ending in zip(ends, ("", *ENDINGS), strict=True)]
