@@ -50,6 +50,13 @@ test-page: $(READY) ## the page of `shedjoin dashboard` in Chromium (Debian's pa
 	$(call say,the dashboard in Chromium)
 	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m page tests/dashboard
 
+.PHONY: site
+site: $(READY) ## the documentation as a site, in build/site
+	@$(INSTALL) --editable '.[site]'
+	$(call say,the site)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo build/site/start.html
+
 .PHONY: kernels
 kernels: $(CORE) ## compile all kernels, once: they are kept on disk
 	$(call say,kernels (compiled beside what comes next))

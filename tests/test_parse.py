@@ -200,7 +200,7 @@ def test_policies_take_their_parameters() -> None:
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        ("best", "policy must be one of additive, auto, cumulative, dgl"),
+        ("best", "policy must be one of additive, age, auto"),
         (3, "policy must be a policy, its name, or a table"),
         ({"loss": 0.5}, "policy must be one of"),
         ({"name": "prob", "speed": 3}, "policy: Prob has no setting 'speed'"),

@@ -25,7 +25,7 @@ def test_shedjoin_finds_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     with pytest.raises(SystemExit) as stop:
         main(["--help"])
     assert stop.value.code == 0
-    assert re.search("^    lab +run the papers' experiments", capsys.readouterr().out, re.MULTILINE)
+    assert re.search("^ +lab +run the papers' experiments", capsys.readouterr().out, re.MULTILINE)
     assert main(["lab", "list", "--out", str(tmp_path)]) == 0
     assert "das2003" in capsys.readouterr().out
 

@@ -12,13 +12,16 @@ from shedjoin_lab.catalogue import PAPERS, find
 from shedjoin_lab.claims import Claim, claims_of
 from shedjoin_lab.experiment import Figure, Row, Scale
 
-CLAIMS = [(paper, claim) for paper in PAPERS if paper != "prospect" for claim in claims_of(paper)]
+#: Our own experiments, whose judges have tests of their own.
+OWN = ("prospect", "estimates")
+CLAIMS = [(paper, claim) for paper in PAPERS if paper not in OWN for claim in claims_of(paper)]
 #: What a paper's judges look at.
 COLUMNS = {
     "das2003": ("matches", "left_share", "left_tuples", "right_tuples"),
     "importance2006": ("importance", "matches", "cpu_seconds", "top_kilobytes", "wall_least_seconds"),
     "golab2003": ("matches", "cost", "rate", "share", "fifth", "place_of_4"),
     "dual2006": ("rate", "subset", "best"),
+    "open": ("incomplete", "share", "expected", "rate"),
     "gedik2007": ("phi", "share", "output", "utility", "dropped", "r", "r1", "r2", "arriving", "matches"),
 }
 #: How strongly the methods and settings of a made-up world differ.

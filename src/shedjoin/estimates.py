@@ -92,6 +92,27 @@ def estimate_mean(
     return _limited(group, mean, np.sqrt(apart.variance) / counts.total, counts, level)
 
 
+def estimate_distinct(
+    weight: ArrayLike, stored: ArrayLike, by: ArrayLike | None = None, *, level: float = 0.95
+) -> Estimates:
+    """The number of older rows that have a result in the exact join, by group: each counts once, by its first result.
+
+    Distinct values of a column have no unbiased estimate: a value of which no result was delivered leaves no trace.
+
+    Examples
+    --------
+    >>> estimate_distinct([1, 2, 2], [7, 7, 8]).value.tolist()
+    [3.0]
+    """
+    columns = _columns(weight, stored, None, by)
+    order = np.lexsort((columns.weight, columns.stored, columns.group))
+    stored, group = columns.stored[order], columns.group[order]
+    first = np.append(True, (stored[1:] != stored[:-1]) | (group[1:] != group[:-1]))[: order.size]
+    value = np.empty(order.size)
+    value[order] = first
+    return estimate_total(weight, columns.stored, value, columns.group, level=level)
+
+
 class _Columns(NamedTuple):
     weight: NDArray[np.float64]
     stored: NDArray[np.int64]
@@ -129,17 +150,22 @@ def _sums(columns: _Columns, groups: int, value: NDArray[np.float64]) -> _Sums:
     variance = np.bincount(row, weight * (y * excess + 2.0 * y * before), rows)
     owner = group[first]
     total: NDArray[np.float64] = np.bincount(owner, share, groups).astype(np.float64)
+    whole = np.bincount(owner, np.abs(share), groups)
     square = np.bincount(owner, share**2, groups)
     with np.errstate(invalid="ignore", divide="ignore"):
-        effective = np.where(square > 0.0, total**2 / square, 0.0)
+        effective = np.where(square > 0.0, whole**2 / square, 0.0)
     return _Sums(total, np.maximum(np.bincount(owner, variance, groups), 0.0), effective)
+
+
+def check_level(level: object) -> None:
+    if isinstance(level, bool) or not isinstance(level, float | int) or not 0.0 < level < 1.0:
+        raise InputError(f"level must be above 0 and below 1, not {level!r}")
 
 
 def _limited(
     group: NDArray[np.int64], value: NDArray[np.float64], error: NDArray[np.float64], sums: _Sums, level: float
 ) -> Estimates:
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must be above 0 and below 1, not {level!r}")
+    check_level(level)
     reach = NormalDist().inv_cdf(0.5 + level / 2.0) * error
     reach = np.where((sums.rows < FEWEST_ROWS) & (error > 0.0), np.nan, reach)
     return Estimates(group, value, value - reach, value + reach, sums.rows)

@@ -58,11 +58,15 @@ class Run:
     warmup: int
     orders: dict[str, tuple[str, ...]]
 
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Row numbers (left, right) of the counted results; -1 where a row has no partner. Runs again: the same seed gives the
-        same output."""
+    def output(self) -> Output:
+        """The counted results by row numbers, with weights if the policy is `Sample`. Runs again: the same seed gives the same
+        output."""
         engine = self.spec.engine(self.seed, warmup=self.warmup)
-        out = Output.joined([engine.push(self.batch), engine.end()])
+        return Output.joined([engine.push(self.batch), engine.end()])
+
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Row numbers (left, right) of the counted results; -1 where a row has no partner. Runs again, as `output` does."""
+        out = self.output()
         return out.left, out.right
 
 

@@ -190,7 +190,7 @@ JOIN = "[join]\nwindow = {time = 3}\n"
         ("[left]\npath = 'x'\n", "needs a table [join]"),
         ("[joint]\n", "unknown table `[joint]`; perhaps `join`"),
         ("join = 3\n", "join must be a table of settings"),
-        (JOIN + "policy = 'best'\n" + FILES, "join.policy must be one of additive, cumulative, dgl"),
+        (JOIN + "policy = 'best'\n" + FILES, "join.policy must be one of additive, age, auto"),
         ("[join]\nwindow = {time = -3}\n" + FILES, "join.window must be longer than nothing, not -3"),
         (JOIN, "needs a table [left]"),
         (JOIN + "[left]\nkey = 'ad'\n", "left.path is missing"),

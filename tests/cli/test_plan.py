@@ -55,7 +55,7 @@ def test_a_job_and_two_files_say_the_same(folder: Path, capsys: pytest.CaptureFi
     assert main(["plan", *FILES, *QUICK, "--rows", "plan.parquet"]) == 0
     assert capsys.readouterr().out == f"{printed}the curve is written to plan.parquet\n"
     rows = pq.read_table("plan.parquet").to_pylist()
-    assert {row["policy"] for row in rows} == {"PROB", "RAND", "OPT"}
+    assert {row["policy"] for row in rows} == {"prob", "rand", "OPT"}
     assert pyarrow.csv.read_csv("plan.csv").num_rows == len(rows)
 
 

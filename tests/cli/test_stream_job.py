@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -219,7 +220,7 @@ BAD = [
     (GOOD + "budget = 5\nshards = 3\n", "join.budget: 5 tuples are too few for 3 shards"),
     (GOOD + "budget = {tuple = 5}\n", "join.budget has no setting 'tuple'"),
     (GOOD + "budget = 5\nallocation = 'some'\n", "join.allocation must be one of fixed, variable, not 'some'"),
-    (GOOD + "policy = 'best'\n", "join.policy must be one of additive, cumulative, dgl"),
+    (GOOD + "policy = 'best'\n", "join.policy must be one of additive, age, auto"),
     (GOOD + "policy = 'life'\n", "join.policy Life(estimator=History()) is given without a budget"),
     (GOOD + "policy = {name = 'prob', speed = 3}\n", "join.policy: Prob has no setting 'speed'; it has estimator"),
     (GOOD + "budget = 9\npolicy = 'keep_all'\n", "join.policy: KeepAll() keeps everything"),
@@ -303,9 +304,9 @@ def test_explain_shows_memory_by_shard_and_stream(
     assert "3 shards (join.shards)" in said
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
     # A row has two numbers of 8 bytes, a truth value and a text: 49 bytes of columns.
-    assert ["0", "250 tuples", "84 tuples", "99.9 kB to 304 kB"] in rows
-    assert ["2", "250 tuples", "83 tuples", "99.6 kB to 303 kB"] in rows
-    assert ["all", "750 tuples", "250 tuples", "299 kB to 910 kB"] in rows
+    assert ["0", "250 tuples", "84 tuples", "2.4 MB to 2.74 MB"] in rows
+    assert ["2", "250 tuples", "83 tuples", "2.4 MB to 2.74 MB"] in rows
+    assert ["all", "750 tuples", "250 tuples", "7.21 MB to 8.23 MB"] in rows
     assert not (folder / "out").exists()
 
 
@@ -372,6 +373,8 @@ def test_explain_shared_memory_in_bytes_and_an_unknown_source(
     assert "2 shards (one a core)" in said
     assert "4,000,000 bytes" in said
     assert "shared" in said
+    parts = r"beside its rows a shard takes .* MB \(arrays and filters .*, samples for live recall .*\); a row takes up to \d+ "
+    assert re.search(parts, " ".join(said.split()))
     assert "http://127.0.0.1:9464/metrics" in said
     assert "console" in said
     assert "not known before it is read" in said

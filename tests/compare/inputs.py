@@ -10,12 +10,14 @@ from typing import Any
 import pyarrow as pa
 from streams import read, write
 
-from compare.jobs import LAG, MILLISECOND, Job
+from compare.jobs import LAG, MILLISECOND, SECOND, Job
 
 #: Times are multiples of a tick, so that some rows have the same.
 ROWS, KEYS, STEP, TICK = 160, 12, 50 * MILLISECOND, 50 * MILLISECOND
 #: The columns of both sides: key, time, a number of the row, and a value.
 SIDES = {"left": ("ts", "a", "x"), "right": ("at", "b", "y")}
+#: When the first rows come (to Spark, rows at 0 are late); when all windows have ended, and the numbers of rows that come then.
+BEGIN, END, ENDS = 3_600 * SECOND, 10_000 * SECOND, {"left": -1, "right": -2}
 
 
 def key_columns(job: Job) -> list[str]:
@@ -27,7 +29,7 @@ def table(job: Job, side: str) -> pa.Table:
     random = Random(f"{job.seed} {side}")
     time, name, value = SIDES[side]
     rows = [
-        _row(job, random, number, name, value) | {time: number * STEP + random.randrange(STEP // TICK) * TICK}
+        _row(job, random, number, side) | {time: BEGIN + number * STEP + random.randrange(STEP // TICK) * TICK}
         for number in range(ROWS)
     ]
     if job.duplicates:
@@ -37,13 +39,32 @@ def table(job: Job, side: str) -> pa.Table:
     return pa.Table.from_pylist(rows, _schema(job, time, name, value))
 
 
-def _row(job: Job, random: Random, number: int, name: str, value: str) -> dict[str, Any]:
-    key = None if job.nulls and random.random() < 0.1 else min(random.randrange(KEYS), random.randrange(KEYS))
+def ended(job: Job, rows: pa.Table, side: str) -> pa.Table:
+    """The rows, and one long after them without a partner: when it comes, all windows have ended, as they have in a batch."""
+    time, name, value = SIDES[side]
+    key: Any = ENDS[side]
+    last = {"k": f"key {key}" if job.keys == "text" else key, time: END, name: ENDS[side], value: None}
+    if job.keys == "columns":
+        last["day"] = date(2024, 1, 1)
+    return pa.concat_tables([rows, pa.Table.from_pylist([last], rows.schema)])
+
+
+def _key(job: Job, random: Random, number: int, side: str) -> int:
+    """Unique keys, and those of the other stream, are near in number where they are near in time."""
+    if job.unique == "many":
+        return min(random.randrange(KEYS), random.randrange(KEYS))
+    return number if job.unique in (side, "both") else max(0, number + random.randrange(-KEYS, KEYS))
+
+
+def _row(job: Job, random: Random, number: int, side: str) -> dict[str, Any]:
+    _, name, value = SIDES[side]
+    key = None if job.nulls and random.random() < 0.1 else _key(job, random, number, side)
     row: dict[str, Any] = {"k": key, name: number}
     if job.keys == "text" and key is not None:
         row["k"] = f"key {key}"
     if job.keys == "columns":
-        row["day"] = None if job.nulls and random.random() < 0.1 else date(2024, 1, 1) + timedelta(random.randrange(2))
+        day = random.randrange(2) if job.unique == "many" else (key or 0) % 2
+        row["day"] = None if job.nulls and random.random() < 0.1 else date(2024, 1, 1) + timedelta(day)
     row[value] = None if job.nulls and random.random() < 0.2 else random.randrange(100) / 4
     return row
 
@@ -59,15 +80,19 @@ def _schema(job: Job, time: str, name: str, value: str) -> pa.Schema:
 def write_sides(job: Job, folder: Path) -> None:
     """Where one stream runs ahead, most of it is in its first file; late rows are in files that come after newer ones."""
     for side in SIDES:
-        rows, files = table(job, side), job.batches
+        rows, files, first = table(job, side), job.batches, 0
         if job.order == "ahead" and side == "right" and files > 1:
-            most = rows.num_rows * 4 // 5
-            write(folder / side, rows.slice(0, most), 1)
-            write(folder / side, rows.slice(most), files - 1, first=1)
+            first = rows.num_rows * 4 // 5
         elif job.order == "late":
             newest = rows.num_rows * (files - 1) // files
-            write(folder / side, rows.slice(newest), 1)
-            write(folder / side, rows.slice(0, newest), files - 1, first=1)
+            rows, first = pa.concat_tables([rows.slice(newest), rows.slice(0, newest)]), rows.num_rows - newest
+        if job.form == "both streams":  # Spark's own stream may end without the rows of its last file
+            write(folder / side, ended(job, rows.slice(0, 0), side), 1, first=files)
+        else:
+            rows = ended(job, rows, side)
+        if first:
+            write(folder / side, rows.slice(0, first), 1)
+            write(folder / side, rows.slice(first), files - 1, first=1)
         else:
             write(folder / side, rows, files)
 

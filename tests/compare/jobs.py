@@ -8,6 +8,8 @@ from itertools import combinations, product
 from random import Random
 from typing import Any
 
+from shedjoin.join_type import TYPES
+
 #: How many there are.
 JOBS = 320
 MILLISECOND, SECOND = 1_000, 1_000_000
@@ -44,10 +46,19 @@ WHERE: dict[str, tuple[str, str]] = {
     "chosen": ("left.x IN (1, 2.5, 20) OR right.y > 12", "x IN (1, 2.5, 20) OR y > 12"),
     "null": ("left.x IS NULL OR left.a + 3 > right.b", "x IS NULL OR a + 3 > b"),
 }
+#: Whose keys are unique, beside `matches`: rows of the other stream leave once they have found their one partner.
+MATCHES: dict[str, dict[str, Any]] = {
+    "many": {},
+    "left": {"matches": (None, 1)},
+    "right": {"matches": (1, None)},
+    "both": {"matches": (1, 1)},
+}
 #: The dials. `form`: as a batch; as a stream; as a stream beside Spark's own stream; `start` without a budget, and within one,
 #: with what `refine` adds. `order`: of the rows of a stream; `late`: further back than the lateness.
 DIALS: dict[str, tuple[Any, ...]] = {
     "form": ("batch", "stream", "both streams", "start", "budget"),
+    "how": tuple(TYPES),
+    "unique": tuple(MATCHES),
     "interval": tuple(INTERVALS),
     "where": tuple(WHERE),
     "keys": ("number", "text", "columns"),
@@ -66,6 +77,8 @@ class Job:
 
     seed: int
     form: str
+    how: str
+    unique: str
     interval: str
     where: str
     keys: str
@@ -82,12 +95,16 @@ class Job:
 
     @property
     def has_meaning(self) -> bool:
-        """Late rows are missing until `refine`; Spark's own stream needs watermarks; a batch has neither."""
+        """Late rows are missing until `refine`, and a row without a partner that was given before one came late stays given;
+        Spark's own stream needs watermarks and has no anti join; a batch has neither."""
+        if self.duplicates and self.unique != "many":
+            return False
         if self.form == "batch":
             return self.order in ("sorted", "lagging") and self.watermarks == "none" and self.batches == 1
-        if self.form == "both streams" and self.watermarks not in ("both", "unlike"):
+        if self.form == "both streams" and (self.watermarks not in ("both", "unlike") or self.how == "left_anti"):
             return False
-        return self.order != "late" or (self.form in ("start", "budget") and self.batches > 1)
+        may_be_late = self.form in ("start", "budget") and self.how == "inner" and self.batches > 1
+        return self.order != "late" or may_be_late
 
 
 def pairs_of(job: Job) -> set[tuple[str, Any, str, Any]]:

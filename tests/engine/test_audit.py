@@ -88,7 +88,7 @@ def test_an_exact_join_goes_on(window: str) -> None:
 def test_a_forged_snapshot_is_refused_or_does_no_harm() -> None:
     """In a process of its own: see `forging`."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "forging.py", "0.2" if INTERPRETED else "1"],
+        [sys.executable, "-W", "ignore", "forging.py", "0.2" if INTERPRETED else "0.4"],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,

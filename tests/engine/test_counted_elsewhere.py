@@ -12,10 +12,9 @@ import shedjoin as sj
 from counted import drawn, one_engine, parts
 from shedjoin.engine import codes
 from shedjoin.row_numbers import RowNumbers
-from strategies.combinations import INTERPRETED
 
 T, R = sj.TimeWindow, sj.RowWindow
-CASES = 24 if INTERPRETED else 32
+CASES = 16
 WINDOWS = [(R(3), R(3)), (R(1), R(7)), (R(4), T(6)), (T(5), R(2)), (R(3), R(2), R(5)), (T(4), R(3), R(2))]
 EVERY_WINDOW = pytest.mark.parametrize("windows", WINDOWS, ids=str)
 

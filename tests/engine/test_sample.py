@@ -132,7 +132,7 @@ def test_counts_by_group_are_unbiased(workload: tuple[float, bool, float, float]
     exact = np.bincount(left["key"][true.left] % 2, minlength=2)
     spec = sj.JoinSpec(window, sj.Budget(tuples=120), sj.Sample(estimator, power, keep))
     errors, sizes = [], []
-    for seed in range(150):
+    for seed in range(100):
         out = spec.build(seed=seed).push(left=left, right=right)
         told = sj.estimate_total(out.weight, out.stored, by=left["key"][out.left] % 2)
         assert told.group.tolist() == groups.tolist()
@@ -149,6 +149,15 @@ def test_other_policies_have_no_weights() -> None:
     out = sj.JoinSpec(sj.TimeWindow(5), sj.Budget(tuples=4)).build().push(left={"key": [1]}, right={"key": [1]})
     with pytest.raises(sj.InputError, match=r"weights with policy=Sample\(\) only"):
         _ = out.weight
+
+
+@pytest.mark.small
+def test_a_simulation_has_the_weights_of_an_engine() -> None:
+    left, right = {"key": [1, 2, 1, 2, 3, 1]}, {"key": [2, 1, 1, 1, 2, 3]}
+    spec = sj.JoinSpec(sj.TimeWindow(5), sj.Budget(tuples=4), sj.Sample())
+    out, run = spec.build(seed=3).push(left=left, right=right), sj.simulate(spec, left, right, seed=3).output()
+    assert (run.weight.tolist(), run.stored.tolist()) == (out.weight.tolist(), out.stored.tolist())
+    assert max(run.weight) > 1.0
 
 
 @pytest.mark.small

@@ -17,7 +17,7 @@ from naive.rows import EVICTED, Stored
 from naive.weights import DecayedWeights, reads_sizes
 from shedjoin.engine.codes import AGE, CUMULATIVE, KEY, LIFE, LOGSUM, PRODUCT, RANDOM, SAMPLE, SCHEDULE, SUM, TUPLE
 from shedjoin.engine.codes import Order as Numbers
-from shedjoin.estimators import Met, Table
+from shedjoin.estimators import CountMin, History, InWindow, Met, Table
 from shedjoin.policies import Policy
 from shedjoin.window import RowWindow, TimeWindow
 
@@ -34,6 +34,7 @@ class Order:
     def __init__(self, twin: Twin) -> None:
         self.twin = twin
         self.lift, self.lift_tick = 0.0, 0
+        self.moments = [(0.0, 0.0, 0.0)] * len(twin.join.windows)  # Sample, of each stream
         self.ages = Ages(twin)
 
     @property
@@ -176,8 +177,24 @@ class Order:
 
     def sampling_weight(self, x: Stored) -> float:
         """w, fixed on arrival."""
-        weight = x.importance * max(self.current_matches(x), self.least_matches())
+        weight = x.importance * max(self.likely(x), self.least_matches())
         return min(max(power(weight, self.numbers.matches), 1e-150), 1e150)
+
+    def likely(self, x: Stored) -> float:
+        """The partners that it can expect: counts are drawn to their mean, as far as they differ no more than by chance."""
+        count = self.current_matches(x)
+        if not isinstance(self.policy.estimator, History | InWindow | CountMin) or len(self.twin.streams) != 2:
+            return count
+        fade = 1.0 - 1.0 / 256.0
+        news = (1.0, count, count * count)
+        total, first, second = (old * fade + new for old, new in zip(self.moments[x.stream], news, strict=True))
+        self.moments[x.stream] = (total, first, second)
+        mean = first / total
+        beyond = second / total - mean * mean - mean
+        if beyond <= 1e-9 * mean:
+            return mean
+        shape = mean * mean / beyond
+        return mean * ((count + shape) / (mean + shape))
 
     def least_matches(self) -> float:
         """Partners that a tuple is taken to expect at least: one, or as many as the rarest known value."""
@@ -256,6 +273,7 @@ class Order:
                 side.sort(key=lambda x: x.arrival)
         if self.numbers.organisation == before.order().organisation == SAMPLE:
             return  # a weight is fixed: what was evicted is compared with it
+        self.moments = [(0.0, 0.0, 0.0)] * len(self.moments)
         if self.cumulates and before.order().organisation == CUMULATIVE:
             if self.twin.tick >= 0:
                 for x in self.compared():

@@ -191,7 +191,7 @@ def test_policies_and_memories_of_ones_own() -> None:
     plan = sj.plan(
         left, right, window="60 us", policies=["rand", decayed], memory=[20, 50], allocations=["fixed"], optimum=False
     )
-    assert {(point.policy, point.allocation) for point in plan.curve} == {("RAND", "fixed"), (repr(decayed), "fixed")}
+    assert {(point.policy, point.allocation) for point in plan.curve} == {("rand", "fixed"), (repr(decayed), "fixed")}
     assert {20, 50} <= {point.memory for point in plan.curve}
     assert plan.recommendation.at_least is None
 

@@ -246,12 +246,14 @@ def test_a_result_has_the_probability_of_its_older_rows() -> None:
     assert found.p.min() < 0.5
 
 
+#: How many samples are drawn of a run.
+SAMPLES = 60
 CASES = {"overlap": 300, "band": 500, "deadline": 500, "queue": 500, "dual": 500, "graph": 120}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_estimate_is_unbiased_and_its_interval_covers_the_truth(name: str) -> None:
-    """100 samples of one run, each with about a quarter of the rows inside the windows, or less."""
+    """Some samples of one run, each with about a quarter of the rows inside the windows, or less."""
     window = CASES[name]
     spec, batch = rows_of(name, window, 3 * window)
     pushes = run(spec, [batch])
@@ -259,7 +261,7 @@ def test_the_estimate_is_unbiased_and_its_interval_covers_the_truth(name: str) -
     given = sum(float(out.importance.sum()) for _, out in pushes)
     share, importance = delivered / len(everything), given / float(everything.importance.sum())
     missing, covered, importance_covered = [], 0, 0
-    for seed in range(100):
+    for seed in range(SAMPLES):
         live = followed(spec, pushes, seed=seed, rows=96)
         now = live.estimate()
         assert live.remembered <= 96
@@ -267,16 +269,16 @@ def test_the_estimate_is_unbiased_and_its_interval_covers_the_truth(name: str) -
         missing.append(now.missing)
         covered += now.low <= share <= now.high
         importance_covered += now.importance_low <= importance <= now.importance_high
-    error = float(np.std(missing)) / 100**0.5
+    error = float(np.std(missing)) / SAMPLES**0.5
     assert abs(np.mean(missing) - (len(everything) - delivered)) < 3 * error
     assert error > 0
-    assert covered >= 90
-    assert importance_covered >= 90
+    assert covered >= 0.9 * SAMPLES
+    assert importance_covered >= 0.9 * SAMPLES
 
 
 @pytest.mark.parametrize("budget", [None, sj.Budget(tuples=150)], ids=["no budget", "budget"])
 def test_results_of_rows_dropped_in_front_are_missing(budget: sj.Budget | None) -> None:
-    """A third of the left rows and a fifth of the right ones never reach the engine: unbiased, and covered, over 100 samples."""
+    """A third of the left rows and a fifth of the right ones never reach the engine: unbiased, and covered, over some samples."""
     spec = sj.JoinSpec(sj.TimeWindow(300), budget, None if budget is None else sj.Prob())
     random = np.random.default_rng(8)
     tables = [{"key": random.zipf(1.3, 900) % 60, "ts": np.arange(900)} for _ in range(2)]
@@ -285,7 +287,7 @@ def test_results_of_rows_dropped_in_front_are_missing(budget: sj.Budget | None) 
     out = spec.build().push(replace(batch, null=dropped))
     whole = len(exact(spec, batch))
     missing, covered = [], 0
-    for seed in range(100):
+    for seed in range(SAMPLES):
         live = LiveRecall(spec, seed=seed, rows=96, drops=True)
         live.begin(batch)
         live.drop(int(dropped.sum()))
@@ -295,8 +297,8 @@ def test_results_of_rows_dropped_in_front_are_missing(budget: sj.Budget | None) 
         assert now.shed == int(dropped.sum()) + len(out.shed)
         missing.append(now.missing)
         covered += now.low <= len(out) / whole <= now.high
-    assert abs(np.mean(missing) - (whole - len(out))) < 3 * float(np.std(missing)) / 100**0.5
-    assert covered >= 90
+    assert abs(np.mean(missing) - (whole - len(out))) < 3 * float(np.std(missing)) / SAMPLES**0.5
+    assert covered >= 0.9 * SAMPLES
     room = LiveRecall.from_bytes(spec, LiveRecall(spec, drops=True).to_bytes(), drops=True)
     room.follow(batch, out)
     assert (room.estimate().results, room.estimate().missing) == (len(out), whole - len(out))

@@ -14,8 +14,14 @@ from compare.runs import Different, check, compare
 JOBS = all_jobs()
 #: Of these there are results, whatever the rows.
 FULL = [job for job in JOBS if job.where in ("none", "compared") and job.interval in ("wide", "everything", "around")]
-#: One of each form, and one with late rows.
-SAMPLE = {job.form: job for job in reversed(FULL)} | {"late": next(job for job in FULL if job.order == "late")}
+#: One of each form, with another join type each, and one with late rows.
+TYPES_OF = {
+    "batch": "right_outer", "stream": "left_semi", "both streams": "left_outer", "start": "full_outer", "budget": "left_anti",
+}  # fmt: skip
+SAMPLE = {
+    **{form: next(job for job in FULL if (job.form, job.how) == (form, how)) for form, how in TYPES_OF.items()},
+    "late": next(job for job in FULL if job.order == "late"),
+}
 
 
 @pytest.mark.parametrize("name", SAMPLE)

@@ -31,6 +31,7 @@ def test_signatures_show_all_arguments_by_keyword(function: Callable[..., Any]) 
         "lateness": "watermark",
         "combine": "min",
         "seed": 0,
+        "weights": False,
     }
     assert {name: one.default for name, one in PARAMETERS.items() if one.default is not None} == defaults
 

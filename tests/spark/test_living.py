@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from streams import SECOND, begin, exact, pairs, rows_of, side, write
 from test_recovery import driver, kill_all_of
 
 import shedjoin as sj
+from shedjoin.cli import main
 from shedjoin.spark import refine, reshard, shed_join
 from shedjoin.spark.inputs import PARTITIONS
 
@@ -97,17 +99,39 @@ class Living:
         return found
 
 
+def windowed(frame: Any) -> Any:
+    from pyspark.sql import functions as fn
+
+    return frame.groupBy(fn.window("at", "2 seconds"), "k").count().select("window.start", "k", "count")
+
+
+def counted(frame: Any) -> Counter[Any]:
+    """The counts of a frame at rest."""
+    return Counter({row[:2]: row[2] for row in windowed(frame).collect()})
+
+
+def counts_behind(results: Any, folder: Path) -> Counter[Any]:
+    """The counts of a query that reads the results as a stream."""
+    spark, last = results.sparkSession, Counter[Any]()
+
+    def keep(frame: Any, number: int) -> None:
+        last.update({row[:2]: row[2] - last[row[:2]] for row in frame.collect()})
+
+    stream = spark.readStream.schema(results.schema).parquet(str(folder / "out" / "query" / "results"))
+    given = windowed(stream).writeStream.outputMode("complete").foreachBatch(keep)
+    given.option("checkpointLocation", str(folder / "counts")).trigger(availableNow=True).start().awaitTermination()
+    return last
+
+
 def test_an_exact_query_is_adopted(spark: Any, tmp_path: Path, cache: str) -> None:
     """An exact join with watermarks and a windowed count behind it; killed, given a budget, killed, given twice the shards and
     another policy, and refined: every count is that of the batch job."""
-    from pyspark.sql import functions as fn
-
-    living = Living(spark, tmp_path, cache, files=12)
-    living.come(12)
+    living = Living(spark, tmp_path, cache, files=8)
+    living.come(8)
     budget = {"budget": "120 tuples", "policy": "prob"}
-    living.is_killed(3, shards=2)
+    living.is_killed(2, shards=2)
     assert not (living.out / "shed").exists()
-    living.is_killed(6, **budget)
+    living.is_killed(4, **budget)
     with partitions(spark, 4):
         living.start(shards=4, **budget | {"policy": {"name": "life", "estimator": "in_window"}}).awaitTermination()
     shed = spark.read.parquet(str(living.out / "shed"))
@@ -121,14 +145,9 @@ def test_an_exact_query_is_adopted(spark: Any, tmp_path: Path, cache: str) -> No
     sides = [spark.read.parquet(str(tmp_path / name)) for name in "lr"]
     options = {name: value for name, value in JOIN.items() if name not in ("streams", "watermark", "archive")}
 
-    def counted(frame: Any) -> list[Any]:
-        by = frame.groupBy(fn.window("at", "2 seconds"), "k").count()
-        return sorted(tuple(row) for row in by.select("window.start", "k", "count").collect())
-
     with large_plans(spark):
-        assert counted(results.select("at", "k").unionByName(done.rows.select("at", "k"))) == counted(
-            shed_join(*sides, **options)
-        )
+        counts = counts_behind(results, tmp_path) + counted(done.rows)
+        assert counts == counted(shed_join(*sides, **options))
     first, second = living.changes()
     assert first == "budget: none -> 120 tuples; policy: KeepAll() -> Prob(estimator=History())"
     assert second == "policy: Prob(estimator=History()) -> Life(estimator=InWindow()); shards: 2 -> 4"
@@ -137,8 +156,11 @@ def test_an_exact_query_is_adopted(spark: Any, tmp_path: Path, cache: str) -> No
     assert len([row for row in living.metrics() if row["batch"] == last]) == 4
 
 
-def test_shards_change_back_and_forth(spark: Any, tmp_path: Path, cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when the driver dies in the middle of it, whenever that is; results stay exact, and columns come and go."""
+def test_shards_change_back_and_forth(
+    spark: Any, tmp_path: Path, cache: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also when the driver dies in the middle of it, whenever that is, and by `shedjoin reshard`; results stay exact, and columns
+    come and go."""
     living = Living(spark, tmp_path, cache, files=4)
     living.run(shards=1)
 
@@ -163,7 +185,11 @@ def test_shards_change_back_and_forth(spark: Any, tmp_path: Path, cache: str, mo
     assert json.loads((living.out / "job.json").read_text())["shards"] == 2
     assert living.results == living.expected
     living.run(shards=1, budget="60 tuples", select=["a", "b", "k"])
-    living.run(shards=2, budget=None)
+    assert [main(["reshard", str(living.out), "--shards", number]) for number in ("0", "2")] == [2, 0]
+    said = capsys.readouterr()
+    assert "--shards must be a whole number from 1 to 1024, not 0" in said.err
+    assert "1 -> 2 shards. Start the query again" in said.out
+    living.run(budget=None)
     batches = (living.out / "results").glob("sj_batch=*")
     columns = [spark.read.parquet(str(batch)).columns for batch in sorted(batches)]
     assert [*JOIN["select"]] in columns
@@ -176,7 +202,9 @@ def test_shards_change_back_and_forth(spark: Any, tmp_path: Path, cache: str, mo
     assert done.count > 0
     assert sorted([*living.results, *rows_of(done.rows, "ab")]) == living.expected
     assert refine(living.out).new == 0
-    assert "shards: 2 -> 1" in living.changes()[-2]
+    assert [what.partition(";")[0] for what in living.changes()[-3:]] == [
+        "budget: none -> 60 tuples", "shards: 1 -> 2", "budget: 60 tuples -> none",
+    ]  # fmt: skip
     with pytest.raises(
         sj.SpecError, match=r"select: the stored rows of right have no column 'ts'.*They have b; for others"
     ):

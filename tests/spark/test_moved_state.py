@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from dict_store import DictStore
-from shards import Shards, job, pairs
+from shards import TRAVELS, Shards, job, pairs
 from test_shard import cut, exact, rows
 
 import shedjoin as sj
@@ -55,6 +56,7 @@ BUDGETED = {
     "prob by window": sj.JoinSpec(WINDOW, B, sj.Prob(sj.InWindow()), lateness=40),
     "life": sj.JoinSpec(WINDOW, B, sj.Life(sj.Decayed(50.0)), lateness=40),
     "cumulative": sj.JoinSpec(WINDOW, B, sj.Dgl(), lateness=40),
+    "age": sj.JoinSpec(WINDOW, B, sj.Age(sj.History()), lateness=40),
     "lots": sj.JoinSpec(WINDOW, B, sj.Rand(), lateness=40),
     "importance": sj.JoinSpec(WINDOW, B, sj.SimpProb(sj.CountMin(64, 2)), lateness=40),
     "met": sj.JoinSpec(WINDOW, B, sj.SimpProb(sj.Met()), lateness=40),
@@ -91,6 +93,71 @@ def test_the_log_says_what_is_missing(name: str) -> None:
     assert len(set(found)) == len(found)
     assert set(found) < set(exact(sides, 300))
     assert len(log) > 300
+
+
+def of_type(how: str, budget: int | None, window: sj.Window = WINDOW, **more: Any) -> sj.JoinSpec:
+    return sj.JoinSpec(window, None if budget is None else sj.Budget(tuples=budget), how=how, **more)
+
+
+def shards_of(spec: sj.JoinSpec, shards: int = 1) -> Job:
+    """A job whose results may have rows of one side alone."""
+    return job(spec, shards, schemas=(TRAVELS.serialize().to_pybytes(),) * 2, recall=False)
+
+
+def given_rows(given: dict[str, list[dict[str, Any]]]) -> Counter[tuple[int | None, int | None]]:
+    return Counter((row.get("l0"), row.get("r0")) for row in given["result"])
+
+
+@pytest.mark.parametrize("how", ["left_semi", "left_anti", "full_outer"])
+@pytest.mark.parametrize("window", [WINDOW, sj.RowWindow(40)], ids=["time", "rows"])
+def test_rows_without_a_partner_stay_exact(how: str, window: sj.Window) -> None:
+    parts = cut(rows(24, keys=400), 9, tasks=1)
+    spec = of_type(how, None, window)
+    split = replace(spec, counted_elsewhere=isinstance(window, sj.RowWindow))
+    whole, shards, found = Shards(shards_of(spec)), Shards(shards_of(spec)), 0
+    for place, (left, right) in enumerate(parts):
+        if place in (3, 6):
+            shards = moved(shards, shards_of(split, 3) if place == 3 else shards_of(spec))
+        mine = given_rows(shards.batch(left, right))
+        assert mine == given_rows(whole.batch(left, right))
+        found += mine.total() if place >= 3 else 0
+    assert found > 20
+
+
+@pytest.mark.parametrize("how", ["left_semi", "left_anti", "full_outer"])
+def test_what_shards_know_of_shed_rows_goes_along(how: str) -> None:
+    """Within a budget nothing false is given after a move, to more shards and to fewer."""
+    sides = rows(25, keys=400)
+    true = set(exact(sides, 300))
+    met = [{pair[side] for pair in true} for side in (0, 1)]
+    spec = of_type(how, 220, policy=sj.Rand(), lateness=40)
+    shards, alone, unknown = Shards(shards_of(spec, 2)), 0, 0
+    for place, (left, right) in enumerate(cut(sides, 12)):
+        if place in (4, 8):
+            shards = moved(shards, shards_of(spec, 5 if place == 4 else 1))
+        given = shards.batch(left, right)
+        for a, b in given_rows(given):
+            if a is not None and b is not None:
+                assert (a, b) in true
+            elif a is not None:
+                assert (a in met[0]) == (how == "left_semi")
+            else:
+                assert b not in met[1]
+            alone += place >= 4 and None in (a, b)
+        unknown += sum(record["why"] == "unknown" for record in given["shed"])
+    assert alone > 10
+    assert unknown > 10
+
+
+def test_partners_that_were_found_are_counted_on() -> None:
+    sides = rows(26)
+    spec = of_type("inner", None, matches=(2, None))
+    parts = cut(sides, 6)
+    whole, shards = Shards(job(spec)), Shards(job(spec))
+    for place, (left, right) in enumerate(parts):
+        if place == 3:
+            shards = moved(shards, job(spec, 4))
+        assert pairs(shards.batch(left, right)["result"]) == pairs(whole.batch(left, right)["result"])
 
 
 def store_arrived(shards: Shards, number: int) -> list[int]:

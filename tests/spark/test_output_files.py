@@ -16,10 +16,12 @@ from shards import job
 
 import shedjoin as sj
 from shedjoin.errors import EnvironmentProblem
-from shedjoin.spark import start
+from shedjoin.spark import batch_writer, start
+from shedjoin.spark.batch_writer import BatchWriter, Outputs
 from shedjoin.spark.job import Job
 from shedjoin.spark.output_files import WRITING, BatchFiles, OutputFiles, Table, TaskFiles, names_in
 from shedjoin.spark.output_tables import ROW_TYPES
+from shedjoin.spark.plan import ResultLayout
 
 RESULT = pa.schema([("k", pa.int64()), ("day", pa.date32())])
 
@@ -98,6 +100,26 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     said = rf"files cannot be written to {tmp_path}/results: File exists\.$"
     with pytest.raises(EnvironmentProblem, match=said):
         TaskFiles(OutputFiles(str(tmp_path), (table(),)), 0).write("result", [blob([1], [1])])
+
+
+def test_the_trouble_of_a_sink_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not said of the output directory."""
+
+    class Blobs:
+        def persist(self) -> Blobs:
+            return self
+
+        def unpersist(self) -> None:
+            pass
+
+    def sink(results: Any, number: int) -> None:
+        raise PermissionError(13, "Permission denied", "elsewhere")
+
+    for name in ("_told", "results_of"):
+        monkeypatch.setattr(batch_writer, name, lambda *_: [])
+    layout = ResultLayout(None, [], [])  # type: ignore[arg-type]
+    with pytest.raises(PermissionError, match="elsewhere"):
+        BatchWriter(Outputs(str(tmp_path), (), layout, {}, None), sink)(Blobs(), 0)  # type: ignore[arg-type]
 
 
 #: Columns of the left stream, and a type that Arrow would write in another way than Spark.

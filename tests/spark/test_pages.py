@@ -26,7 +26,9 @@ def write_streams(folder: Path, rows: int = 600) -> None:
         pq.write_table(pa.table({"ad": draw.integers(0, 40, rows), time: at}), folder / name / "0.parquet")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/spark.md", "docs/migrate.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/start.md", "docs/spark.md", "docs/migrate.md", "docs/estimates.md"]
+)
 def test_python_blocks_on_spark_run(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], page: str
 ) -> None:

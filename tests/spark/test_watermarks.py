@@ -19,7 +19,7 @@ from shedjoin.spark.watermarks import WHICH
 JOIN: dict[str, Any] = {"on": "k", "time": ("ts", "at"), "select": ["k", "a", "b", "ts", "at"]}
 #: Long against a micro-batch, so that results are far behind the newest row.
 WINDOW, BETWEEN = {"window": "4 seconds"}, {"between": ("-1 second", "4 seconds")}
-FILES, MANY = 6, 60
+FILES, MANY = 4, 16
 LAG = SECOND // 2
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from shedjoin.errors import SpecError
 from shedjoin_lab.experiment import Figure
-from shedjoin_lab.papers import das2003, dual2006, gedik2007, golab2003, importance2006, prospect
+from shedjoin_lab.papers import das2003, dual2006, estimates, gedik2007, golab2003, importance2006, prospect
+from shedjoin_lab.papers import open as open_questions
 
 PAPERS: dict[str, tuple[Figure, ...]] = {
     "das2003": das2003.FIGURES,
@@ -13,6 +14,8 @@ PAPERS: dict[str, tuple[Figure, ...]] = {
     "dual2006": dual2006.FIGURES,
     "gedik2007": gedik2007.FIGURES,
     "prospect": prospect.FIGURES,
+    "open": open_questions.FIGURES,
+    "estimates": estimates.FIGURES,
 }
 
 

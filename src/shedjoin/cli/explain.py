@@ -27,17 +27,18 @@ from shedjoin.spark.budget_split import share_of
 from shedjoin.spark.front import front_of
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
+from shedjoin.spark.payload import COPIES
+from shedjoin.spark.room import SOME, Room, width
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import checkpoint_of, read_job
 from shedjoin.spark.where import Splitter
 from shedjoin.spec import JoinSpec
+from shedjoin.target import Target
 from shedjoin.window import UNLIMITED, TimeWindow
 
-#: Bytes of a stored tuple in the engine's arrays: many tuples a key, and a key of its own for each (measured).
-ENGINE = (250, 800)
-#: A stream's columns may be there up to this many times: rows that left memory go when they are as many as those that stay.
-PAYLOAD = 2.25
+#: Bytes of a stored tuple in the engine's arrays where many tuples have one key (measured).
+ENGINE = 250
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +55,8 @@ def handle(args: argparse.Namespace) -> int:
     check_job(job)
     console = Console()
     console.print("What will run", what_runs(job), "Memory: " + split_words(job), memory(job), sep="\n")
+    if by_key(job):
+        console.print(parts_words(job))
     if job.spec.budget is not None and by_key(job) and None in [row_width(source) for source in job.sources]:
         console.print("about: without the columns of a source that are not known before it is read")
     return 0
@@ -86,6 +89,10 @@ def what_runs(job: StreamJob) -> Table:
     if spec.budget is not None and isinstance(spec.policy, Auto):
         part = f"miniatures take up to {spec.policy.memory:.0%} of the budget besides"
         table.add_row("", f"begins with {spec.first_policy}; each shard tries others, {part}")
+    if job.join["target"] is not None:
+        table.add_row(
+            "target", f"{Target.of(job.join['target']).recall:.3g} of results; memory follows it, up to the budget"
+        )
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")
     if spec.selective is not None:
@@ -133,25 +140,42 @@ def memory(job: StreamJob) -> Table:
     """What each shard may store of each stream."""
     shards, _ = shards_of(job)
     budget = job.spec.budget
+    widths = [row_width(source) or 0 for source in job.sources]
+    room = Room.of(job.spec_on(shards), widths, recall=job.output.recall)
     if budget is None:
         table = Table("", show_header=False)
-        low, high = ENGINE
-        size = f", {low} to {high} bytes a row and its columns" if by_key(job) else ""
+        size = f", {ENGINE} to {room.row} bytes a row and its columns" if by_key(job) else ""
         table.add_row(f"no budget: as much as the window holds{size}")
         return table
     streams = len(job.sources)
     table = Table("shard", *job.names, *(["about"] if by_key(job) else []))
     for column in table.columns[1:]:
         column.justify = "right"
-    widths = [row_width(source) for source in job.sources]
     shares = [share_of(budget, shard, shards, streams) for shard in range(shards)]
     for shard, share in enumerate(shares):
         if share.total < streams:
             raise SpecError(f"join.budget: {budget.total} {budget.unit} are too few for {shards} shards")
-        table.add_row(str(shard), *caps(share, streams), *([bytes_words([share], widths)] if by_key(job) else []))
+        table.add_row(str(shard), *caps(share, streams), *([bytes_words([share], widths, room)] if by_key(job) else []))
     table.add_section()
-    table.add_row("all", *caps(budget, streams), *([bytes_words(shares, widths)] if by_key(job) else []))
+    table.add_row("all", *caps(budget, streams), *([bytes_words(shares, widths, room)] if by_key(job) else []))
     return table
+
+
+def parts_words(job: StreamJob) -> str:
+    """What a shard takes beside its rows, and what a row takes."""
+    shards, _ = shards_of(job)
+    room = Room.of(job.spec_on(shards), [row_width(source) or 0 for source in job.sources], recall=job.output.recall)
+    beside = {
+        "arrays and filters": room.arrays,
+        "samples for live recall": room.recall,
+        "columns not cleared yet": room.columns,
+    }
+    parts = ", ".join(f"{what} {format_bytes(size)}" for what, size in beside.items() if size)
+    keys = "; keys that an estimator remembers and no stored row has come on top" if job.spec.budget is not None else ""
+    return (
+        f"beside its rows a shard takes {format_bytes(room.apart)} ({parts}); a row takes up to {room.row} bytes and "
+        f"{COPIES} times its columns{keys}"
+    )
 
 
 def window_words(spec: JoinSpec, names: Sequence[str]) -> str:
@@ -184,17 +208,16 @@ def caps(budget: Budget, streams: int) -> list[str]:
     return words if len(found) == streams else words + ["shared"] * (streams - 1)
 
 
-def bytes_words(shares: list[Budget], widths: list[int | None]) -> str:
-    """Bytes of the engine's arrays and of the rows' columns, at least and at most."""
-    low = high = 0.0
+def bytes_words(shares: list[Budget], widths: list[int], room: Room) -> str:
+    """Bytes of these shards, at least and at most."""
+    low = high = float(len(shares) * room.apart)
     for share in shares:
         if share.unit == "bytes":  # rows count ROW_BYTES and their columns
             low += share.total
-            high += share.total * max(ENGINE[1] / ROW_BYTES, PAYLOAD)
+            high += share.total * max(room.row / ROW_BYTES, COPIES)
             continue
-        width = max(one or 0 for one in widths)
-        low += share.total * (ENGINE[0] + min(one or 0 for one in widths))
-        high += share.total * (ENGINE[1] + PAYLOAD * width)
+        low += share.total * (ENGINE + min(widths))
+        high += share.total * (room.row + COPIES * max(widths))
     return f"{format_bytes(low)} to {format_bytes(high)}"
 
 
@@ -251,22 +274,13 @@ def _usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-#: Bytes of a value in memory, by Spark's name of the type.
-WIDTHS = {
-    "boolean": 1, "tinyint": 1, "byte": 1, "smallint": 2, "short": 2, "int": 4, "integer": 4, "date": 4, "float": 4, "real": 4,
-    "bigint": 8, "long": 8, "double": 8, "timestamp": 8, "timestamp_ntz": 8, "timestamp_ltz": 8, "decimal": 16,
-}  # fmt: skip
-#: For texts, lists and so on, whose length is not known.
-SOME = 32
-
-
 def row_width(source: Source) -> int | None:
     """About how many bytes the columns of a row take; None if they are not known."""
     if source.schema is None:
         kinds = None if (found := schema_of_files(source)) is None else found.types
         return None if kinds is None else sum(_width(kind) for kind in kinds)
     written = [re.split(r"[\s:]+", column, maxsplit=1)[-1].lower() for column in parts_of(source.schema)]
-    return sum(WIDTHS.get(re.split(r"\W", kind, maxsplit=1)[0], SOME) for kind in written)
+    return sum(map(width, written))
 
 
 def _width(kind: Any) -> int:

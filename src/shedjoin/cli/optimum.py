@@ -24,7 +24,7 @@ from shedjoin.spec import JoinSpec
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Find the best possible schedule of two whole streams, prove it, replay it, and hold the policy against it. "
+        "Find the best possible schedule of two whole streams, prove it, replay it, and compare the policy with it. "
         "Ctrl-C ends the work early and shows what was found, with its bound."
     )
     parser.epilog = "example: shedjoin optimum shown.parquet clicked.csv --key ad --ts at --window 400 --budget 400"

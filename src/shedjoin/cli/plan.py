@@ -30,8 +30,8 @@ SOLVING = ("blocks", "proof")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Run a sample of two streams with every policy and several memories, find the optimum, and recommend "
-        "policy, allocation and memory for a target. Of a job file (of `shedjoin simulate` or `shedjoin run`), window, "
-        "streams and importance count. Ctrl-C ends the work early and shows what was found."
+        "policy, allocation and memory for a target. A job file (of `shedjoin simulate` or `shedjoin run`) gives the "
+        "window, streams and importance. Ctrl-C ends the work early and shows what was found."
     )
     parser.epilog = (
         "example: shedjoin plan shown.parquet clicked.csv --key ad --ts at --window '10 minutes' --sample '2 hours' "

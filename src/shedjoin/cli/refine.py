@@ -18,7 +18,7 @@ from shedjoin.spark.master import check_master
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Bring the results that were missed, those of late rows included. May run again while the query goes on."
+        "Deliver the missed results, those of late rows included. You may run it again while the query runs."
     )
     parser.add_argument("dir", metavar="DIR", help="the output directory of a query with an archive")
     parser.add_argument("--into", metavar="PATH", help="where the rows go (default: DIR/refined)")

@@ -39,7 +39,7 @@ _MOVED = re.compile(r"Wrong basePath (\S+) for the root path: (\S+)")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Run the streaming join of a job file until its sources end or Ctrl-C. The same command goes on with it."
+        "Run the streaming join of a job file until its sources end or Ctrl-C. The same command continues it."
     )
     parser.add_argument("job", type=Path, metavar="JOB", help="a TOML file with [left], [right], [join] and [output]")
     parser.add_argument("--available-now", action="store_true", help="join what is there now, then end")

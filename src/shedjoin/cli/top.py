@@ -156,6 +156,13 @@ def _memory(view: View) -> Table:
         what = f"{amount / whole:.1%} of {'the budget' if cap else 'what is stored'}, {tuples:,} tuples"
         grid.add_row(f"memory {side}", ProgressBar(total=whole, completed=min(amount, whole), width=BAR), what)
     grid.add_row("", "", f"{stored:,} of {cap:,} {unit}" if cap else f"{stored:,} tuples, no budget")
+    if view.allowed is not None:
+        what = (
+            "allowed now; the budget keeps recall below the target"
+            if view.limited
+            else "allowed now, to hold the target"
+        )
+        grid.add_row("", "", f"{view.allowed:,} {unit} {what}")
     if view.idle is not None:
         grid.add_row("", "", view.idle)
     return grid

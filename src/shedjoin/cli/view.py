@@ -43,6 +43,8 @@ class View:
         Of outer, semi and anti joins: rows that left without a partner, certain and unknown.
     budget
         (unit, amount) of the whole query.
+    allowed, limited
+        With a target: how much may be stored now, and whether the budget keeps recall below the target.
     idle
         A sentence if memory lies idle while rows are evicted.
     age
@@ -68,6 +70,8 @@ class View:
     fractions: tuple[float, ...] | None = None
     ranking: tuple[tuple[int, ...], ...] | None = None
     unmatched: tuple[int, int] | None = None
+    allowed: int | None = None
+    limited: bool = False
     idle: str | None = None
     policies: tuple[str, ...] | None = None
     policy_changes: int = 0
@@ -110,12 +114,20 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         fractions=fractions_of(latest(known)),
         ranking=_ranking(latest(known)[0], tuple(found.rows_of)),
         unmatched=None if found.certain is None or found.unknown is None else (found.certain, found.unknown),
+        allowed=_allowed(latest(known)),
+        limited=any(row.get("limited") for row in latest(known)),
         policies=tuple(row["policy"] for row in latest(known)) if latest(known)[0].get("policy") is not None else None,
         policy_why=tuple(row["policy_why"] for row in latest(known) if row.get("policy_why")),
         policy_changes=sum(row.get("policy_changes") or 0 for row in latest(known)),
         idle=None if budget is None else idle_memory(found, parse_budget(budget)),
         age=max((now - found.at).total_seconds(), 0.0),
     )
+
+
+def _allowed(rows: list[Row]) -> int | None:
+    if any(row.get("allowed") is None for row in rows):
+        return None
+    return sum(int(row["allowed"]) for row in rows)
 
 
 def _ranking(row: Row, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:
@@ -177,6 +189,8 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
         partial=int(total(now, "partial_probes_total")),
         fractions=_fractions(now, names),
         ranking=_first_ranking(now, names),
+        allowed=int(total(now, "allowed")) if now.get("allowed") else None,
+        limited=total(now, "limited") > 0,
         policies=tuple(labels["policy"] for labels, _ in now["policy"]) if "policy" in now else None,
         policy_why=tuple(labels["why"] for labels, _ in now.get("policy_why", [])),
         policy_changes=int(total(now, "policy_changes")),

@@ -115,6 +115,7 @@ def _check_shapes(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
         expected["tuple prio"] = ("<f8", (tuples,))
     if organisation == SAMPLE:
         expected |= {"tuple weight": ("<f8", (tuples,)), "tuple since": ("<i8", (tuples,))}
+        expected["sampling moments"] = ("<f8", (streams, sampling.MOMENTS))
         for stream in range(streams):
             known = columns.get(f"threshold stamp {stream}", np.empty(0)).size
             expected |= {f"threshold stamp {stream}": ("<i8", None), f"threshold prio {stream}": ("<f8", (known,))}
@@ -376,6 +377,8 @@ def _check_samples(plan: Plan, numbers: dict[str, int], columns: Columns) -> Non
     weight, since, evicted = columns["tuple weight"], columns["tuple since"], numbers["evicted"]
     require((weight >= sampling.LIGHTEST) & (weight <= sampling.HEAVIEST), "a tuple's weight is out of range")
     require(within(since, sampling.KEPT, evicted + 1), "a tuple is sampled since an eviction that was not")
+    moments = columns["sampling moments"]
+    require(np.isfinite(moments) & (moments >= 0.0), "what new tuples expected is out of range")
     for stream in range(plan.streams):
         stamp, prio = columns[f"threshold stamp {stream}"], columns[f"threshold prio {stream}"]
         require(within(stamp, 0, evicted) & np.isfinite(prio) & (prio > 0), "a threshold is out of range")

@@ -31,7 +31,7 @@ from shedjoin.engine.stages import ages
 from shedjoin.errors import SnapshotError
 
 #: The columns of a sample.
-SAMPLED = ("tuple weight", "tuple since", "threshold ")
+SAMPLED = ("tuple weight", "tuple since", "threshold ", "sampling ")
 #: Where a number stands in the column of numbers.
 _AT = {name: place for place, name in enumerate(name for name in NUMBERS if name != "random")}
 

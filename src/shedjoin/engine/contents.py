@@ -181,9 +181,11 @@ def _tuples(cfg: NDArray[Any], state: Handle) -> Columns:
 
 
 def _thresholds(cfg: NDArray[Any], state: Handle) -> Columns:
-    """Sample: the priorities that were evicted, of each stream."""
-    columns: Columns = {}
-    for stream in range(int(cfg[0]["streams"]) if cfg[0]["organisation"] == SAMPLE else 0):
+    """Sample: the priorities that were evicted, of each stream, and what new tuples expected."""
+    if cfg[0]["organisation"] != SAMPLE:
+        return {}
+    columns: Columns = {"sampling moments": state.arrays["moments"].copy()}
+    for stream in range(int(cfg[0]["streams"])):
         known = state.arrays["thresholds"][stream, : int(state["threshold_count"][stream])]
         columns |= {f"threshold {name} {stream}": np.ascontiguousarray(known[name]) for name in ("stamp", "prio")}
     return columns
@@ -640,6 +642,7 @@ def _build_samples(cfg: NDArray[Any], state: Handle, items: Integers, columns: C
         for name in ("stamp", "prio"):
             thresholds[name][one, : int(state["threshold_count"][one])] = columns[f"threshold {name} {one}"]
     state.hold(thresholds=thresholds)
+    state.arrays["moments"][:] = columns["sampling moments"]
 
 
 def _lots(salt: int, stream: Integers, seq: Integers) -> NDArray[np.float64]:

@@ -134,6 +134,8 @@ def entry(function: Function) -> Function:
         if file._cache_path not in _folders:
             check_private(Path(file._cache_path))
             _folders.add(file._cache_path)
+        if _own():
+            linked.load_alone(compiled)
     return compiled  # type: ignore[no-any-return]
 
 

@@ -136,9 +136,22 @@ class _Offer(_Pass):
         return False
 
 
+class _Passes(PassManager):  # type: ignore[misc]
+    """Runs a pass and nothing else: numba also times it, tells listeners of it, and works out afresh where variables live.
+
+    (`IRLegalization` does the last for the passes behind it.)
+    """
+
+    def _runPass(self, index: int, one: Any, state: Any) -> None:  # noqa: N802 - numba names it
+        one.analysis = self._analysis
+        one.run_initialization(state)
+        one.run_pass(state)
+        one.run_finalizer(state)
+
+
 def _pipeline(opening: type[_Pass], *offering: type[_Pass]) -> list[Any]:
     """Numba's passes, less those for closures, array expressions, literals and reports, which kernels have no use for."""
-    passes = PassManager("shedjoin")
+    passes = _Passes("shedjoin")
     before = (TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA)
     typed = (NopythonTypeInference, PreLowerStripPhis, IRLegalization)
     for one in (*before, *typed, opening, NativeLowering, *offering, NoPythonBackend):
@@ -178,7 +191,21 @@ class _KernelCompiler(CompilerBase):  # type: ignore[misc]
 
 #: What numba's njit is told of a function that only kernels call, and of a kernel.
 PART = {"pipeline_class": _PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-KERNEL = {"pipeline_class": _KernelCompiler}
+KERNEL = {"pipeline_class": _KernelCompiler, "no_cfunc_wrapper": True}
+
+
+def load_alone(compiled: Any) -> None:
+    """Load a kernel from disk without numba's own library of functions, scipy's included: machine code has no use for them.
+
+    Compiling brings them in.
+    """
+    cache = compiled._cache
+
+    def load(signature: Any, target: Any) -> Any:
+        with cache._guard_against_spurious_io_errors():
+            return cache._load_overload(signature, target)
+
+    cache.load_overload = load
 
 
 def _widened(kind: types.Type) -> types.Type:

@@ -80,6 +80,7 @@ touched = flat("touched", np.int64)  # what was met in this instant: groups of t
 prio = flat("prio", np.float64)  # priorities of tuples; cumulative ones are logs, lifted
 since = flat("since", np.int64)  # Sample; Age: whether the tuple has found partners
 thresholds = by_stream("thresholds", THRESHOLD_RECORD)  # priorities that were evicted, falling
+moments = by_stream("moments", np.float64)  # of what new tuples expect, the newest most: how many, sum, sum of squares
 cohorts = by_stream("cohorts", COHORT_RECORD)  # Age
 curve = by_stream("curve", np.float64)
 age_pools = by_stream("age_pools", np.float64)

@@ -57,7 +57,7 @@ from shedjoin.engine.records import (
     TUPLE_RECORD,
     WAIT_CODES,
 )
-from shedjoin.engine.stages import ages, learn, neighbours
+from shedjoin.engine.stages import ages, learn, neighbours, sampling
 from shedjoin.engine.structures import heap, histogram, kinetic_tournament
 from shedjoin.engine.structures.buckets import SMALLEST
 from shedjoin.engine.structures.key_table import hash_of
@@ -96,7 +96,7 @@ def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
         for stream, attr in part.items():
             part_of[number, stream] = attr
     state.hold(
-        **_arena(cfg, FIRST_ENTRIES),
+        **arena(cfg, FIRST_ENTRIES),
         expiry=np.zeros((streams, LEAST), EXPIRY_RECORD),
         seen=np.zeros((streams, LEAST if cfg[0]["estimator"] in (IN_WINDOW, LEARNED) else 1), SEEN_RECORD),
         sketch=np.zeros(max(len(plan.parts), 1) * streams * plan.weigher.depth * plan.weigher.width, np.int64),
@@ -104,6 +104,7 @@ def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
         until=np.concatenate([*until, np.zeros(1, np.int64)]),
         until_from=np.cumsum([0, *(part.size for part in until)]).astype(np.int64),
         thresholds=np.zeros((streams, FEW if cfg[0]["organisation"] == SAMPLE else 1), THRESHOLD_RECORD),
+        moments=np.zeros((streams, sampling.MOMENTS)),
         curve=np.zeros((streams, ages.NUMBERS if cfg[0]["organisation"] == AGE else 1)),
         marks=np.zeros(64 * MOST if cfg[0]["evaluate_every"] else 1, np.int64),
         levels=np.zeros(MOST, LEVEL_RECORD),
@@ -305,7 +306,7 @@ def order_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     }
 
 
-def _arena(cfg: NDArray[Any], size: int) -> Arrays:
+def arena(cfg: NDArray[Any], size: int) -> Arrays:
     """Room for the entries of all buckets."""
     return {
         "entries": cache_lines(size, ENTRY_RECORD),
@@ -668,7 +669,7 @@ def fill_rings(cfg: NDArray[Any], state: Handle, rings: Rings, room: int = 0) ->
     used, counts = np.unique(rings.bucket, return_counts=True)
     rooms = np.maximum(SMALLEST, 1 << np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64))
     base = np.cumsum(rooms) - rooms
-    state.hold(**_arena(cfg, max(FIRST_ENTRIES, power_of_two(2 * (int(rooms.sum()) + room)))))
+    state.hold(**arena(cfg, max(FIRST_ENTRIES, power_of_two(2 * (int(rooms.sum()) + room)))))
     place = np.repeat(base - (np.cumsum(counts) - counts), counts) + np.arange(rings.bucket.size)
     state.arrays["entries"][place] = rings.entry
     buckets["base"][used], buckets["room"][used], buckets["first"][used] = base, rooms, 0

@@ -242,6 +242,7 @@ OTHER_ARRAYS = (
     "marks",
     "filters",
     "thresholds",
+    "moments",
     "cohorts",  # Age
     "curve",  # and what it has learned
     "age_pools",  # scratch

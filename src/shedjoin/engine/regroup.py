@@ -24,8 +24,9 @@ from shedjoin.window import RowWindow
 
 Integers = NDArray[np.int64]
 #: What a tuple is, and what a new engine does not learn of it anew.
-_TUPLE = ("stream", "arrival", "bytes", "ts", "seq", "importance", "key", "number")
+_TUPLE = ("stream", "arrival", "bytes", "ts", "seq", "importance", "key", "number", "partners", "floor")
 _KEPT = {TUPLE: "tuple prio", CUMULATIVE: "tuple prio", AGE: "tuple prio"}
+_KNOWN = ("clock", "horizon", "base", "arrived", "filters")
 _NUMBER = {name: place for place, name in enumerate(name for name in NUMBERS if name != "random")}
 
 
@@ -39,15 +40,16 @@ class Share:
     horizon: Integers
     base: Integers
     arrived: Integers  # rows of each stream that the engine has numbered
+    filters: Integers  # of shed rows, whichever engine their keys go to
 
     def to_bytes(self) -> bytes:
-        known = {name: getattr(self, name) for name in ("clock", "horizon", "base", "arrived")}
+        known = {name: getattr(self, name) for name in _KNOWN}
         return snapshot.pack({**self.columns, **known}, {}, {"tick": self.tick})
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Share:
         _, extra, columns = snapshot.unpack(saved)
-        known = {name: columns.pop(name) for name in ("clock", "horizon", "base", "arrived")}
+        known = {name: columns.pop(name) for name in _KNOWN}
         return cls(columns, int(extra["tick"]), **known)
 
     @property
@@ -82,7 +84,7 @@ def share_of(engine: Engine, chosen: NDArray[np.bool_]) -> Share:
         kept |= {"tuple items": sizes[chosen], "items": columns["items"][inside]}
         kept["item weights"] = columns["item weights"][inside]
     by_stream = dict(zip(BY_STREAM, columns["by stream"], strict=True))
-    known = {name: by_stream[name].copy() for name in ("clock", "horizon", "base", "arrived")}
+    known = {name: by_stream[name].copy() for name in _KNOWN[:-1]} | {"filters": columns["filters"]}
     return Share(kept, int(columns["numbers"][_NUMBER["tick"]]), **known)
 
 
@@ -104,6 +106,7 @@ def joined(engine: Engine, shares: Sequence[Share], numbers: Sequence[Integers],
     which = np.repeat(np.arange(len(shares)), [share.seq.size for share in shares])
     order = np.lexsort((whole["tuple arrival"], which, whole["tuple stream"], whole["tuple ts"]))
     columns = engine.columns() | _in_order(whole, order)
+    columns["filters"] = _in_one([share.filters for share in shares])
     columns["tuple arrival"] = np.arange(order.size)
     if plan.order.organisation == RANDOM:
         columns["tuple place"] = _places(columns["tuple stream"])
@@ -115,6 +118,13 @@ def joined(engine: Engine, shares: Sequence[Share], numbers: Sequence[Integers],
         columns |= {name: whole[name][order] for name in ("tuple met", "tuple chance") if name in whole}
     engine.take_in(columns)
     return order
+
+
+def _in_one(filters: Sequence[Integers]) -> Integers:
+    """What any of some filters of shed rows knows: of each cell the largest stamp. Smaller ones grow as in `grow_filters`."""
+    cells = max(one.shape[1] for one in filters)
+    most: Integers = np.maximum.reduce([np.tile(one, cells // one.shape[1]) for one in filters])
+    return most
 
 
 def _in_order(columns: Columns, order: Integers) -> Columns:

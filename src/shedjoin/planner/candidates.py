@@ -8,32 +8,55 @@ from dataclasses import dataclass
 from shedjoin.errors import SpecError
 from shedjoin.estimators import History, InMemory, InWindow
 from shedjoin.parse import parse_policy
-from shedjoin.policies import Age, Dgl, DimpProb, KeepAll, Life, Policy, Prob, Prospect, Rand, Replay, Simp, SimpProb
+from shedjoin.plain_dict import plain
+from shedjoin.policies import (
+    POLICIES,
+    Age,
+    Dgl,
+    DimpProb,
+    KeepAll,
+    Life,
+    Policy,
+    Prob,
+    Prospect,
+    Rand,
+    Replay,
+    Simp,
+    SimpProb,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A policy and its name in tables; `weighs`: only worth trying where results differ in importance."""
+    """A policy; `weighs`: only worth trying where results differ in importance."""
 
-    name: str
     policy: Policy
     weighs: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name in tables: as job files have it, with the estimator where that is not the policy's own."""
+        if type(self.policy) is POLICIES.get(self.policy.name) and self.policy == type(self.policy)():
+            return self.policy.name
+        said = plain(self.policy)
+        alone = set(said) == {"name", "estimator"} and set(said["estimator"]) == {"name"}
+        return f"{said['name']} {said['estimator']['name']}" if alone else repr(self.policy)
 
 
 #: One line each. Estimators are those that a running join can have: the true table is not known.
 CANDIDATES: tuple[Candidate, ...] = (
-    Candidate("RAND", Rand()),
-    Candidate("PROB", Prob(History())),
-    Candidate("PROB, window", Prob(InWindow())),
-    Candidate("LIFE", Life(History())),
-    Candidate("LIFE, window", Life(InWindow())),
-    Candidate("AGE", Age()),
-    Candidate("PROSPECT", Prospect()),
-    Candidate("SIMP", Simp(), weighs=True),
-    Candidate("SIMPPROB", SimpProb(History()), weighs=True),
-    Candidate("DIMPPROB", DimpProb(InMemory()), weighs=True),
-    Candidate("DIMPPROB, window", DimpProb(InWindow()), weighs=True),
-    Candidate("DGL", Dgl(), weighs=True),
+    Candidate(Rand()),
+    Candidate(Prob()),
+    Candidate(Prob(InWindow())),
+    Candidate(Life()),
+    Candidate(Life(InWindow())),
+    Candidate(Age()),
+    Candidate(Prospect()),
+    Candidate(Simp(), weighs=True),
+    Candidate(SimpProb(History()), weighs=True),
+    Candidate(DimpProb(InMemory()), weighs=True),
+    Candidate(DimpProb(InWindow()), weighs=True),
+    Candidate(Dgl(), weighs=True),
 )
 
 
@@ -49,14 +72,8 @@ def candidates(policies: Iterable[object] | None, objective: str) -> tuple[Candi
         policy = parse_policy(one, argument=f"policies[{place}]")
         if policy is None or isinstance(policy, KeepAll | Replay):
             raise SpecError(f"policies[{place}] must be a policy that sheds as it goes, not {one!r}")
-        name = _name(policy)
-        made[name] = Candidate(name, policy)
+        candidate = Candidate(policy)
+        made[candidate.name] = candidate
     if not made:
         raise SpecError("policies must name at least one policy, not none")
     return tuple(made.values())
-
-
-def _name(policy: Policy) -> str:
-    """As in the list above, or as it is written."""
-    known = [one.name for one in CANDIDATES if one.policy == policy]
-    return known[0] if known else repr(policy)

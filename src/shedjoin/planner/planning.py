@@ -94,7 +94,7 @@ def plan(
     >>> rows = {"key": [1, 2, 3, 1, 4, 5, 1, 6] * 20}
     >>> made = plan(rows, rows, window=40, target=0.5, policies=["prob"])
     >>> made.need.tuples, made.recommendation.name
-    (80, 'PROB')
+    (80, 'prob')
     >>> made.recommendation.share >= 0.5
     True
     """

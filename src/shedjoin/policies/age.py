@@ -28,8 +28,8 @@ class Age(Policy):
 
     References
     ----------
-    Srivastava and Widom: Memory-limited execution of windowed stream joins, VLDB 2004 (age-based model). They are given the
-    curve; here it is learned. docs/decisions/030 says how.
+    Srivastava and Widom: Memory-limited execution of windowed stream joins, VLDB 2004 (age-based model). The estimate
+    and the priority are our own: docs/decisions/030. gedik2007 counts partners by age as well, to choose what to compare.
 
     Examples
     --------

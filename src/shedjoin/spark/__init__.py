@@ -1,9 +1,11 @@
-"""shedjoin on Spark: `shed_join` for DataFrames, `start` for a query that keeps account, `refine` to complete it later.
+"""shedjoin on Spark: `shed_join` for DataFrames, `start` for a query that keeps account, `refine` to complete it later,
+`estimate` for aggregates with intervals.
 
 `static_join` chooses which rows of whole DataFrames to keep.
 """
 
 from shedjoin.spark.archive import Archive, Layout
+from shedjoin.spark.estimate import estimate
 from shedjoin.spark.join import shed_join
 from shedjoin.spark.refine import Refinement, refine
 from shedjoin.spark.session import lean, prepare, session
@@ -15,6 +17,7 @@ __all__ = [
     "Layout",
     "Refinement",
     "StaticJoin",
+    "estimate",
     "lean",
     "prepare",
     "refine",

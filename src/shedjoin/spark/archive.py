@@ -233,6 +233,34 @@ class Archive:
     def sides(self) -> tuple[DataFrame, ...]:
         return self.left, self.right, *self.more
 
+    @property
+    def known_by(self) -> tuple[str, ...]:
+        """What a result has of each of its rows, so that they are known."""
+        if self.graph is not None:
+            return ("seq", "ts", "batch", "id")
+        return ("seq", "ts", "shard") if self.moves else ("seq", "ts")
+
+    @property
+    def known_in_log(self) -> list[str]:
+        """What names a row in the logs. Rows that are numbered over all shards may have been in several, one after the other."""
+        return ["_sj_seq"] if self.moves and self.counts_over_all else ["_sj_shard", "_sj_seq"]
+
+    def logged(self, stream: int, why: Sequence[str]) -> DataFrame:
+        """The records of a stream's rows for some reasons, by the shard and the number that a row was archived by, before the
+        number of shards changed."""
+        from pyspark.sql import functions as F
+
+        shard, seq = F.col("shard"), F.col("seq")
+        for move in reversed([move for move in self.moves if move.renumbers]):
+            first, start = move.first[stream], move.start[stream]
+            moved = (F.col("batch") > move.after) & (seq >= first) & (seq < start)
+            shard, seq = (
+                F.when(moved, (seq - first) % move.shards).otherwise(shard).cast("int"),
+                F.when(moved, F.floor((seq - first) / move.shards)).otherwise(seq).cast("bigint"),
+            )
+        mine = self.shed.where((F.col("stream") == stream) & F.col("why").isin(*why))
+        return mine.withColumns({"_sj_shard": shard, "_sj_seq": seq})
+
     def side(self, stream: int) -> DataFrame:
         return self.sides[stream]
 

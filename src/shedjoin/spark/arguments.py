@@ -15,6 +15,7 @@ from shedjoin.join_type import check_how
 from shedjoin.parse import parse_budget, parse_duration, parse_interval, parse_lateness, parse_policy, parse_windows
 from shedjoin.plain_dict import made_of
 from shedjoin.policies import KeepAll, Policy, Prospect, Replay
+from shedjoin.predicates import Predicate
 from shedjoin.spark.budget_split import EQUAL, SHARES, least_of
 from shedjoin.spark.front import front_of
 from shedjoin.spark.host_cache import check_option
@@ -24,8 +25,10 @@ from shedjoin.spark.key_table import is_table, without_keys
 from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, per_stream, selected
 from shedjoin.spark.on_args import rates_of, read_on
 from shedjoin.spark.selective_spec import check_types, selective_of
+from shedjoin.spark.weights import check_weights
 from shedjoin.spark.where import read_where
 from shedjoin.spec import JoinSpec, check_seed
+from shedjoin.target import Target, check_target
 from shedjoin.window import RowWindow, TimeWindow, Window, interval_windows
 
 MOST_SHARDS = 1024
@@ -87,8 +90,7 @@ def spec_of(
         raise SpecError("rates is for join graphs, whose rows may go to several shards: leave it out")
     if budget is not None and shards is not None:
         least_of(budget, shards, len(names))
-    # Shards of a predicate see all rows; those of equal sets see theirs.
-    all_rows = on.predicate is not None and on.predicate.code != SAME
+    all_rows = sees_all_rows(on.predicate)
     if all_rows and args["shares"] not in (None, EQUAL):
         raise SpecError(
             f"shares must be 'equal' for a join on a predicate, not {args['shares']!r}: shards store rows in turn"
@@ -103,13 +105,8 @@ def spec_of(
     selective = selective_of(args["selective"], windows, read_deadline(args["deadline"]), kind)
     check_types(selective, types)
     policy = policy_of(args["policy"], budget)
-    by_rows = any(isinstance(window, RowWindow) for window in windows)
-    counted_elsewhere = by_rows and not all_rows and shards is not None and shards > 1
-    if counted_elsewhere and isinstance(policy, Prospect):
-        raise SpecError(
-            "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "
-            "only: leave it out (the default is Prob() there), take another policy, or pass shards=1"
-        )
+    check_weights(args["weights"], policy, front_of(args["front"], names))
+    counted_elsewhere = are_counted_elsewhere(windows, on.predicate, shards, policy)
     given: dict[str, Any] = {name: value for name, value in args.items() if name in PASSED and value is not None}
     if isinstance(args["matches"], tuple | list):  # job files know no None
         given["matches"] = [number or None for number in args["matches"]]
@@ -124,7 +121,7 @@ def spec_of(
         one = windows[0] if len(set(windows)) == 1 else windows
         given["window"] = one if names == SIDES else dict(zip(names, windows, strict=True))
     try:
-        return JoinSpec(
+        spec = JoinSpec(
             budget=budget,
             policy=policy,
             importance=args["combine"],
@@ -135,6 +132,29 @@ def spec_of(
         )
     except SpecError as reason:  # arguments have the names of its settings
         raise SpecError(str(reason).removeprefix("JoinSpec.")) from None
+    if args["target"] is not None:
+        Target.of(args["target"])
+        check_target(spec)
+    return spec
+
+
+def sees_all_rows(predicate: object) -> bool:
+    """Whether each shard sees all rows of a join on this. Those of equal sets see theirs."""
+    return isinstance(predicate, Predicate) and predicate.code != SAME
+
+
+def are_counted_elsewhere(
+    windows: Sequence[Window], predicate: object, shards: int | None, policy: Policy | None
+) -> bool:
+    """Whether rows of windows of rows are counted over shards, of which each has seen some."""
+    by_rows = any(isinstance(window, RowWindow) for window in windows)
+    counted = by_rows and not sees_all_rows(predicate) and shards is not None and shards > 1
+    if counted and isinstance(policy, Prospect):
+        raise SpecError(
+            "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "
+            "only: leave it out (the default is Prob() there), take another policy, or pass shards=1"
+        )
+    return counted
 
 
 def judges_partners(args: JoinArgs) -> bool:

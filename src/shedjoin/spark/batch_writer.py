@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +57,7 @@ class Outputs:
             },
         }
         tables = tables_of(plan, archive=archive, results=results)
-        return cls(folder, tables, plan.layout(), schemas, plan.lateness)
+        return cls(os.path.abspath(folder), tables, plan.layout(), schemas, plan.lateness)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -85,39 +87,35 @@ class BatchWriter:
         self.first = True  # a sink may have seen this batch in an earlier run
 
     def __call__(self, blobs: DataFrame, number: int) -> None:
-        try:
-            self._write(blobs, number)
-        except Exception as problem:
-            if (said := _disk_trouble(problem)) is None:
-                raise
-            where, reason = said
-            raise EnvironmentProblem(
-                f"batch {number} {DISK} {where or self.outputs.folder}: {reason}. Nothing is lost: when that is mended, start "
-                "the same query again, and it goes on with this batch"
-            ) from problem
-
-    def _write(self, blobs: DataFrame, number: int) -> None:
         if self.sink is None and not self.by_spark:
-            self._commit(blobs.collect(), blobs, number)
+            self._take(blobs, number, _all)
             return
         blobs = blobs.persist()
         try:
-            self._commit(_told(blobs), blobs, number)
+            self._take(blobs, number, _told)
         finally:
             blobs.unpersist()
 
-    def _commit(self, told: Sequence[Any], blobs: DataFrame, number: int) -> None:
-        """Put the files of a batch in place. `told`: what shards say; `blobs` have the rows that Spark writes."""
+    def _take(self, blobs: DataFrame, number: int, told_by: Callable[[DataFrame], list[Any]]) -> None:
+        """One micro-batch. `told_by` gives what shards say; what else is in the blobs Spark writes, or a sink."""
         outputs = self.outputs
+        with _saying_where(outputs.folder, number):
+            told = told_by(blobs)
         warn(sum(int(row["blob"]) for row in told if row["kind"] == LATE), number, outputs.lateness)
-        kinds = {row["kind"] for row in told}
-        batch = BatchFiles(outputs.folder, number)
-        batch.begin()
-        names = names_in(row["blob"] for row in told if row["kind"] == FILES)
-        metrics = [rows for row in told if row["kind"] == METRIC for rows in from_blob(bytes(row["blob"]))]
-        if self.sink is not None and (RESULT in kinds or self.first):
+        if self.sink is not None and (self.first or any(row["kind"] == RESULT for row in told)):
             self.sink(results_of(blobs, outputs.layout), number)
         self.first = False
+        with _saying_where(outputs.folder, number):
+            self._commit(told, blobs, number)
+
+    def _commit(self, told: Sequence[Any], blobs: DataFrame, number: int) -> None:
+        """Put the files of a batch in place."""
+        outputs = self.outputs
+        kinds = {row["kind"] for row in told}
+        names = names_in(row["blob"] for row in told if row["kind"] == FILES)
+        metrics = [rows for row in told if row["kind"] == METRIC for rows in from_blob(bytes(row["blob"]))]
+        batch = BatchFiles(outputs.folder, number)
+        batch.begin()
         for table in outputs.tables:
             if table.kind == METRIC:
                 if metrics:
@@ -125,7 +123,7 @@ class BatchWriter:
             elif table not in self.by_spark:
                 batch.take(table, names.get(table.kind, ()))
             elif table.kind in kinds or self._must_be_there(batch, table):
-                outputs.rows(blobs, table.kind).write.mode("overwrite").parquet(str(batch.folder(table)))
+                outputs.rows(blobs, table.kind).write.mode("overwrite").parquet(f"file://{batch.folder(table)}")
             if table not in self.by_spark and self._must_be_there(batch, table):
                 batch.write(table, _rows(table, []))
         batch.commit(outputs.tables)
@@ -143,12 +141,33 @@ def _rows(table: Table, blobs: Sequence[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches([table.rows(one, schema) for one in blobs], schema)
 
 
+def _all(blobs: DataFrame) -> list[Any]:
+    return list(blobs.collect())
+
+
 def _told(blobs: DataFrame) -> list[Any]:
     """What the driver reads, and the kinds of all other blobs."""
     from pyspark.sql import functions as fn
 
     small = fn.when(fn.col("kind").isin(*TOLD), fn.col("blob")).alias("blob")
     return list(blobs.select("kind", "shard", small).collect())
+
+
+@contextmanager
+def _saying_where(folder: str, number: int) -> Iterator[None]:
+    """A clear word when a disk is what stops a micro-batch."""
+    try:
+        yield
+    except EnvironmentProblem:
+        raise
+    except Exception as problem:
+        if (said := _disk_trouble(problem)) is None:
+            raise
+        where, reason = said
+        raise EnvironmentProblem(
+            f"batch {number} {DISK} {where or folder}: {reason}. Nothing is lost: when that is mended, start the same query "
+            "again, and it goes on with this batch"
+        ) from problem
 
 
 #: What file systems say when they cannot write, without the names of the exceptions that say it.
@@ -163,8 +182,8 @@ _OURS = re.compile(rf"files {DISK} ([^\n]*): ([^\n:]*)\.$", re.MULTILINE)
 
 def _disk_trouble(problem: BaseException) -> tuple[str | None, str] | None:
     """Where something could not be written, if that is known, and what the file system said; None: something else went wrong."""
-    if isinstance(problem, OSError) and problem.errno is not None:
-        return str(problem.filename), said_by(problem)
+    if isinstance(problem, OSError) and not isinstance(problem, ConnectionError) and problem.errno is not None:
+        return problem.filename, said_by(problem)
     if (ours := _OURS.search(str(problem))) is not None:
         return ours[1], ours[2]
     found = _TROUBLE.search(str(problem))

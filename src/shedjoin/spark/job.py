@@ -42,6 +42,8 @@ class Job:
     keys: bytes | None = None  # the Arrow schema of the key columns, where keys are hashed: the first of those kept
     deadline: float | None = None  # seconds
     front: bool = False  # whether rows are dropped before they are sent
+    weights: bool = False  # whether results have them
+    target: float | None = None  # the recall that memory follows
     schemas: tuple[
         bytes, ...
     ] = ()  # the Arrow schemas of the columns kept, where a result may have rows of one side only

@@ -24,7 +24,9 @@ from shedjoin.spark.keys import Keys
 from shedjoin.spark.on_args import rates_of, read_on
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.value_columns import check_values
+from shedjoin.spark.weights import ROW, WEIGHT
 from shedjoin.spark.where import Split, split_where
+from shedjoin.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,14 +48,19 @@ def shed_join(left: DataFrame, right: DataFrame, *more: DataFrame, **args: Unpac
     return plan.with_event_time(plan.results(plan.watched(plan.blobs((RESULT,)))))
 
 
-def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[int] | None = None) -> JoinPlan:
-    """Check all arguments of a join against its inputs, and plan it. `cube`: the shares of a join graph that goes on."""
+def plan_join(
+    frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[int] | None = None, partitions: int | None = None
+) -> JoinPlan:
+    """Check all arguments of a join against its inputs, and plan it.
+
+    `cube`: the shares of a join graph that goes on. `partitions`: those of a state that goes on as it is.
+    """
     sides = stream_names(args["names"], len(frames))
     check_frames(frames, sides)
     spark = frames[0].sparkSession
     times = columns.column_names("time", args["time"], sides)
     kind = columns.time_kind(frames, times, sides)
-    partitions = int(spark.conf.get(PARTITIONS) or 1)
+    partitions = partitions or int(spark.conf.get(PARTITIONS) or 1)
     shards = shards_of(spark, args["shards"], partitions)
     lateness = lateness_of(args["lateness"], kind, frames, times, sides)
     condition = _condition(args, frames, sides, shards, kind, cube)
@@ -75,6 +82,7 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
             if name is not None:
                 columns.check_column(argument, name, frame, side)
     columns.check_types(frames, types, sides)
+    columns_out = columns.out_columns(frames, condition.keys, args["select"], args["suffixes"], sides, spec.how)
     return JoinPlan(
         sides=frames,
         names=sides,
@@ -82,7 +90,7 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
         times=times,
         importances=importances,
         kinds=types,
-        out=columns.out_columns(frames, condition.keys, args["select"], args["suffixes"], sides, spec.how),
+        out=columns_out,
         spec=spec,
         labels=shard_labels(shards, partitions),
         timestamps=kind != "number",
@@ -92,7 +100,30 @@ def plan_join(frames: tuple[DataFrame, ...], args: JoinArgs, *, cube: Sequence[i
         deadline=read_deadline(args["deadline"]),
         front=front_of(args["front"], sides),
         where=where,
+        weights=_weights(args, columns_out),
+        target=_target(args, streaming=frames[0].isStreaming),
     )
+
+
+def _weights(args: JoinArgs, out: Sequence[columns.OutColumn]) -> bool:
+    """Whether results have weights; a clear word if a column of the user's has the name of theirs."""
+    for one in out:
+        if args["weights"] and one.name in (WEIGHT, ROW):
+            raise SpecError(
+                f"select: with weights=True the column {one.name!r} is the join's own: give it another name"
+            )
+    return args["weights"]
+
+
+def _target(args: JoinArgs, *, streaming: bool) -> float | None:
+    """The recall that memory follows."""
+    if args["target"] is None:
+        return None
+    if not streaming:
+        raise SpecError(
+            "target: memory follows it from micro-batch to micro-batch, and a batch join has none: leave it out"
+        )
+    return Target.of(args["target"]).recall
 
 
 def _check_counted(where: Split, spec: JoinSpec) -> None:

@@ -85,6 +85,11 @@ class JoinArgs(TypedDict, total=False):
         'How much all shards together may store: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: there is no '
         "limit, and the join is exact.",
     ]
+    target: Annotated[
+        Any,
+        'The share of results to deliver, such as "95% recall". Memory follows it, in each shard, and the budget is its upper '
+        "limit; metrics have what is in use. Of streaming joins. May change while a checkpoint lives.",
+    ]
     policy: Annotated[
         str | dict[str, Any] | Policy | None,
         'Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '
@@ -156,6 +161,12 @@ class JoinArgs(TypedDict, total=False):
         "How that part is chosen: a `Selective`, or a table of its settings, such as {'basic': '30 seconds', 'sample': 0.2}. "
         "Default: basic windows of a twentieth of the window, ranked by a sample of a tenth of the rows. Without a deadline rows "
         "are always compared with the part `fraction`.",
+    ]
+    weights: Annotated[
+        bool,
+        "With policy='sample': results have two more columns. `sj_weight` is how many results of the exact join each stands for, "
+        "so that weighted sums are unbiased; `sj_row` numbers the stored row that was found (of two streams). See `estimate`.",
+        False,
     ]
     kind: Annotated[
         str | Sequence[str | None] | Mapping[str, str] | None,

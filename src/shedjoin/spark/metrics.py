@@ -44,6 +44,7 @@ def metric_schema(
     selective: bool = False,
     front: bool = False,
     unmatched: bool = False,
+    target: bool = False,
     tries: bool = False,
 ) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
@@ -60,6 +61,9 @@ def metric_schema(
         Of joins that drop rows before they are sent to shards: how many of each stream.
     unmatched
         Of outer, semi and anti joins: rows that left without a partner and certainly have none, and those that may have one.
+    target
+        Of joins whose memory follows a target: `allowed`, the tuples or bytes that may be stored now, and `limited`, whether the
+        budget keeps recall below the target.
     tries
         Of joins with `Auto`: the policy in use, how often the shard went over to another, and why it is this one.
     """
@@ -79,6 +83,7 @@ def metric_schema(
             *(_selective_fields(names) if selective else ()),
             *(pa.field(f"dropped_{name}", pa.int64()) for name in names if front),
             *(pa.field(name, pa.int64()) for name in UNMATCHED if unmatched),
+            *((pa.field("allowed", pa.int64()), pa.field("limited", pa.bool_())) if target else ()),
             *(pa.field(name, kind) for name, kind in TRIES.items() if tries),
         ]
     )

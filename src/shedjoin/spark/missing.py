@@ -83,20 +83,13 @@ def _missing_pairs(archive: Archive, sides: list[DataFrame], after: int | None) 
         whole = without_too_late(archive, whole, sides, partial(_exactly_met, archive, sides))
     if after is not None:
         whole = whole.where(F.greatest(*(F.col(f"r{stream}_batch") for stream in _all(archive))) > after)
-    columns = known_by(archive)
+    columns = archive.known_by
     named = list(enumerate(archive.names))
     return whole.select(
         F.col("shard").alias("_sj_shard"),
         *(F.col(f"r{stream}_{what}").alias(f"_sj_{what}_{name}") for what in columns for stream, name in named),
         *(F.col(f"r{stream}_row").alias(name) for stream, name in named),
     )
-
-
-def known_by(archive: Archive) -> tuple[str, ...]:
-    """What a result has of each of its rows, so that they are known."""
-    if archive.graph is not None:
-        return ("seq", "ts", "batch", "id")
-    return ("seq", "ts", "shard") if archive.moves else ("seq", "ts")
 
 
 def _all(archive: Archive) -> range:
@@ -117,7 +110,7 @@ def _rows(archive: Archive, stream: int, counts: DataFrame | None) -> DataFrame:
     from pyspark.sql import functions as F
 
     mine, others = f"r{stream}", [other for other in _all(archive) if other != stream]
-    records, known = _records(archive, stream, others), _known_in_log(archive)
+    records, known = _records(archive, stream, others), archive.known_in_log
     rows = _with_keys(archive, stream).join(records, known, "left")
     more = [f"{mine}_{what}{other}" for what in ("seen", "came", "expired") for other in others]
     if archive.left_out is not None:
@@ -162,32 +155,10 @@ def _records(archive: Archive, stream: int, others: list[int]) -> DataFrame:
             "expired": F.when(why == LATE, expired),
         }
 
-    mine = archive.shed.where((F.col("stream") == stream) & why.isin(DROPPED, LATE, *LEFT))
-    shard, seq = _as_archived(archive, stream)
-    named = mine.withColumns({"_sj_shard": shard, "_sj_seq": seq}).groupBy(*_known_in_log(archive))
+    named = archive.logged(stream, (DROPPED, LATE, *LEFT)).groupBy(*archive.known_in_log)
     said = [(f"r{stream}_{what}{other}", column) for other in others for what, column in of(other).items()]
     late = F.coalesce(F.max(why == LATE), F.lit(False)).alias("_sj_late")
     return named.agg(*(F.min(column).alias(name) for name, column in said), late)
-
-
-def _known_in_log(archive: Archive) -> list[str]:
-    """What names a row in the logs. Rows that are numbered over all shards may have been in several, one after the other."""
-    return ["_sj_seq"] if archive.moves and archive.counts_over_all else ["_sj_shard", "_sj_seq"]
-
-
-def _as_archived(archive: Archive, stream: int) -> tuple[Column, Column]:
-    """The shard and the number that a row of the log was archived by, before the number of shards changed."""
-    from pyspark.sql import functions as F
-
-    shard, seq = F.col("shard"), F.col("seq")
-    for move in reversed([move for move in archive.moves if move.renumbers]):
-        first, start = move.first[stream], move.start[stream]
-        moved = (F.col("batch") > move.after) & (seq >= first) & (seq < start)
-        shard, seq = (
-            F.when(moved, (seq - first) % move.shards).otherwise(shard).cast("int"),
-            F.when(moved, F.floor((seq - first) / move.shards)).otherwise(seq).cast("bigint"),
-        )
-    return shard, seq
 
 
 def _stretches(log: DataFrame, stream: int, others: list[int], keys: list[str]) -> DataFrame:

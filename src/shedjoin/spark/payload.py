@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,12 @@ Integers = NDArray[np.int64]
 
 #: So many segments of one level become one of the next: each row is rewritten once a level.
 FAN = 8
+#: No columns.
+NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
 #: Dead rows are looked for when they may be more than the live ones, and this many.
 SLACK = 4096
+#: So a row's columns may be there up to this many times, beside `SLACK` rows.
+COPIES = 2.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +154,17 @@ def column_name(streams: int, side: int, place: int) -> str:
     return f"{'lr'[side]}{place}" if streams == 2 else f"s{side}_{place}"
 
 
-def assemble(payloads: Sequence[Payload], numbers: Sequence[Integers]) -> pa.RecordBatch:
-    """The columns of all streams side by side, a row for each result, in the order given."""
+def assemble(
+    payloads: Sequence[Payload], numbers: Sequence[Integers], beside: Mapping[str, pa.Array] = NOTHING
+) -> pa.RecordBatch:
+    """The columns of all streams side by side, a row for each result, in the order given; `beside`: columns of the results."""
     columns: list[pa.Array] = []
     names: list[str] = []
     for side, (payload, seqs) in enumerate(zip(payloads, numbers, strict=True)):
         rows = payload.rows_at(seqs)
         columns += rows.columns
         names += [column_name(len(payloads), side, place) for place in range(rows.num_columns)]
-    return pa.RecordBatch.from_arrays(columns, names=names)
+    return pa.RecordBatch.from_arrays([*columns, *beside.values()], names=[*names, *beside])
 
 
 def assemble_alone(
@@ -176,8 +183,11 @@ def assemble_alone(
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def gather(left: Payload, right: Payload, pairs: tuple[Integers, Integers]) -> Iterator[pa.RecordBatch]:
-    """Left's columns beside right's for each pair of row numbers, in an order that suits the segments."""
+def gather(
+    left: Payload, right: Payload, pairs: tuple[Integers, Integers], beside: Mapping[str, pa.Array] = NOTHING
+) -> Iterator[pa.RecordBatch]:
+    """Left's columns beside right's for each pair of row numbers, in an order that suits the segments; `beside`: columns of the
+    pairs."""
     places = left.locate(pairs[0]), right.locate(pairs[1])
     code = places[0] * len(right.segments) + places[1]
     if code.size == 0:
@@ -187,6 +197,7 @@ def gather(left: Payload, right: Payload, pairs: tuple[Integers, Integers]) -> I
     if (code != code[0]).any():
         order = np.argsort(code, kind="stable")
         ordered = code[order]
+        beside = {name: column.take(pa.array(order)) for name, column in beside.items()}
         cuts = [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), code.size]
     sides = (pairs[0][order], pairs[1][order])
     where = (places[0][order], places[1][order])
@@ -198,4 +209,5 @@ def gather(left: Payload, right: Payload, pairs: tuple[Integers, Integers]) -> I
             rows = segment.batch.take(pa.array(segment.places(sides[side][start:end])))
             columns += rows.columns
             names += [column_name(2, side, place) for place in range(rows.num_columns)]
-        yield pa.RecordBatch.from_arrays(columns, names=names)
+        columns += [column.slice(start, end - start) for column in beside.values()]
+        yield pa.RecordBatch.from_arrays(columns, names=[*names, *beside])

@@ -26,6 +26,7 @@ from shedjoin.spark.packing import Packing
 from shedjoin.spark.payload import column_name
 from shedjoin.spark.tasks import batch_worker, pack_worker, unpack_worker
 from shedjoin.spark.watermarks import check_lowest, delayed, milliseconds
+from shedjoin.spark.weights import weight_columns
 from shedjoin.spark.where import WHERE, Split, filtered
 from shedjoin.spec import JoinSpec
 from shedjoin.window import UNLIMITED, RowWindow, TimeWindow
@@ -96,6 +97,8 @@ class JoinPlan:
     front: tuple[float, ...] = ()  # the share of each stream that is dropped; none: nothing is
     kinds: tuple[str | None, ...] = ()  # the columns with the types of rows; none: there are no types
     where: Split | None = None
+    weights: bool = False  # whether results have them
+    target: float | None = None  # the recall that memory follows
     stored: tuple[tuple[str, ...], ...] = ()  # the columns that the state of a query that goes on has of each stream
     query: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -113,6 +116,7 @@ class JoinPlan:
             selective=self.spec.selective is not None,
             front=any(self.front),
             unmatched=bool(TYPES[self.spec.how].judged),
+            target=self.target is not None,
             tries=isinstance(self.spec.policy, Auto),
         )
         return from_arrow_schema(made)
@@ -227,7 +231,7 @@ class JoinPlan:
 
     def layout(self) -> ResultLayout:
         """How results look in their blobs."""
-        from pyspark.sql.types import StructField, StructType
+        from pyspark.sql.types import DataType, StructField, StructType
 
         fields = []
         names: list[dict[str, str]] = [{} for _ in self.sides]
@@ -235,10 +239,12 @@ class JoinPlan:
             for place, name in enumerate(self.needed(side)):
                 names[side][name] = column_name(len(self.sides), side, place)
                 fields.append(StructField(names[side][name], self.sides[side].schema[name].dataType))
+        beside = weight_columns(len(self.sides)) if self.weights else ()
+        fields += [StructField(name, DataType.fromDDL(kind)) for name, kind in beside]
         return ResultLayout(
             StructType(fields),
             [(names[one][first], names[two][second]) for (one, first), (two, second) in self.condition.equal()],
-            [(self._columns_of(one, names), one.name) for one in self.out],
+            [*((self._columns_of(one, names), one.name) for one in self.out), *(((name,), name) for name, _ in beside)],
             self.spec.how != "inner",
             *self._behind(names),
         )
@@ -312,8 +318,13 @@ class JoinPlan:
             checked=None if self.where is None else self.where.checked(side),
         )
 
+    @property
+    def signature(self) -> dict[str, Any]:
+        """What may not change while a checkpoint lives, beside the spec: of the job that runs it."""
+        return self._job(()).signature
+
     def _signature(self) -> dict[str, Any]:
-        """What may not change while a checkpoint lives, beside the spec and the columns."""
+        """The same without the columns."""
         signature: dict[str, Any] = {
             **self.condition.signature(),
             "time": list(self.times),
@@ -357,6 +368,8 @@ class JoinPlan:
             keys=self._hashed_keys(),
             deadline=self.deadline,
             front=any(self.front),
+            weights=self.weights,
+            target=self.target,
         )
 
     def stored_by(self, labels: Sequence[int], spec: dict[str, Any]) -> Job:

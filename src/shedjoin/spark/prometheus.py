@@ -140,6 +140,14 @@ class QueryCollector:
             yield self._gauge("last_batch_timestamp_seconds", "When the last micro-batch ended.", [((), ended)])
         for unit, amount in self._budget.items():
             yield self._gauge(f"budget_{unit}", f"The budget of all shards together, in {unit}.", [((), amount)])
+        targeted = [row for row in rows if row.get("allowed") is not None]
+        if targeted:
+            allowed = (((row["shard"],), row["allowed"]) for row in targeted)
+            limited = (((row["shard"],), int(row["limited"])) for row in targeted)
+            yield self._gauge(
+                "allowed", "What may be stored now to hold the target, in the budget's unit.", allowed, "shard"
+            )
+            yield self._gauge("limited", "1 if the budget keeps recall below the target.", limited, "shard")
         yield from self._recall(rows, "recall", "since the beginning")
         yield from self._recall(rows, "recent_recall", "in recent micro-batches", recent=True)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from shedjoin.errors import InputError, SpecError
 from shedjoin.spark.archive import Archive
 from shedjoin.spark.lock import alone_in
-from shedjoin.spark.missing import known_by, missing_results
+from shedjoin.spark.missing import missing_results
 from shedjoin.spark.output import open_archive
 from shedjoin.spark.refine_log import RefineLog, Step, read_if_there
 from shedjoin.spark.start import check_directory
@@ -188,7 +188,7 @@ def _missing(archive: Archive, after: int | None = None, *more: str) -> DataFram
 
 def _ids(archive: Archive) -> tuple[str, ...]:
     """The columns by which rows are known."""
-    return "_sj_shard", *(f"_sj_{what}_{name}" for what in known_by(archive) for name in archive.names)
+    return "_sj_shard", *(f"_sj_{what}_{name}" for what in archive.known_by for name in archive.names)
 
 
 def _touched(found: DataFrame, name: str, stream: int) -> DataFrame:

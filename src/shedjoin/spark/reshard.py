@@ -43,8 +43,10 @@ def why_not(before: dict[str, Any], now: dict[str, Any], checkpoint: str) -> str
         return "with evaluate_every rows wait in their shards to be joined"
     if now["archive"] and "selective" in now["spec"]:
         return "with an archive, what selective processing has left out is logged by the row numbers of a shard"
-    if now["spec"].get("how", "inner") != "inner" or now["spec"].get("matches"):
-        return "with how or matches, what shards know of rows that were shed is not split"
+    if now.get("target") is not None:
+        return "with a target, which needs recall, and that is not estimated when shards have changed"
+    if before["spec"]["policy"]["name"] == "sample":
+        return "with policy Sample, the probabilities of stored rows belong to their shard"
     if "://" in checkpoint:
         return f"the checkpoint {checkpoint} is not a directory that the driver can rename"
     return None
@@ -189,6 +191,16 @@ def _take_over(old: Path, new: Path, batch: int, partitions: str) -> None:
     for number in (batch - 1, batch, batch + 1):  # Spark looks at the one before; one that was begun is done again
         if (planned := old / "offsets" / str(number)).exists():
             (new / "offsets" / str(number)).write_text(_with_partitions(planned.read_text(), partitions))
+
+
+def partitions_of(checkpoint: str) -> int | None:
+    """How many partitions the state of a checkpoint is in; None: it does not say, or is not a directory of this machine."""
+    numbers = (int(one.name) for one in Path(checkpoint, "offsets").glob("[0-9]*"))
+    for number in sorted(numbers, reverse=True)[:1]:
+        for line in Path(checkpoint, "offsets", str(number)).read_text().split("\n"):
+            if line.startswith("{") and PARTITIONS in line:
+                return int(json.loads(line)["conf"][PARTITIONS])
+    return None
 
 
 def _with_partitions(offsets: str, partitions: str) -> str:

@@ -93,12 +93,10 @@ def open_rows(archive: Archive, stream: int) -> DataFrame:
     """Rows that were not given as rows without a partner, though it may be that they have none; and when they are settled."""
     from pyspark.sql import functions as F
 
-    log = archive.shed.where((F.col("stream") == stream) & F.col("why").isin(*OPEN)).select(
-        F.col("shard").alias("_sj_shard"), F.col("seq").alias("_sj_seq"), F.col("batch").alias("logged")
-    )
+    log = archive.logged(stream, OPEN).select(*archive.known_in_log, F.col("batch").alias("logged"))
     own = archive.row_columns
     payload = [F.col(f"`{name.replace('`', '``')}`") for name in archive.side(stream).columns if name not in own]
-    rows = archive.side(stream).select(*own, F.struct(*payload).alias("_sj_row")).join(log, [*KEYS])
+    rows = archive.side(stream).select(*own, F.struct(*payload).alias("_sj_row")).join(log, archive.known_in_log)
     times = with_settled(archive, stream, rows.select(*KEYS, "_sj_ts"), "_sj_seq", "_sj_ts").drop("_sj_ts")
     made = rows.join(times, [*KEYS])
     return made.withColumn("settled", F.greatest("settled", "logged")).drop("logged")
@@ -151,11 +149,11 @@ def without_too_late(archive: Archive, lost: DataFrame, sides: list[DataFrame], 
             .select(*(f"{mine}_{what}" for what in ("shard", "seq", "ts")))
             .join(lost.select(f"{mine}_shard", f"{mine}_seq").distinct(), [f"{mine}_shard", f"{mine}_seq"])
         )
-        logged = archive.shed.where((F.col("stream") == stream) & F.col("why").isin(*OPEN)).select(
-            F.col("shard").alias(f"{mine}_shard"), F.col("seq").alias(f"{mine}_seq"), F.col("batch").alias("logged")
-        )
+        named = {"_sj_shard": f"{mine}_shard", "_sj_seq": f"{mine}_seq"}
+        known = [named[name] for name in archive.known_in_log]
+        logged = archive.logged(stream, OPEN).withColumnsRenamed(named).select(*known, F.col("batch").alias("logged"))
         times = with_settled(archive, stream, ids, f"{mine}_seq", f"{mine}_ts").drop(f"{mine}_ts")
-        times = times.join(logged, [f"{mine}_shard", f"{mine}_seq"], "left")
+        times = times.join(logged, known, "left")
         times = times.withColumn("settled", F.greatest("settled", F.coalesce("logged", F.lit(-1)))).drop("logged")
         marked = lost.join(times, [f"{mine}_shard", f"{mine}_seq"], "left").withColumn(
             "too_late", reduce(operator.or_, late)
@@ -178,17 +176,16 @@ def _alone(archive: Archive, stream: int, rows: DataFrame) -> DataFrame:
     """Results of one row: what `missing_results` gives, with nulls for the other streams."""
     from pyspark.sql import functions as F
 
-    there = {"seq": "_sj_seq", "ts": "_sj_ts", "batch": "sj_batch", "id": "_sj_id"}
-    columns = ("seq", "ts") if archive.graph is None else ("seq", "ts", "batch", "id")
+    there = {"seq": "_sj_seq", "ts": "_sj_ts", "batch": "sj_batch", "id": "_sj_id", "shard": "_sj_shard"}
     named = list(enumerate(archive.names))
     nothing = F.lit(None)
     structs = [F.col("_sj_row") if one == stream else nothing.cast(_row_type(archive, one)) for one, _ in named]
-    shard = F.lit(0) if archive.spread else F.col("_sj_shard")
+    shard = F.lit(0) if archive.spread or archive.moves else F.col("_sj_shard")
     return rows.select(
         shard.alias("_sj_shard"),
         *(
             (F.col(there[what]) if one == stream else nothing).cast("bigint").alias(f"_sj_{what}_{name}")
-            for what in columns
+            for what in archive.known_by
             for one, name in named
         ),
         *(struct.alias(name) for struct, (_, name) in zip(structs, named, strict=True)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,10 +38,11 @@ from shedjoin.spark.job import Job
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.micro_batch import MicroBatch, arrange, dropped_here, keys_of
 from shedjoin.spark.packing import ID
-from shedjoin.spark.payload import assemble, assemble_alone, gather
+from shedjoin.spark.payload import NOTHING, assemble, assemble_alone, gather
 from shedjoin.spark.shard_state import ShardState
 from shedjoin.spark.state import Store
 from shedjoin.spark.task_report import Integers
+from shedjoin.spark.weights import weights_of
 from shedjoin.spec import JoinSpec
 
 #: Results leave in blobs of about this many bytes and at most this many rows.
@@ -123,6 +124,7 @@ class Shard:
             watch = self._watch(batch, self.clock() - began)
             yield from self._join(batch, changed, watch)
             yield from self._front(batch, numbers, own)
+            state.look_at_target()
             state.keep_own_columns(batch.tables, seqs)
             state.save(batch, watch, moved=self.engine.budget != was)
             if METRIC in self.job.kinds:
@@ -147,14 +149,14 @@ class Shard:
     def _join(self, batch: MicroBatch, changed: ShedLog, watch: Watch | None) -> Iterator[Made]:
         yield from self._shed(changed)
         limit = self._limit()
-        waiting: list[tuple[Integers, ...]] = []  # a piece may be small, but a blob has its price
+        waiting: list[Output] = []  # a piece may be small, but a blob has its price
         rows = 0
         for out in self._pieces(batch, limit, watch):
             if waiting and rows + len(out) > limit:
                 yield from self._results(waiting)
                 waiting, rows = [], 0
             if len(out):
-                waiting.append(out.columns)
+                waiting.append(out)
                 rows += len(out)
             yield from self._shed(out.shed)
             yield from self._left_out(out.left_out)
@@ -178,11 +180,12 @@ class Shard:
         width = sum(payload.nbytes / max(payload.rows, 1) for payload in payloads)
         return int(min(BLOB_ROWS, max(BLOB_BYTES / max(width, 1.0), 256)))
 
-    def _results(self, pieces: list[tuple[Integers, ...]]) -> Iterator[Made]:
+    def _results(self, pieces: list[Output]) -> Iterator[Made]:
         """Results with their columns."""
-        numbers = pieces[0] if len(pieces) == 1 else tuple(map(np.concatenate, zip(*pieces, strict=True)))
+        found = Output.joined(pieces)
+        numbers = found.columns
         if not self.job.schemas:
-            yield RESULT, self._whole(numbers)
+            yield RESULT, self._whole(numbers, weights_of(found, self.number) if self.job.weights else NOTHING)
             return
         there = [column >= 0 for column in numbers]
         whole = np.logical_and.reduce(there)
@@ -193,12 +196,12 @@ class Shard:
             if (alone := there[side] & ~whole).any():
                 yield RESULT, [assemble_alone(self.state.payloads, schemas, side, column[alone])]
 
-    def _whole(self, numbers: tuple[Integers, ...]) -> list[pa.RecordBatch]:
+    def _whole(self, numbers: tuple[Integers, ...], beside: Mapping[str, pa.Array] = NOTHING) -> list[pa.RecordBatch]:
         """Rows of all streams. Of two streams, batches as the segments are; of more, those would be too many."""
         payloads = self.state.payloads
         if len(numbers) == 2:
-            return list(gather(payloads[0], payloads[1], (numbers[0], numbers[1])))
-        return [assemble(payloads, numbers)]
+            return list(gather(payloads[0], payloads[1], (numbers[0], numbers[1]), beside))
+        return [assemble(payloads, numbers, beside)]
 
     # ---------------------------------------------------------------------------------------------------------- the logs
 
@@ -311,6 +314,7 @@ class Shard:
             selective=self.spec.selective is not None,
             front=self.job.front,
             unmatched=self._judges,
+            target=self.job.target is not None,
             tries=isinstance(self.spec.policy, Auto),
         )
         known = self._known(before, rows, seconds) | self._recall()
@@ -341,6 +345,8 @@ class Shard:
             known[f"resident_{name}"] = engine.residents[stream]
             known[f"bytes_{name}"] = engine.stored_bytes[stream]
             known[f"clock_{name}"] = engine.clocks[stream]
+        if (control := self.state.control) is not None and engine.budget is not None:
+            known |= {"allowed": engine.budget.total, "limited": control.limited}
         if (trying := engine.trying) is not None:
             known |= {"policy": repr(trying.now), "policy_changes": len(trying.changes), "policy_why": trying.why}
         if self._judges:

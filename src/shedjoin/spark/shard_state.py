@@ -17,7 +17,7 @@ from shedjoin.batch import Batch
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
 from shedjoin.engine.pace import Watch
-from shedjoin.errors import SnapshotError
+from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.plain_dict import make_policy
 from shedjoin.recall.live import LiveRecall
 from shedjoin.spark.budget_split import BudgetSplit
@@ -45,6 +45,7 @@ from shedjoin.spark.state import (
 )
 from shedjoin.spark.task_report import Integers
 from shedjoin.spec import JoinSpec
+from shedjoin.target import Target, TargetControl
 
 
 class ShardState:
@@ -77,6 +78,7 @@ class ShardState:
         self.payloads = [Payload() for _ in range(job.streams)]
         self.engine: Engine
         self.live: LiveRecall | None = None
+        self.control = TargetControl(Target(job.target), job.join) if job.target is not None else None
         self._copy: Copy | None = None
         self._lineage = secrets.token_hex(16)
         self.changed: str | None = None  # since the last micro-batch, in words
@@ -111,12 +113,18 @@ class ShardState:
             entries = self.head["payloads"]
             self.payloads = [load_payload(self.blobs, kept["segments"], kept["next"]) for kept in entries]
             self.restored = True
+        if self.control is not None and self.live is None:
+            raise SpecError(
+                "target: this query began without an estimate of recall, which a target needs: leave it out"
+            )
+        if self.control is not None and self.head.get("target") is not None:
+            self.control.load(self.head["target"])
         self._change_policy(was)
         self.changed = changes(self.head["settings"], self._settings, timestamps=self.job.timestamps)
 
     def _estimate(self, spec: JoinSpec) -> LiveRecall | None:
         """A new estimate of recall, if it is to be told, of a join that may lose results."""
-        if not self.job.recall or METRIC not in self.job.kinds:
+        if self.control is None and (not self.job.recall or METRIC not in self.job.kinds):
             return None
         if spec.budget is None and spec.selective is None and not self._drops:
             return None
@@ -183,12 +191,19 @@ class ShardState:
         if self.split is not None:
             self.split = self.split.follow(batch.counts, batch.clocks, self.job.join)
             budget = self.split.part(self.number)
+        if self.control is not None and budget is not None:
+            budget = self.control.part_of(budget)
         if self.engine.budget == budget:
             return ShedLog((), self.engine.names)
         out = self.engine.set_budget(budget)
         if self.live is not None:
             self.live.follow(Batch.of(), out)
         return out.shed
+
+    def look_at_target(self) -> None:
+        """Measure recall. If memory is to change, it does so before the next micro-batch."""
+        if self.control is not None and self.live is not None:
+            self.control.measure(self.engine, self.live)
 
     def add_columns(self, tables: Sequence[pa.RecordBatch | None], numbers: Sequence[Integers]) -> None:
         """Columns of new rows."""
@@ -259,6 +274,7 @@ class ShardState:
             "split": self.split.to_dict() if self.split is not None else None,
             "batches": self.batches + 1,
             "live": self.live is not None,
+            "target": self.control.to_dict() if self.control is not None else None,
             "drops": self._drops,
             "engine": self.log.entry,
             "payloads": payloads,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 JOB = "job.json"
 FORMAT = 4
 #: What may change from one start to the next, and is noted in the job when it does.
-NOTED = ("budget", "policy", "shards", "columns", "deadline", "front")
+NOTED = ("budget", "policy", "shards", "columns", "deadline", "front", "target")
 
 
 @takes_join_args
@@ -84,11 +84,15 @@ def start(
     folder = output_folder(output)
     args = complete(args, start)
     _check_trigger(trigger)
-    before = _found(folder, checkpoint)
+    before = found(folder, checkpoint)
     if before is not None and args["shards"] is None:
         args["shards"] = before["shards"]
-    cube = None if before is None else before.get("cube")
-    plan = replace(plan_join((left, right, *more), args, cube=cube), recall=recall)
+    cube, partitions = (
+        (None, None) if before is None else (before.get("cube"), _pinned(before, args, folder, checkpoint))
+    )
+    plan = replace(plan_join((left, right, *more), args, cube=cube, partitions=partitions), recall=recall)
+    if plan.target is not None and not recall:
+        raise SpecError("target: memory follows recall, so recall=False leaves it nothing to follow")
     goes_on = before is not None and has_batches(folder)
     if before is not None and goes_on:
         plan = plan.going_on(before["stored"])
@@ -98,7 +102,7 @@ def start(
     job = job_of(plan, archive, None if checkpoint is None or is_default(folder, checkpoint) else str(checkpoint))
     check_before(before, job, folder)
     if before is not None and goes_on:
-        _check_shards(before, job, checkpoint_of(folder, checkpoint))
+        check_shards(before, job, checkpoint_of(folder, checkpoint))
         job = going_on(before, job)
     if isinstance(sink, SparkSink):
         sink.check(left.sparkSession)
@@ -119,7 +123,15 @@ def start(
     return query
 
 
-def _found(folder: str, checkpoint: str | os.PathLike[str] | None) -> dict[str, Any] | None:
+def _pinned(
+    before: dict[str, Any], args: JoinArgs, folder: str, checkpoint: str | os.PathLike[str] | None
+) -> int | None:
+    """The partitions of a state that keeps its shards: Spark takes them from the checkpoint."""
+    path = checkpoint_of(folder, checkpoint)
+    return reshard.partitions_of(path) if args["shards"] == before["shards"] and "://" not in path else None
+
+
+def found(folder: str, checkpoint: str | os.PathLike[str] | None) -> dict[str, Any] | None:
     """The job of an output directory; a change of its shards that a crash has stopped is brought to its end."""
     path = checkpoint_of(folder, checkpoint)
     if reshard.is_unfinished(path):
@@ -156,7 +168,7 @@ def _reshard(plan: JoinPlan, folder: str, before: dict[str, Any], now: dict[str,
     reshard.swap(checkpoint, partial(write_job, folder))
 
 
-def _check_shards(before: dict[str, Any], now: dict[str, Any], checkpoint: str) -> None:
+def check_shards(before: dict[str, Any], now: dict[str, Any], checkpoint: str) -> None:
     """Whether the number of shards may change."""
     if before["shards"] == now["shards"]:
         return
@@ -297,9 +309,11 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         "columns": [[one.name, plan.names[one.side], one.source] for one in plan.out],
         "stored": [plan.needed(side) for side in range(len(plan.names))],
         "moves": [],
+        "signature": plan.signature,
         "archive": archive,
         "checkpoint": None if checkpoint is None else _whole(checkpoint),
         "deadline": plan.deadline,
+        **({} if plan.target is None else {"target": plan.target}),
         **({"front": list(plan.front)} if any(plan.front) else {}),
         "timestamps": plan.timestamps,
         **({} if plan.where is None else {"where": plan.where.clause.text, "where_sql": plan.where.plain()}),

@@ -156,7 +156,7 @@ def test_engine_does_what_the_twin_does(chooser: Chooser) -> None:
     for_all(cases(chooser), check, label=f"n-way twin {chooser}", examples=8)
 
 
-@EVERY_CHOOSER
+@pytest.mark.parametrize("chooser", choosers(REPRESENTATIVES))
 def test_laws(chooser: Chooser) -> None:
     """The cap holds; what is missing follows from the log; cutting and stopping change nothing."""
 

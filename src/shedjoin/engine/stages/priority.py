@@ -472,6 +472,7 @@ def _settle_samples(cfg, state, buffers):
         x = int(mem.out_fresh(buffers, i))
         t = mem.pool(state, x)
         expected = matches(cfg, state, int(t["stream"]), int(t["group"]))
+        expected = sampling.likely(cfg, state, int(t["stream"]), expected)
         importance = storage.card(cfg, state, x)["importance"]
         sampling.enter(cfg, state, x, sampling.weight_of(cfg, importance, expected))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.engine import mem
+from shedjoin.engine.codes import COUNT_MIN, HISTORY, IN_WINDOW
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.records import NONE
@@ -18,6 +19,10 @@ from shedjoin.engine.structures import heap, lazy_heap
 
 #: Weights lie within these, so that products of them with lots and probabilities are finite.
 LIGHTEST, HEAVIEST = 1e-150, 1e150
+#: Numbers of `moments`. Of what came before, so much counts with each new tuple: about 256 tuples are remembered.
+MOMENTS, FADE = 3, 1.0 - 1.0 / 256.0
+#: Counts whose variance is beyond their mean by less than this part of it are alike.
+NO_MORE = 1e-9
 #: `since` of a tuple in the kept part.
 KEPT = -1
 
@@ -40,6 +45,28 @@ def lot(state, stream, seq):
 @inlined
 def _kept_heap(cfg, stream):
     return cfg["streams"] + stream
+
+
+@kernel
+def likely(cfg, state, stream, matches):
+    """The partners that a tuple can expect, from what was counted: the mean of its stream where counts differ by chance alone.
+
+    By chance counts vary by their mean (Poisson). What they vary more is taken for a gamma distribution of the keys' rates;
+    returned is the mean of a rate given its count. Without that, keys that are all alike would be sampled unevenly.
+    """
+    counts = cfg["estimator"] == HISTORY or cfg["estimator"] == IN_WINDOW or cfg["estimator"] == COUNT_MIN
+    if not counts or cfg["streams"] != 2:
+        return matches
+    known = mem.moments(state)
+    known[stream, 0] = known[stream, 0] * FADE + 1.0
+    known[stream, 1] = known[stream, 1] * FADE + matches
+    known[stream, 2] = known[stream, 2] * FADE + matches * matches
+    mean = known[stream, 1] / known[stream, 0]
+    beyond = known[stream, 2] / known[stream, 0] - mean * mean - mean
+    if beyond <= NO_MORE * mean:
+        return mean
+    shape = mean * mean / beyond
+    return mean * ((matches + shape) / (mean + shape))
 
 
 @inlined

@@ -141,14 +141,27 @@ def trim(cfg, state, which, stream):
         _squeeze(state, which)
 
 
+@inlined
+def _is_before(state, at, ts, seq):
+    """Whether an entry is before (ts, seq)."""
+    time = mem.list_ts(state)[at]
+    return time < ts or (time == ts and mem.list_seq(state)[at] < seq)
+
+
 @kernel
 def lower(state, which, ts, seq):
-    """The first entry of a list that is not before (ts, seq)."""
-    times, seqs = mem.list_ts(state), mem.list_seq(state)
+    """The first entry of a list that is not before (ts, seq).
+
+    Most searches are for the whole of a window, which begins where the list does and ends behind it: the ends are asked first.
+    """
     low, high = first_of(state, which), end_of(state, which)
+    if low == high or not _is_before(state, low, ts, seq):
+        return low
+    if _is_before(state, high - 1, ts, seq):
+        return high
     while low < high:
         middle = (low + high) >> 1
-        if times[middle] < ts or (times[middle] == ts and seqs[middle] < seq):
+        if _is_before(state, middle, ts, seq):
             low = middle + 1
         else:
             high = middle

@@ -1,0 +1,293 @@
+"""`estimate`: counts, sums and averages over the exact join by group, with intervals, from results that have weights.
+
+One plan serves results on disk, micro-batches and streams. First the results of each stored row and group come together: those of
+one row depend on one another. Then rows are added up, which are independent (see `shedjoin.estimates` for the formulas).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from shedjoin.errors import InputError
+from shedjoin.estimates import FEWEST_ROWS, check_level
+from shedjoin.spark.inputs import DELAY
+from shedjoin.spark.keys import quoted
+from shedjoin.spark.weights import ROW, WEIGHT
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+COUNT, SUM, MEAN, DISTINCT = "count", "sum", "avg", "distinct"
+#: What ends the names of an aggregate's columns beside its own.
+ENDINGS = ("_low", "_high", "_rows")
+_FORM = re.compile(r"\s*(count|sum|avg|mean)\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
+_ALLOWED = "'count', 'count(x)', 'sum(x)', 'avg(x)' or 'distinct'"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate: what it does, and of which SQL expression."""
+
+    name: str
+    kind: str
+    sql: str | None = None
+
+    @classmethod
+    def of(cls, name: str, text: object) -> Aggregate:
+        """From what a user gives.
+
+        Examples
+        --------
+        >>> Aggregate.of("revenue", "sum(price * 2)")
+        Aggregate(name='revenue', kind='sum', sql='price * 2')
+        """
+        plain = text.strip().lower() if isinstance(text, str) else ""
+        if plain in (COUNT, DISTINCT):
+            return cls(name, plain)
+        if plain.replace(" ", "").startswith("count(distinct") or plain.startswith("distinct"):
+            raise InputError(
+                f"aggregates[{name!r}]: distinct values cannot be estimated without bias, because a value of which no result was "
+                "delivered leaves no trace; 'distinct' alone counts the older rows that have a result"
+            )
+        found = _FORM.fullmatch(text) if isinstance(text, str) else None
+        if found is None or not found[2].strip():
+            raise InputError(f"aggregates[{name!r}] must be {_ALLOWED}, not {text!r}")
+        kind, sql = found[1].lower(), found[2].strip()
+        if kind == COUNT and sql in ("*", "1"):
+            return cls(name, COUNT)
+        return cls(name, MEAN if kind == "mean" else kind, sql)
+
+    def terms(self) -> list[Column]:
+        """What is summed over results: of an average the values, and whether there is one."""
+        from pyspark.sql import functions as fn
+
+        given = fn.lit(1.0) if self.sql is None else fn.expr(self.sql)
+        there = fn.when(given.isNotNull(), 1.0).otherwise(0.0)
+        value = fn.coalesce(given.cast("double"), fn.lit(0.0))
+        return {COUNT: [there], SUM: [value], MEAN: [value, there], DISTINCT: [there]}[self.kind]
+
+
+def estimate(
+    results: DataFrame,
+    by: str | Column | Sequence[str | Column] = (),
+    aggregates: Mapping[str, str] | None = None,
+    *,
+    level: float = 0.95,
+) -> DataFrame:
+    """Aggregates over the results of the exact join, by group, with confidence intervals.
+
+    For each aggregate there are four columns: `name`, `name_low` and `name_high` (the interval), and `name_rows` (the effective
+    rows behind it). Where there are fewer than 30 of these, low and high are null, unless all weights are 1: then it is exact.
+
+    Parameters
+    ----------
+    results
+        Of a join with ``weights=True``: on disk, in `foreachBatch`, or streaming.
+    by
+        Columns by name, or expressions such as ``window("clicked_at", "10 minutes")``. A streaming DataFrame needs such a
+        window, and is written in append mode.
+    aggregates
+        By name: "count", "count(x)", "sum(x)", "avg(x)" of a SQL expression, or "distinct", the number of older rows that have a
+        result. Default: {"count": "count"}.
+    level
+        Of the intervals.
+    """
+    check_level(level)
+    names = [by] if not isinstance(by, Sequence) or isinstance(by, str) else list(by)
+    made = _aggregates({"count": "count"} if aggregates is None else aggregates)
+    _check_columns(results, names)
+    by_row = ROW in results.columns
+    if not by_row and any(one.kind == DISTINCT for one in made):
+        raise InputError(f"aggregates: 'distinct' counts older rows, and the results have no column {ROW}")
+    rows, groups = (_by_row if by_row else _without_rows)(results, names, made)
+    _check_names(groups, made)
+    whole = rows.groupBy(*map(quoted, groups)).agg(*_sums(made))
+    reach = NormalDist().inv_cdf(0.5 + level / 2.0)
+    told = [column for place, one in enumerate(made) for column in _told(one, place, reach, by_row)]
+    return whole.select(*map(quoted, groups), *told)
+
+
+def _aggregates(given: object) -> list[Aggregate]:
+    if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) and name for name in given):
+        raise InputError(f"aggregates must be a dict from names to {_ALLOWED}, not {given!r}")
+    return [Aggregate.of(name, text) for name, text in given.items()]
+
+
+def _check_columns(results: DataFrame, by: Sequence[str | Column]) -> None:
+    if WEIGHT not in results.columns:
+        raise InputError(
+            f"results have no column {WEIGHT}: join with policy='sample' and weights=True, and select its columns"
+        )
+    for name in by:
+        if isinstance(name, str) and name not in results.columns:
+            raise InputError(f"by: results have no column {name!r}; they have {', '.join(results.columns)}")
+
+
+def _check_names(groups: Sequence[str], made: Sequence[Aggregate]) -> None:
+    names = [*groups, *(f"{one.name}{ending}" for one in made for ending in ("", *ENDINGS))]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"aggregates: there would be two columns {twice[0]!r}: give the aggregate another name")
+
+
+# ------------------------------------------------------------------------------------------- one line a stored row and group
+
+
+def _by_row(results: DataFrame, by: Sequence[str | Column], made: Sequence[Aggregate]) -> tuple[DataFrame, list[str]]:
+    """Of each stored row and group the sums and their variances, and the names of the columns of groups.
+
+    Results with a weight of 1 have no variance, and need not be listed.
+    """
+    from pyspark.sql import functions as fn
+
+    weight, terms = fn.col(WEIGHT), _terms(made)
+    listed = fn.when(
+        weight > 1.0, fn.struct(weight.alias("w"), *(term.alias(f"y{name}") for name, term in terms.items()))
+    )
+    sure = [
+        fn.sum(fn.when(weight == 1.0, term).otherwise(0.0)).alias(f"_sj_sure{name}") for name, term in terms.items()
+    ]
+    grouped = results.groupBy(*_keys(by), fn.col(ROW)).agg(fn.collect_list(listed).alias("_sj_listed"), *sure)
+    followed = fn.aggregate(fn.array_sort("_sj_listed"), _start(made), lambda acc, x: _next(acc, x, made))
+    groups = grouped.columns[: len(by)]
+    _check_streaming(grouped, groups)
+    lines = [column for place, one in enumerate(made) for column in _line(one, place)]
+    return grouped.withColumn("_sj_followed", followed).select(*map(quoted, groups), *lines), groups
+
+
+def _without_rows(
+    results: DataFrame, by: Sequence[str | Column], made: Sequence[Aggregate]
+) -> tuple[DataFrame, list[str]]:
+    """The same where weights are those of several rows: sums are known, their variances are not."""
+    from pyspark.sql import functions as fn
+
+    sums = [fn.sum(fn.col(WEIGHT) * term).alias(f"_sj_t{name}") for name, term in _terms(made).items()]
+    grouped = results.groupBy(*_keys(by)).agg(*sums)
+    groups = grouped.columns[: len(by)]
+    _check_streaming(grouped, groups)
+    variances = [name for place, one in enumerate(made) for name in _variances(place, one)]
+    return grouped.withColumns(dict.fromkeys(variances, fn.lit(0.0))), groups
+
+
+def _keys(by: Sequence[str | Column]) -> list[Column]:
+    from pyspark.sql import functions as fn
+
+    return [fn.col(quoted(one)) if isinstance(one, str) else one for one in by]
+
+
+def _terms(made: Sequence[Aggregate]) -> dict[str, Column]:
+    """What is summed over results, by the place of the aggregate and of the term in it."""
+    return {f"{place}_{part}": term for place, one in enumerate(made) for part, term in enumerate(one.terms())}
+
+
+def _check_streaming(grouped: DataFrame, groups: Sequence[str]) -> None:
+    """Append mode gives a group when its window is over, so there must be one."""
+    if grouped.isStreaming and not any(DELAY in grouped.schema[name].metadata for name in groups):
+        raise InputError(
+            'by: results that stream need a window of event time, such as window("clicked_at", "10 minutes"), of a column with a '
+            "watermark; without one use estimate in foreachBatch, or on results on disk"
+        )
+
+
+def _parts(one: Aggregate) -> range:
+    return range(2 if one.kind == MEAN else 1)
+
+
+def _start(made: Sequence[Aggregate]) -> Column:
+    """Weighted sums (t), what the sum has too much so far (e), variances (v) and covariances."""
+    from pyspark.sql import functions as fn
+
+    return fn.struct(*(fn.lit(0.0).alias(name) for place, one in enumerate(made) for name in _fields(place, one)))
+
+
+def _fields(place: int, one: Aggregate) -> list[str]:
+    return [*(f"_sj_{name}{place}_{part}" for part in _parts(one) for name in "te"), *_variances(place, one)]
+
+
+def _variances(place: int, one: Aggregate) -> list[str]:
+    return [f"_sj_v{place}", f"_sj_vd{place}", f"_sj_dd{place}"] if one.kind == MEAN else [f"_sj_v{place}"]
+
+
+def _next(acc: Column, x: Column, made: Sequence[Aggregate]) -> Column:
+    """With one result more. Weights of a row rise: a result that came later is seen only if those before it were."""
+    from pyspark.sql import functions as fn
+
+    weight, fields = x["w"], []
+
+    def risen(place: int, first: int, second: int) -> Column:
+        y, z = x[f"y{place}_{first}"], x[f"y{place}_{second}"]
+        return weight * (y * z * (weight - 1.0) + y * acc[f"_sj_e{place}_{second}"] + z * acc[f"_sj_e{place}_{first}"])
+
+    for place, one in enumerate(made):
+        for part in _parts(one):
+            y, t, e = x[f"y{place}_{part}"], f"_sj_t{place}_{part}", f"_sj_e{place}_{part}"
+            if one.kind == DISTINCT:  # only the first result of a row counts
+                y = fn.when(acc[t] > 0.0, 0.0).otherwise(y)
+            fields += [(acc[t] + weight * y).alias(t), (acc[e] + y * (weight - 1.0)).alias(e)]
+        v, vd, dd = f"_sj_v{place}", f"_sj_vd{place}", f"_sj_dd{place}"
+        if one.kind == DISTINCT:
+            first = fn.when(acc[f"_sj_t{place}_0"] > 0.0, 0.0).otherwise(weight * (weight - 1.0))
+            fields.append((acc[v] + first).alias(v))
+        else:
+            fields.append((acc[v] + risen(place, 0, 0)).alias(v))
+        if one.kind == MEAN:
+            fields += [(acc[vd] + risen(place, 0, 1)).alias(vd), (acc[dd] + risen(place, 1, 1)).alias(dd)]
+    return fn.struct(*fields)
+
+
+def _line(one: Aggregate, place: int) -> list[Column]:
+    """The sums of one row."""
+    from pyspark.sql import functions as fn
+
+    followed = fn.col("_sj_followed")
+    if one.kind == DISTINCT:  # a row with a result of weight 1 is certain
+        sure = fn.col(f"_sj_sure{place}_0") > 0.0
+        total = fn.when(sure, 1.0).otherwise(followed[f"_sj_t{place}_0"])
+        return [
+            total.alias(f"_sj_t{place}_0"),
+            fn.when(sure, 0.0).otherwise(followed[f"_sj_v{place}"]).alias(f"_sj_v{place}"),
+        ]
+    totals = [
+        (fn.col(f"_sj_sure{place}_{part}") + followed[f"_sj_t{place}_{part}"]).alias(f"_sj_t{place}_{part}")
+        for part in _parts(one)
+    ]
+    return [*totals, *(followed[name].alias(name) for name in _variances(place, one))]
+
+
+# ------------------------------------------------------------------------------------------------------ one line a group
+
+
+def _sums(made: Sequence[Aggregate]) -> list[Column]:
+    from pyspark.sql import functions as fn
+
+    sums = []
+    for place, one in enumerate(made):
+        share = fn.col(f"_sj_t{place}_{1 if one.kind == MEAN else 0}")
+        names = [*(f"_sj_t{place}_{part}" for part in _parts(one)), *_variances(place, one)]
+        sums += [fn.sum(name).alias(name) for name in names]
+        sums += [fn.sum(fn.abs(share)).alias(f"_sj_whole{place}"), fn.sum(share * share).alias(f"_sj_square{place}")]
+    return sums
+
+
+def _told(one: Aggregate, place: int, reach: float, by_row: bool) -> list[Column]:
+    """Value, limits and effective rows."""
+    from pyspark.sql import functions as fn
+
+    whole, square = fn.col(f"_sj_whole{place}"), fn.col(f"_sj_square{place}")
+    value, spread = fn.col(f"_sj_t{place}_0"), fn.col(f"_sj_v{place}")
+    if one.kind == MEAN:
+        there = fn.col(f"_sj_t{place}_1")
+        value = fn.when(there > 0.0, value / there)
+        apart = spread - 2.0 * value * fn.col(f"_sj_vd{place}") + value * value * fn.col(f"_sj_dd{place}")
+        spread = apart / (there * there)
+    error = reach * fn.sqrt(fn.greatest(spread, fn.lit(0.0)))
+    rows = fn.when(square > 0.0, whole * whole / square).otherwise(0.0)
+    if not by_row:
+        error, rows = fn.lit(None).cast("double"), fn.lit(None).cast("double")
+    limits = [fn.when((rows >= FEWEST_ROWS) | (error == 0.0), value + sign * error) for sign in (-1.0, 1.0)]
+    ends = (value, *limits, rows)
+    return [end.alias(f"{one.name}{ending}") for end, ending in zip(ends, ("", *ENDINGS), strict=True)]
