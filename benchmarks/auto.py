@@ -26,6 +26,7 @@ PARTS = (0.1, 0.25, 0.5)
 KEYS, WINDOW = 20_000, 10_000
 SINGLES: dict[str, sj.Policy] = {
     "PROSPECT": sj.Prospect(),
+    "AGE": sj.Age(),
     "PROB": sj.Prob(),
     "PROB, window": sj.Prob(sj.InWindow()),
     "LIFE": sj.Life(),
