@@ -25,7 +25,7 @@ COMMANDS = {
     "top": ("shedjoin.cli.top", "watch a running query: rates, what is shed and why, recall, memory"),
     "dashboard": ("shedjoin.cli.dashboard", "a page in the browser that shows running queries"),
     "refine": ("shedjoin.cli.refine", "complete a query's results from its archive"),
-    "reshard": ("shedjoin.cli.reshard", "give a query that does not run another number of shards"),
+    "reshard": ("shedjoin.cli.reshard", "change the number of shards of a stopped query"),
     "simulate": ("shedjoin.cli.simulate", "run a join over files, or over made-up streams, from a TOML job file"),
     "optimum": (
         "shedjoin.cli.optimum",

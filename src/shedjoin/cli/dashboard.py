@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="the output directory of a query")
     parser.add_argument("--port", type=int, default=PORT, help=f"default: {PORT}; 0: any free port")
     parser.add_argument(
-        "--host", default="127.0.0.1", help="the address to listen at (default: this machine alone can see the page)"
+        "--host", default="127.0.0.1", help="the address to listen on (default: only this machine can see the page)"
     )
     parser.set_defaults(handler=handle)
 

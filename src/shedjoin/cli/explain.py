@@ -87,7 +87,7 @@ def what_runs(job: StreamJob) -> Table:
     policy = parse_policy(job.join["policy"]) or job.spec_on(shards_of(job)[0]).policy
     table.add_row("policy", exact if spec.budget is None else str(policy))
     if spec.budget is not None and isinstance(spec.policy, Auto):
-        part = f"miniatures take up to {spec.policy.memory:.0%} of the budget besides"
+        part = f"miniatures take up to {spec.policy.memory:.0%} on top of the budget"
         table.add_row("", f"begins with {spec.first_policy}; each shard tries others, {part}")
     if job.join["target"] is not None:
         table.add_row(
@@ -171,7 +171,9 @@ def parts_words(job: StreamJob) -> str:
         "columns not cleared yet": room.columns,
     }
     parts = ", ".join(f"{what} {format_bytes(size)}" for what, size in beside.items() if size)
-    keys = "; keys that an estimator remembers and no stored row has come on top" if job.spec.budget is not None else ""
+    keys = (
+        "; what an estimator remembers of keys without a stored row comes on top" if job.spec.budget is not None else ""
+    )
     return (
         f"beside its rows a shard takes {format_bytes(room.apart)} ({parts}); a row takes up to {room.row} bytes and "
         f"{COPIES} times its columns{keys}"

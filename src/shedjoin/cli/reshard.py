@@ -18,11 +18,11 @@ from shedjoin.spark.session import PARTITIONS
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Give a query another number of shards, with all that is stored. Stop the query first; it goes on from there."
+        "Change the number of shards of a stopped query. All stored rows are kept; the next start continues there."
     )
-    parser.add_argument("dir", metavar="DIR", help="the output directory of a query that does not run")
-    parser.add_argument("--shards", type=int, required=True, metavar="N", help="how many there shall be")
-    parser.add_argument("--master", default="local[*]", help="of Spark (default: %(default)s)")
+    parser.add_argument("dir", metavar="DIR", help="the output directory of a stopped query")
+    parser.add_argument("--shards", type=int, required=True, metavar="N", help="the new number of shards")
+    parser.add_argument("--master", default="local[*]", help="Spark's master (default: %(default)s)")
     parser.set_defaults(handler=handle)
 
 

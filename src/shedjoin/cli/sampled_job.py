@@ -54,9 +54,7 @@ def read_sampled_job(path: Path) -> FileJob:
 def _check(job: StreamJob) -> None:
     """Refuse what a plan does not count, or cannot read."""
     if len(job.names) != 2 or not job.on.keys:
-        raise SpecError(
-            "plan takes a join of two streams on keys, and this job has another: see `shedjoin demo` for trials"
-        )
+        raise SpecError("plan takes a join of two streams on keys, and this job has another join")
     if TYPES[job.spec.how].gives != PAIRS:
         raise SpecError(f"join.how: plan counts pairs of rows, and a {job.spec.how} join gives none: plan it as inner")
     for name in ("where", "matches"):

@@ -28,12 +28,12 @@ def job_with(output: str, shards: int) -> tuple[dict[str, Any], dict[str, Any]]:
     before = _as_it_is(output)
     if before is None or not has_batches(output):
         raise InputError(
-            f"{output} has no query that has begun: give the output directory of `start` or `shedjoin run`"
+            f"{output} has no query with a finished micro-batch: give the output directory of `start` or `shedjoin run`"
         )
     if "signature" not in before:
         raise InputError(
-            f"the query in {output} was begun by a version that did not write down what a change of shards needs: start it once "
-            "more, or pass shards to start"
+            f"the query in {output} was started by a version that did not save what a change of shards needs: start it once "
+            "more with this version, or pass shards to start"
         )
     spec = JoinSpec.from_dict(before["spec"])
     if arguments.sees_all_rows(spec.on) and shards > 1 and (spec.how != "inner" or spec.matches is not None):

@@ -129,11 +129,11 @@ class QueryCollector:
         yield self._gauge("basic_window_age", what, ages, "shard", "side", "rank")
         in_use = [((row["shard"], row["policy"]), 1) for row in rows if row.get("policy") is not None]
         if in_use:
-            yield self._gauge("policy", "1: the policy that the shard goes by now.", in_use, "shard", "policy")
+            yield self._gauge("policy", "1: the policy that the shard uses now.", in_use, "shard", "policy")
             words = [((row["shard"], row["policy_why"]), 1) for row in rows if row.get("policy_why")]
-            yield self._gauge("policy_why", "1: why the shard goes by this policy.", words, "shard", "why")
+            yield self._gauge("policy_why", "1: why the shard uses this policy.", words, "shard", "why")
             changes = [((row["shard"],), row["policy_changes"]) for row in rows if row.get("policy") is not None]
-            what = "How often the shard has gone over to another policy."
+            what = "How often the shard has changed its policy."
             yield self._gauge("policy_changes", what, changes, "shard")
         if rows:
             ended = max(row["at"] for row in rows).timestamp()
