@@ -127,6 +127,7 @@ LEFT_OUT = [
     Combination(budget="tuples", allocation="fixed", policy="life", estimator="met", also="lazy evaluation"),
     Combination(policy="prob", estimator="history", cpu="integrated queue", also="budget change"),
     Combination(budget="tuples", allocation="fixed", policy="prob", estimator="met", cpu="integrated queue"),
+    Combination(budget="tuples", allocation="fixed", policy="age", cpu="integrated queue"),
     Combination(window="mixed", cpu="dual"),
     Combination(3, how="left_anti"),
     Combination(window="row", how="left_outer", cpu="dual"),

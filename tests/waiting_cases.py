@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import shedjoin as sj
-from matrix import CHANGES, DIALS, GRAPHS, PREDICATES, Case, Combination, draw, random_ones
+from matrix import BY_HAND, CHANGES, GRAPHS, PREDICATES, Case, Combination, draw, random_ones
 from naive import Key, LeftOut, Output, Row, Twin
 from strategies import records
 
@@ -58,7 +58,7 @@ def some(cpu: str, count: int, conditions: tuple[str, ...] = CONDITIONS) -> list
     """A few combinations whose rows wait, always the same, with every policy among them if there are enough."""
     random = Random(cpu)
     among = {"condition": conditions, "cpu": (cpu,), "also": CHANGES, "where": (None,)}
-    found = ([*islice(random_ones({**among, "policy": (one,)}, random), count)] for one in DIALS["policy"])
+    found = ([*islice(random_ones({**among, "policy": (one,)}, random), count)] for one in BY_HAND)
     by_policy = [ones for ones in found if ones]
     return [by_policy[number % len(by_policy)][number // len(by_policy)] for number in range(count)]
 

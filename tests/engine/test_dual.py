@@ -51,7 +51,10 @@ def test_a_join_goes_on_from_snapshots(cpu: str, conditions: tuple[str, ...]) ->
 def test_queues_in_front_of_the_aux_window(queue: str, cpu: str, conditions: tuple[str, ...]) -> None:
     for seed, combination in enumerate(some(cpu, 8, conditions)):
         case = drawn(combination, 200 + seed)
-        if queue != "integrated" or (case.join.budget is not None and combination.estimator != "met"):
+        if queue != "integrated" or (
+            case.join.budget is not None
+            and not {combination.policy, combination.estimator} & {"age", "age_weighed", "met"}
+        ):
             check(with_dials(case, cpu=CPU, queue=QUEUES[queue]), resumes=seed % 2 == 0)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import shedjoin as sj
-from matrix import CHANGES, DIALS, GRAPHS, STREAMS, WINDOWS, Case, draw, is_written, random_ones
+from matrix import BY_HAND, CHANGES, DIALS, GRAPHS, STREAMS, WINDOWS, Case, draw, is_written, random_ones
 from naive import LeftOut, Record, Row, Twin, cut, exact, missing, numbers
 from shedjoin.engine.pace import Script, Watch
 from shedjoin.join_type import TYPES
@@ -38,7 +38,7 @@ def some_cases(label: str, streams: int, condition: str, window: str, size: int 
     random = Random(f"{label} {streams} {condition} {window}")
     among = {
         "streams": (streams,), "condition": (condition,), "window": (window,), "cpu": ("deadline",), "also": CHANGES,
-        "where": (None,), "estimator": [one for one in DIALS["estimator"] if one != "met"],
+        "where": (None,), "policy": BY_HAND, "estimator": [one for one in DIALS["estimator"] if one != "met"],
     }  # fmt: skip
     return [draw(one, random.randrange(10**6), size) for one in itertools.islice(random_ones(among, random), CASES)]
 

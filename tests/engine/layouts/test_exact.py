@@ -322,7 +322,7 @@ WIDE = dict.fromkeys("abc", sj.TimeWindow(5))
         (dict(evaluate_every=-1), "evaluate_every must be a whole number"),
         (
             dict(budget=sj.Budget(tuples=30), policy=sj.Dgl(), evaluate_every=2),
-            r"evaluate_every: Dgl\(\), Cumulative\(\)",
+            r"evaluate_every: Age\(\), Dgl\(\), Cumulative\(\)",
         ),
         (dict(budget=sj.Budget(tuples=2, allocation="fixed")), "leaves stream 0 with no tuple"),
         (dict(budget=30), "must be a Budget"),
