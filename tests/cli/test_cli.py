@@ -92,7 +92,7 @@ def test_a_command_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize(
     ("words", "brings"),
-    [(["--help"], set()), (["explain", "job.toml"], {"rich"}), (["simulate", "job.toml"], {"rich", "numba"})],
+    [(["--help"], set()), (["explain", "job.toml"], {"rich", "numba"}), (["simulate", "job.toml"], {"rich", "numba"})],
 )
 def test_a_command_imports_what_it_needs_and_no_more(folder: Path, words: list[str], brings: set[str]) -> None:
     program = """

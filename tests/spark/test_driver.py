@@ -14,12 +14,14 @@ import shedjoin as sj
 import shedjoin.spark
 from shedjoin.spark import start
 
-#: Modules that run engines, on workers. All others are the driver's, or are used by both.
+#: Modules that run engines, on workers, and `room`, by which `explain` counts their memory. All others are the driver's, or are
+#: used by both.
 WORKERS = {
     "daemon",
     "deadline",
     "host_copy",
     "moved_state",
+    "room",
     "shard",
     "shard_state",
     "state",

@@ -31,6 +31,8 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "where": None,
         "needed": lambda side: ["k"],
         "timestamps": True,
+        "signature": {},
+        "target": None,
     }
     return SimpleNamespace(**(made | more))
 

@@ -113,15 +113,15 @@ def test_shards_a_changed_budget_and_a_split_that_follows_the_rows_leave_sums_un
     likely = 1.0 / np.arange(1, 41)
     keys = [np.where(draw == 3, 41, draw) for draw in (rng.choice(40, 900, p=likely / likely.sum()) for _ in range(2))]
     tables = cut([(key, np.arange(900)) for key in keys], 6)
-    spec = sj.JoinSpec(sj.TimeWindow(120), sj.Budget(tuples=60), sj.Sample(keep=0.3))
+    spec = sj.JoinSpec(sj.TimeWindow(120), sj.Budget(tuples=100), sj.Sample(keep=0.3))
     true = sj.simulate(sj.JoinSpec(sj.TimeWindow(120)), *({"key": key} for key in keys)).matches
     found, sizes = [], []
-    for seed in range(16):
+    for seed in range(40):
         run = Shards(job(spec, 2, weights=True, seed=100 * seed))
         rows: list[dict[str, Any]] = []
         for place, table in enumerate(tables):
             if place == 3:
-                run = Shards(job(spec.with_budget(sj.Budget(tuples=90)), 2, weights=True, seed=100 * seed), run.stores)
+                run = Shards(job(spec.with_budget(sj.Budget(tuples=140)), 2, weights=True, seed=100 * seed), run.stores)
             rows += run.batch(*table)["result"]
         told = sj.estimate_total([row["sj_weight"] for row in rows], [row["sj_row"] for row in rows])
         found.append(told.value[0])

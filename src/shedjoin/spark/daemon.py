@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 from numba.core import event
+from numba.cpython import numbers  # noqa: F401 - kernels of some joins name it when they are loaded
 
 from shedjoin.batch import Batch
 from shedjoin.budget import Budget
