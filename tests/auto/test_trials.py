@@ -178,6 +178,13 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], reaso
         sj.Auto(**settings)
 
 
+def test_nothing_is_tried_where_rows_are_counted_elsewhere() -> None:
+    spec = sj.JoinSpec(sj.RowWindow(50), sj.Budget(tuples=20), ALL, counted_elsewhere=True)
+    trying = spec.build().trying
+    assert trying.why == "nothing is tried: a shard does not see how many rows its windows of rows span"
+    assert trying.candidates == []
+
+
 def test_trials_that_were_made_up_are_refused() -> None:
     spec = spec_of(ALL)
     engine = spec.build()

@@ -207,7 +207,8 @@ def test_a_join_that_tries_policies_shows_what_it_goes_by() -> None:
     for view in (seen, told):
         assert view is not None
         assert (view.policies, view.policy_changes) == (("Prospect()", "Dgl()"), 2)
-        assert view.policy_why == (found[0][2], found[1][2])
+    assert seen is not None
+    assert seen.policy_why == (found[0][2], found[1][2])
     printed = io.StringIO()
     Console(file=printed, width=150).print(top.frame(seen, "q"))
     assert "Prospect() in 1 shard, Dgl() in 1 shard" in printed.getvalue()

@@ -21,6 +21,7 @@ from shedjoin.dashboard.query import Query
 from shedjoin.dashboard.server import FILES, PAGE, Dashboard
 from shedjoin.errors import EnvironmentProblem
 from shedjoin.spark.lock import Owner, is_running
+from shedjoin.spark.metric_files import MetricFiles
 
 
 def followed(folder: Path) -> Query:
@@ -49,6 +50,21 @@ def test_a_query_in_numbers(tmp_path: Path) -> None:
     assert points[5]["interval"] == pytest.approx(10.0)
     assert [one["what"] for one in page["events"]] == ["budget: 900 tuples -> 4000 tuples"]
     assert page["settings"] == {"how": "left_outer", "budget": "4000 tuples", "policy": "Prospect()", "shards": "2"}
+
+
+def test_a_query_that_cannot_be_read_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = followed(write_query(tmp_path, 3))
+
+    def stale(*_: object) -> list[int]:
+        raise OSError(116, "Stale file handle")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MetricFiles, "batches", stale)
+        assert not query.follow()
+        assert shown(query)["state"] == "broken"
+        assert any("Stale file handle" in note for note in shown(query)["notes"])
+    query.follow()
+    assert shown(query)["state"] == "running"
 
 
 def test_news_come_without_a_restart(tmp_path: Path) -> None:

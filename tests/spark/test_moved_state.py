@@ -60,6 +60,7 @@ BUDGETED = {
     "lots": sj.JoinSpec(WINDOW, B, sj.Rand(), lateness=40),
     "importance": sj.JoinSpec(WINDOW, B, sj.SimpProb(sj.CountMin(64, 2)), lateness=40),
     "met": sj.JoinSpec(WINDOW, B, sj.SimpProb(sj.Met()), lateness=40),
+    "auto": sj.JoinSpec(WINDOW, B, sj.Auto(memory=16.0, every=40, gain=0.0, stretches=1), lateness=40),
     "in bytes": sj.JoinSpec(WINDOW, sj.Budget(bytes=192 * 120, allocation="fixed"), sj.Prob(), lateness=40),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,16 @@ def test_shards_a_changed_budget_and_a_split_that_follows_the_rows_leave_sums_un
     error = np.std(found) / np.sqrt(len(found))
     assert abs(np.mean(found) - true) < 4 * error
     assert np.sqrt(np.mean(np.square(sizes))) == pytest.approx(np.std(found), rel=0.5)
+
+
+def test_rows_that_another_policy_shed_have_no_weights() -> None:
+    (first, second), rand = cut([([1, 2, 3, 1] * 50, np.arange(200))] * 2, 2), sj.Rand()
+    spec = sj.JoinSpec(sj.TimeWindow(120), sj.Budget(tuples=60), rand)
+    run = Shards(job(spec, 1))
+    run.batch(*first)
+    sampled = replace(spec, policy=sj.Sample())
+    with pytest.raises(
+        sj.SpecError, match=r"weights: Rand\(\) has shed rows of this query, and no weight stands for those"
+    ):
+        Shards(job(sampled, 1, weights=True), run.stores).batch(*second)
+    Shards(job(sampled, 1), run.stores).batch(*second)

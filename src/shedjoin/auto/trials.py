@@ -65,6 +65,8 @@ class Trials:
         known = self._known(valued)
         known = [self.first, *([self.now] if self.now != self.first else []), *known]
         known = list(dict.fromkeys(known))
+        if self._plan.counted_elsewhere:  # its own rows do not tell how long the windows are
+            known = []
         for count in range(len(known), FEWEST - 1, -1):
             rate = None if budget is None else rate_of(self._auto.memory, budget, count)
             if rate is not None:
@@ -119,16 +121,19 @@ class Trials:
     @property
     def why(self) -> str:
         """Why the policy in use is in use, in a sentence."""
+        if self._plan.counted_elsewhere:
+            return "nothing is tried: a shard does not see how many rows its windows of rows span"
         if not self._engines:
             return "nothing is tried: the budget is too small for miniatures, or there is none"
         if not self.scores:
-            seen = f"{self._seen:,} of {LEARNED:,} rows of the sample"
-            return f"nothing is compared yet: miniatures have seen {seen}"
+            needed = "" if self._auto.every else f" of {LEARNED:,}"
+            return f"nothing is compared yet: miniatures have seen {self._seen:,}{needed} rows of the sample"
         sums = np.array(self.scores).sum(axis=0)
         place = self.candidates.index(self.now)
         mine, others = sums[place], np.delete(sums, place)
         rival = [one for one in self.candidates if one != self.now][int(np.argmax(others))]
-        found = f"in the last {len(self.scores)} stretches it found {_than(mine, others.max())} {rival}"
+        stretches = f"{len(self.scores)} stretches" if len(self.scores) > 1 else "stretch"
+        found = f"in the last {stretches} it found {_than(mine, others.max())} {rival}"
         drawn = sums[self.candidates.index(Rand())] if Rand() in self.candidates else -1.0
         if self.now != Rand() and drawn > 0 and mine <= drawn:
             found += ", and no more than a random choice: more memory or a shorter window would help"
@@ -173,7 +178,8 @@ class Trials:
         batch = joined(self._waiting, self._plan)
         self._waiting = []
         for engine in self._engines:
-            engine.push(batch, clocks=clocks)
+            for _ in engine.chunks(batch, limit=1, clocks=clocks, emit=False):
+                pass
         totals = [
             engine.matched_importance if self._valued else float(engine.counters["results"]) for engine in self._engines
         ]

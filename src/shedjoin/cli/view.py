@@ -192,7 +192,6 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
         allowed=int(total(now, "allowed")) if now.get("allowed") else None,
         limited=total(now, "limited") > 0,
         policies=tuple(labels["policy"] for labels, _ in now["policy"]) if "policy" in now else None,
-        policy_why=tuple(labels["why"] for labels, _ in now.get("policy_why", [])),
         policy_changes=int(total(now, "policy_changes")),
         unmatched=_unmatched(now),
         age=max(datetime.now(UTC).timestamp() - ended, 0.0),

@@ -53,7 +53,19 @@ class Query:
         self._rows: list[Mapping[str, Any]] = []
         self._intervals: list[float] = []
         self._problems: list[str] = []
+        self._hindrance: str | None = None
         self._restarts: list[dict[str, Any]] = []
+
+    def follow(self) -> bool:
+        """`read`, as one of several queries: what hinders it is said on its page, and stops no other."""
+        more, hindrance = False, None
+        try:
+            more = self.read()
+        except Exception as reason:
+            hindrance = f"{self.folder} cannot be read: {reason}"
+        with self._lock:
+            self._hindrance = hindrance
+        return more
 
     def read(self) -> bool:
         """Read a turn's work; whether there is more."""
@@ -196,8 +208,7 @@ class Query:
     def _notes(self) -> list[str]:
         """What is wrong, or missing."""
         notes = [f"{problem.rstrip('.')}. The charts leave this micro-batch out." for problem in self._problems]
-        if self._job_problem is not None:
-            notes.append(self._job_problem)
+        notes += [problem for problem in (self._hindrance, self._job_problem) if problem is not None]
         if self._last is not None and self._last.recall is None:
             budget = (self._job or {"spec": {}})["spec"].get("budget")
             exact = budget is None and not self._last.dropped and fractions_of(self._rows) is None
@@ -208,6 +219,8 @@ class Query:
 
     def _state(self) -> tuple[str, str]:
         """A word, and a sentence."""
+        if self._hindrance is not None:
+            return "broken", self._hindrance
         if self._job is None:
             if self._job_problem is not None:
                 return "broken", self._job_problem

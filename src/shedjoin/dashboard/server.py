@@ -72,7 +72,7 @@ class Dashboard:
     def _follow(self) -> None:
         """Read what queries write; queries take turns."""
         while not self._ended.is_set():
-            more = [query.read() for query in self.queries]
+            more = [query.follow() for query in self.queries]
             if not any(more):
                 self._ended.wait(LOOK)
 

@@ -69,7 +69,9 @@ class MetricFiles:
         if not (folder / COMPLETE).exists():
             return None
         rows: list[dict[str, Any]] = []
-        for path in sorted(folder.glob("*.parquet")):
+        if not (paths := sorted(folder.glob("*.parquet"))):  # a repeated batch is just taking its place
+            return None
+        for path in paths:
             try:
                 # A file of its own, not a dataset: no column is to be made of the directory's name.
                 rows += pq.ParquetFile(path).read().to_pylist()

@@ -108,6 +108,8 @@ def given_away(old: Job, number: int, new: Job, store: Store) -> Iterator[tuple[
     if state.head is None:
         return
     engine = state.engine
+    if engine.trying is not None:  # shards may have gone over to different policies; new ones begin anew
+        engine.set_policy(engine.trying.first)
     stream, seq, key = stored_tuples(engine)
     goes = _goes_to(new, stream, seq, key)
     arrived = list(engine.arrived)

@@ -26,7 +26,7 @@ import pyarrow as pa
 from shedjoin.errors import EnvironmentProblem
 
 #: Below the output directory: files that do not count yet, and the batch that is being committed.
-WRITING, COMMIT = "_writing", "commit"
+WRITING, COMMIT, OLD = "_writing", "commit", "old"
 #: Spark writes this when a directory is complete. So are ours when they come into place, but other readers may look for it.
 COMPLETE = "_SUCCESS"
 #: Rows are written when there are this many, or bytes.
@@ -236,10 +236,13 @@ class BatchFiles:
         self.output = Path(output)
         self.batch = batch
         self.made = self.output / WRITING / COMMIT
+        self.old = self.output / WRITING / OLD
 
     def begin(self) -> None:
         """Nothing of an attempt that was cut off may stay."""
-        shutil.rmtree(self.made, ignore_errors=True)
+        for folder in (self.made, self.old):
+            with suppress(FileNotFoundError):
+                shutil.rmtree(folder)
 
     def folder(self, table: Table) -> Path:
         """Where files of a table are put together."""
@@ -269,8 +272,9 @@ class BatchFiles:
         """Put all that was made in place, in the order of the tables, and remove what an earlier attempt has left."""
         for table in tables:
             place, made = table.folder(self.output, self.batch), self.folder(table)
-            if place.exists():
-                shutil.rmtree(place)
+            if place.exists():  # a rename takes it away whole
+                self.old.mkdir(parents=True, exist_ok=True)
+                os.rename(place, self.old / table.place.replace("/", "-"))
             if made.exists():
                 (made / COMPLETE).touch()
                 place.parent.mkdir(parents=True, exist_ok=True)

@@ -130,8 +130,6 @@ class QueryCollector:
         in_use = [((row["shard"], row["policy"]), 1) for row in rows if row.get("policy") is not None]
         if in_use:
             yield self._gauge("policy", "1: the policy that the shard uses now.", in_use, "shard", "policy")
-            words = [((row["shard"], row["policy_why"]), 1) for row in rows if row.get("policy_why")]
-            yield self._gauge("policy_why", "1: why the shard uses this policy.", words, "shard", "why")
             changes = [((row["shard"],), row["policy_changes"]) for row in rows if row.get("policy") is not None]
             what = "How often the shard has changed its policy."
             yield self._gauge("policy_changes", what, changes, "shard")

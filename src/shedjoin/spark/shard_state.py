@@ -44,6 +44,7 @@ from shedjoin.spark.state import (
     write_head,
 )
 from shedjoin.spark.task_report import Integers
+from shedjoin.spark.weights import check_weights_before
 from shedjoin.spec import JoinSpec
 from shedjoin.target import Target, TargetControl
 
@@ -157,6 +158,8 @@ class ShardState:
         """Go on by the policy of now."""
         if self.spec.policy == was.policy:
             return
+        if self.job.weights:
+            check_weights_before(was.budget, was.policy)
         self.engine = by_policy(self.engine, self.spec, self.part)
         self._policy_changed = True
 

@@ -12,6 +12,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Unpack
 
 from shedjoin.errors import SpecError
+from shedjoin.plain_dict import make_policy
 from shedjoin.spark import reshard
 from shedjoin.spark.batch_writer import BatchWriter, Outputs, Sink
 from shedjoin.spark.compatibility import MAY_DIFFER, changes, check_same, kept_policy
@@ -24,6 +25,7 @@ from shedjoin.spark.lock import Owner
 from shedjoin.spark.output_tables import BATCH
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.sources import Sink as SparkSink
+from shedjoin.spark.weights import check_weights_before
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,6 +98,8 @@ def start(
     goes_on = before is not None and has_batches(folder)
     if before is not None and goes_on:
         plan = plan.going_on(before["stored"])
+        if plan.weights:
+            check_weights_before(before["spec"].get("budget"), make_policy(before["spec"]["policy"]))
     if not plan.streaming:
         raise SpecError("start takes streaming DataFrames: join batch DataFrames with shed_join and write the result")
     _check_names(plan, archive, sink)
