@@ -32,12 +32,12 @@ def check_weights(value: Any, policy: Policy | None, front: Sequence[float]) -> 
         raise SpecError("weights: rows that front drops have no part in the weights: leave front or weights out")
 
 
-def check_weights_before(budget: object, policy: Policy) -> None:
+def check_weights_before(budget: object, policy: Policy | None) -> None:
     """Whether results of a query that goes on can have weights. `budget`, `policy`: what it had before."""
     if budget is not None and not isinstance(policy, Sample):
         raise SpecError(
-            f"weights: {policy!r} has shed rows of this query, and no weight stands for those. Leave weights out, or start the query "
-            "anew: another output directory, or another checkpoint"
+            f"weights: {policy!r} has shed rows of this query, and no weight stands for those. Leave weights out, or start the "
+            "query anew: another output directory, or another checkpoint"
         )
 
 
