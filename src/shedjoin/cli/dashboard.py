@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from shedjoin.dashboard.server import Dashboard, is_loopback
@@ -31,12 +32,9 @@ def handle(args: argparse.Namespace) -> int:
     for output in args.outputs:
         if output.exists() and not output.is_dir():
             raise InputError(f"{output} is a file: name the output directory of a query")
-    with Dashboard(args.outputs, port=args.port, host=args.host) as page:
+    with suppress(KeyboardInterrupt), Dashboard(args.outputs, port=args.port, host=args.host) as page:
         print(f"dashboard at {page.url} (Ctrl-C ends it)", flush=True)
         if not is_loopback(args.host):
             print("Everyone who can reach this address can see the page.", flush=True)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            return 0
+        threading.Event().wait()
     return 0
