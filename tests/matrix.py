@@ -459,8 +459,8 @@ def _another(policy: sj.Policy, random: Random) -> sj.Policy:
     if changes:
         return replace(policy, **changes)  # type: ignore[type-var]
     following = [one.kind for one in VARIANTS.values() if one.is_weighed == variant.is_weighed and not one.numbers]
-    following = [kind for kind in following if kind not in (sj.KeepAll, sj.Replay, sj.Prospect)]
+    following = [kind for kind in following if kind not in (sj.Age, sj.KeepAll, sj.Replay, sj.Prospect)]
     if type(policy) not in following:
-        return sj.Simp()
+        return sj.SimpProb(policy.estimator) if variant.is_weighed else sj.Simp()
     kind = following[(following.index(type(policy)) + 1) % len(following)]
     return kind(estimator=policy.estimator) if variant.is_weighed else kind()  # type: ignore[call-arg]

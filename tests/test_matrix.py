@@ -22,6 +22,8 @@ STEP = 3
 MENDED = (
     ("2-key-time-full_outer-tuples-fixed-rand-live_recall", 0),
     ("2-band-mixed-tuples-variable-multiplicative_always-decayed-deadline-policy_change", 128),
+    ("2-band-where-interval-full_outer-bytes-variable-auto-dual-policy_change", 0),
+    ("2-band-interval-tuples-variable-age_weighed-history-policy_change", 0),
 )
 
 

@@ -280,7 +280,7 @@ class Order:
                     x.priority -= self.lift
                 self.lift, self.lift_tick = 0.0, self.twin.tick
             return
-        for x in self.compared():
+        for x in sorted(self.compared(), key=lambda x: x.arrival):
             x.priority, x.found = self.at_arrival(x), False
         if self.goes_by_age:
             self.ages = Ages(self.twin)

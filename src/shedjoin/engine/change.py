@@ -93,6 +93,8 @@ def carried(columns: Columns, was: dict[str, Any], now: Plan) -> Columns:
             for name in {"tuple chance", "waiting chance"} & set(columns):
                 columns[name] *= _decayed_to(columns, weigher, now)
         _decay_from_now(columns, weigher, now, _as_they_stand(order) or _as_they_stand(now.order))
+    if weigher.code == MET and now.weigher.code != MET:
+        columns.pop("tuple met", None)
     if now.weigher != weigher and now.weigher.code != DECAYED:
         _forget_estimates(columns, now)
     if weigher.code == MET and now.weigher.code != MET and now.predicate is None:
