@@ -82,7 +82,7 @@ def test_many_shards_and_no_budget(tmp_path: Path) -> None:
     low, mean, high = page["series"]["points"][0]["shards"]
     assert low <= mean <= high
     assert page["recall"] is None
-    assert page["notes"] == ["No budget: nothing is shed, and the results are exact."]
+    assert page["notes"] == ["No budget: nothing is shed. The results are exact, but for those of late rows."]
 
 
 def test_every_state_is_a_plain_sentence(tmp_path: Path) -> None:

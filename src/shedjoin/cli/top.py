@@ -125,7 +125,8 @@ def _numbers(view: View) -> Table:
             grid.add_row("", f"{count} shard{'s' * (count != 1)}", why)
     if view.recall is None:
         exact = view.budget is None and not view.partial and not view.shed[FRONT]
-        grid.add_row("recall", "exact: no budget" if exact else "not known", "")
+        late = ", but for late rows" if view.shed.get("late") else ""
+        grid.add_row("recall", f"exact: no budget{late}" if exact else "not known", "")
     else:
         grid.add_row("recall", share(view.recall), "since the beginning" if view.recent else "")
         if view.recent is not None:

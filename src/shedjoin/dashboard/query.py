@@ -212,9 +212,8 @@ class Query:
         if self._last is not None and self._last.recall is None:
             budget = (self._job or {"spec": {}})["spec"].get("budget")
             exact = budget is None and not self._last.dropped and fractions_of(self._rows) is None
-            notes.append(
-                "No budget: nothing is shed, and the results are exact." if exact else "Recall is not measured."
-            )
+            words = "No budget: nothing is shed. The results are exact, but for those of late rows."
+            notes.append(words if exact else "Recall is not measured.")
         return notes
 
     def _state(self) -> tuple[str, str]:
