@@ -10,7 +10,9 @@ import pytest
 
 import shedjoin as sj
 from shedjoin.errors import InputError
+from shedjoin.spark.change_shards import change_shards
 from shedjoin.spark.compatibility import kept_policy
+from shedjoin.spark.lock import Owner
 from shedjoin.spark.output import check_archive
 from shedjoin.spark.start import _check_checkpoint, check_compatible, going_on, is_default, job_of, read_job, write_job
 
@@ -140,3 +142,21 @@ def test_what_cannot_be_refined_says_why(tmp_path: Path) -> None:
     job = read_job(str(tmp_path))
     assert job is not None
     assert job["deadline"] == 2.0
+
+
+def test_shards_change_only_where_no_query_ran_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "metrics" / "batch=0").mkdir(parents=True)
+    write_job(str(tmp_path), job_of(plan(10), True, None))
+    own = Owner.of
+
+    def after_another_query(folder: str) -> Owner:
+        write_job(folder, job_of(plan(10, tuples=5), True, None))
+        return own(folder)
+
+    monkeypatch.setattr(Owner, "of", after_another_query)
+    monkeypatch.setattr("shedjoin.spark.change_shards.check_shards", lambda *_: None)  # Spark has committed its batch
+    session: Any = None
+    with pytest.raises(InputError, match="was started in between: give the command again"):
+        change_shards(session, str(tmp_path), 3)
+    monkeypatch.undo()
+    own(str(tmp_path)).release()

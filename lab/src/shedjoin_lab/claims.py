@@ -64,7 +64,7 @@ class Claim:
     why
         Shown with the verdict where the claim does not hold, or holds in part: the reason found.
     untestable
-        Why nothing here can decide the claim: the rows are shown, and judged by nobody.
+        Why nothing here can decide the claim. Its rows are shown without a verdict.
     """
 
     name: str

@@ -32,7 +32,7 @@ class _Chapter:
 
 
 def page(papers: Sequence[str], store: Store, say: Callable[[str], None] = lambda text: None) -> str:
-    """The whole report. `say` is told which figure could not be drawn."""
+    """The whole report. `say` gets a line for each figure that could not be drawn."""
     judged = {(paper, claim.name): judge(paper, claim, store) for paper in papers for claim in claims_of(paper)}
     sections, rows = [], []
     for paper in papers:

@@ -10,9 +10,9 @@ from shedjoin.spark.metrics import Row, Summary, latest, recall_of, streams_of, 
 
 #: The most points of a chart.
 MOST = 1024
-#: So many micro-batches have a point of their own, however long the query runs.
+#: This many of the last micro-batches have a point each, however long the query runs.
 RECENT = 600
-#: The memory of more shards than this is told as the smallest, the mean and the largest.
+#: With more shards than this, the page shows the smallest, the mean and the largest memory.
 SHARDS = 16
 Share = tuple[float, float, float]
 

@@ -18,7 +18,7 @@ from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.metrics import fractions_of, latest, streams_of
 from shedjoin.spark.start import JOB, read_job
 
-#: Read so many micro-batches before others have their turn.
+#: Micro-batches that are read before the next query has its turn.
 TURN = 50
 #: No micro-batch for so many seconds, and for so many times the usual interval, is worth a word.
 QUIET, INTERVALS = 60.0, 10

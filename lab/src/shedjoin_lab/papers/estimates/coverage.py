@@ -9,7 +9,7 @@ from shedjoin_lab.experiment import Figure, Params, Row, Scale, grid
 from shedjoin_lab.papers.estimates.accuracy import in_per_cent, measured
 from shedjoin_lab.papers.estimates.streams import STREAMS
 
-#: 5 rows of parameters with so many seeds each.
+#: Runs for each seed of the grid: five seeds make 400.
 LOTS = 80
 
 

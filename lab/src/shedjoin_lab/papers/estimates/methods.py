@@ -90,7 +90,7 @@ def oracle(case: Case, seed: int) -> Told:
 
 
 def universe(case: Case, seed: int) -> Told:
-    """Keep all rows of some keys, so many that memory suffices on average, and scale by their share."""
+    """Keep all rows of some keys and scale by their share. On average the rows of these keys fill the memory."""
     rate = case.memory / sum(
         2.0 * case.stage.window * len(one["key"]) / _span(one) / 2.0 for one in case.stage.workload.streams
     )

@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-#: Live tuples of a key vary: a key fits where its mean does with so many standard deviations.
+#: The number of live tuples of a key varies. A key fits if its mean and this many standard deviations do.
 MARGIN = 1.0
 
 
