@@ -230,6 +230,45 @@ def test_what_knows_pairs_alone_refuses_other_types() -> None:
         band.build(part=(0, 2))
 
 
+def _values(kind: str, random: Random) -> Any:
+    if kind in ("band", "theta"):
+        return None if random.random() < 0.1 else random.random() * 500
+    if kind == "inner":
+        return {item: random.random() for item in random.sample(range(100), 2)}
+    return set(random.sample(range(60 if kind == "overlap" else 30), random.choice((0, 1, 2, 2, 3))))
+
+
+PREDICATES: dict[str, sj.Predicate] = {
+    "band": sj.Band("x", within=1.0),
+    "overlap": sj.Overlap("x", at_least=2),
+    "subset": sj.Subset("x"),
+    "superset": sj.Superset("x"),
+    "inner": sj.InnerProduct("x", at_least=0.5),
+    "theta": sj.Theta("x", "<"),
+}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("window", [sj.TimeWindow(20), sj.RowWindow(20)], ids=str)
+@pytest.mark.parametrize("kind", PREDICATES)
+def test_shed_rows_leave_no_doubt_about_rows_of_other_values(kind: str, window: sj.Window) -> None:
+    """Rows are certain although others were shed, and none of them has a partner. (Of Theta half of all numbers are partners.)"""
+    random = Random(kind)
+    both = {side: {"x": [_values(kind, random) for _ in range(150)], "ts": range(150)} for side in ("left", "right")}
+    exact = sj.JoinSpec(window, on=PREDICATES[kind], how="full_outer").build()
+    whole = rows_of(sj.Output.joined([exact.push(exact.batch(both)), exact.end()]))
+    held = sj.JoinSpec(window, sj.Budget(tuples=24), sj.Rand(), on=PREDICATES[kind], how="full_outer").build()
+    given = rows_of(sj.Output.joined([held.push(held.batch(both)), held.end()]))
+    assert set(given) <= set(whole)
+    assert held.counters["evicted"] > 50
+    alone = [row for row in given if -1 in row]
+    nulls = sum(value is None for side in both.values() for value in side["x"])
+    assert len(alone) == held.counters["certain"]
+    if kind != "theta":
+        assert len(alone) - nulls > 0.1 * (sum(-1 in row for row in whole) - nulls)
+    assert held.counters["unknown"] > 0
+
+
 @pytest.mark.small
 def test_a_snapshot_of_another_type_is_refused() -> None:
     saved = sj.JoinSpec(WINDOW, how="left").build().snapshot()

@@ -73,6 +73,7 @@ class JoinSpec:
     policy
         Which tuples stay when memory is short. Default: `KeepAll` without a budget; with one `Prospect` for two streams on a
         key, `SimpProb(Met())` for other predicates of two streams, `Prob` for the rest.
+        A policy without a budget evicts nothing until `Engine.set_budget` gives one. (On Spark it is refused.)
     importance
         How an output's importance follows from its inputs': min, max, sum, product or mean.
     lateness

@@ -157,6 +157,10 @@ class TargetControl:
         self._since = now
         return True
 
+    def measure_anew(self) -> None:
+        """Recall is estimated anew: forget the sums of before."""
+        self._from = None
+
     def _next(self, recall: float, low: float) -> float:
         """Missing results fall about with the square root of memory: grow at once, shrink with care."""
         lost = (1.0 - recall) / (1.0 - self.target.recall)

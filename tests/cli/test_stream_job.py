@@ -346,6 +346,27 @@ def test_explain_misses_a_column_before_spark_does(
     assert capsys.readouterr().err.startswith(f"shedjoin: {words}")
 
 
+@pytest.mark.parametrize(
+    ("kind", "window", "words"),
+    [
+        ("timestamp", 10, "join.window=10 has no unit, but times are timestamps: say '10 seconds'"),
+        ("bigint", "10 seconds", "join.window must be a whole number, as the times are, not '10 seconds'"),
+        ("timestamp", "10 seconds", None),
+        ("bigint", 10, None),
+    ],
+)
+def test_explain_knows_the_unit_of_times(
+    folder: Path, capsys: pytest.CaptureFixture[str], kind: str, window: object, words: str | None
+) -> None:
+    sides = "".join(
+        f"[{side}]\nformat = 'json'\npath = '{folder}'\nschema = 'k int, at {kind}'\n" for side in ("left", "right")
+    )
+    join = f"[join]\non = 'k'\ntime = 'at'\nlateness = 0\nwindow = {window!r}\n"
+    (folder / "job.toml").write_text(f"{sides}[output]\npath = '{folder / 'out'}'\n{join}")
+    assert main(["explain", str(folder / "job.toml")]) == (0 if words is None else 2)
+    assert capsys.readouterr().err.removeprefix("shedjoin: ").startswith(words or "")
+
+
 def test_explain_says_where_a_condition_is_evaluated(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+import shedjoin as sj
 from naive.arithmetic import GOLDEN, WORD, mix
-from naive.conditions import Graph, Key, OnValue
+from naive.conditions import Graph, Key, OnBand, OnItems, OnValue
 from naive.formula import Conditional
 from naive.rows import DROPPED, FIRST, PARTIAL, UNKNOWN, UNPROBED, Result, Stored, remove
 from shedjoin.budget import Budget
 from shedjoin.engine.plan import filter_cells
+from shedjoin.engine.stages.shed_values import EMPTY_SET, EVERY_SET
 from shedjoin.window import RowWindow
 
 if TYPE_CHECKING:
@@ -115,11 +117,40 @@ class Unmatched:
                 self.twin.counters["results"] += 1
 
     def may_have_missed(self, x: Stored, stream: int) -> bool:
-        newest = self.filters[stream].newest(self.value(x, stream, x.stream))
         window = self.twin.windows[stream]
-        if isinstance(window, RowWindow):
-            return newest >= x.floor[stream]
-        return newest > x.ts - window.length
+        stamp = x.floor[stream] - 1 if isinstance(window, RowWindow) else x.ts - window.length
+        asked, needed = self.asked(x, stream)
+        return sum(self.filters[stream].newest(value) > stamp for value in asked) >= needed
+
+    def asked(self, x: Stored, stream: int) -> tuple[list[Hashable], int]:
+        """Values that partners of another stream may have noted, and how many of them each partner has."""
+        match self.condition:
+            case OnBand() as condition:
+                own = condition.bucket(x.row.value)
+                return [own - 1, own, own + 1], 1
+            case OnItems() as condition:
+                own = sorted(x.row.value)
+                if isinstance(condition.predicate, sj.Overlap):
+                    return own, condition.predicate.at_least
+                if condition.is_inside(x.row):
+                    return [*own, int(EVERY_SET)], len(own) + 1
+                return [*own, *([] if isinstance(condition.predicate, sj.InnerProduct) else [int(EMPTY_SET)])], 1
+        return [self.value(x, stream, x.stream)], 1
+
+    def noted(self, x: Stored) -> list[Hashable]:
+        """The values by which a shed row is found again."""
+        match self.condition:
+            case OnBand() as condition:
+                return [condition.bucket(x.row.value)]
+            case OnItems() as condition:
+                inside = isinstance(condition.predicate, sj.Subset | sj.Superset)
+                return [
+                    *x.row.value,
+                    *([int(EVERY_SET)] if inside else []),
+                    *([int(EMPTY_SET)] if inside and not x.row.value else []),
+                ]
+        judged = next(other for other in self.how.judged if other != x.stream)
+        return [self.value(x, x.stream, judged)]
 
     def note(self, x: Stored, why: str) -> None:
         """What a row that goes, or was not compared with all, means for itself and for others."""
@@ -130,8 +161,8 @@ class Unmatched:
         null = self.twin.join.condition.is_null(x.row)
         if why != UNKNOWN and x.stream in self.filters and not (null and why == DROPPED):
             stamp = x.seq if isinstance(self.twin.windows[x.stream], RowWindow) else x.ts
-            judged = next(other for other in self.how.judged if other != x.stream)
-            self.filters[x.stream].insert(self.value(x, x.stream, judged), stamp)
+            for value in self.noted(x):
+                self.filters[x.stream].insert(value, stamp)
 
     def value(self, x: Stored, shed: int, judged: int) -> Hashable:
         """What shed rows of one stream and judged rows of another must share; 0 where there is nothing."""
@@ -150,7 +181,7 @@ class Unmatched:
     def cells(self, budget: Budget | None) -> int:
         """How many cells a filter has for a budget; one where shed rows have nothing to be found by."""
         match self.condition:
-            case Key():
+            case Key() | OnBand() | OnItems():
                 return filter_cells(budget)
             case Graph() as graph:
                 shared = any(0 in part and stream in part for part in graph.parts for stream in range(1, graph.streams))

@@ -26,7 +26,8 @@ def in_python(**given: Any) -> Any:
 
 
 def in_a_file(folder: Path, **given: Any) -> StreamJob:
-    settings = "".join(f"{name} = {_toml(value)}\n" for name, value in {**JOIN, **given}.items())
+    told = {name: value for name, value in {**JOIN, **given}.items() if value is not None}
+    settings = "".join(f"{name} = {_toml(value)}\n" for name, value in told.items())
     sides = "".join(f"[{side}]\nformat = 'rate'\n" for side in SIDES)
     (folder / "job.toml").write_text(f"{sides}[output]\npath = 'out'\n[join]\n{settings}")
     return read_stream_job(folder / "job.toml")
@@ -73,6 +74,11 @@ def test_a_file_describes_the_join_that_a_call_does(tmp_path: Path, given: dict[
         {"budget": 5, "shards": 3},
         {"window": "50 rows", "budget": 50, "shards": 3, "policy": "prospect"},
         {"policy": "life"},
+        {"how": "sideways"},
+        {"between": ["10 minutes", "0 seconds"], "window": None},
+        {"between": ["0 seconds", "10 minutes"]},
+        {"where": "left.a <"},
+        {"where": "up.a < right.b AND"},
         {"importance": [1, 2]},
         {"lateness": 0, "max_skew": -1},
         {"select": "k"},

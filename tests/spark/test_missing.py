@@ -8,7 +8,7 @@ import archives
 import pytest
 
 import shedjoin as sj
-from shedjoin.spark.archive import Archive, Layout
+from shedjoin.spark.archive import Archive, Layout, Move, shed_columns, shed_ddl
 from shedjoin.spark.missing import missing_results
 
 T, R = sj.TimeWindow, sj.RowWindow
@@ -55,3 +55,46 @@ def test_results_and_missing_pairs_are_the_exact_join_at_every_step(small: Any, 
     for step, batches in zip(steps, (range(3), range(3, 6)), strict=True):
         assert sorted(step) == sorted(pair for pair, batch in due.items() if batch in batches)
         assert len(step) > 25
+
+
+def archived_by(moves: tuple[Move, ...], batch: int, shard: int, seq: int) -> tuple[int, int]:
+    """The shard and the number by which a row of the log was archived, one change after the other, the last first."""
+    for move in reversed(moves):
+        if move.renumbers and batch > move.after and move.first[0] <= seq < move.start[0]:
+            seq, shard = divmod(seq - move.first[0], move.shards)
+    return shard, seq
+
+
+def test_a_row_is_known_in_the_log_through_many_changes_of_shards(small: Any) -> None:
+    """The plan grows by the same with each change."""
+    moves, arrived = [], 40
+    for after, shards in enumerate((2, 3, 1, 4, 2, 3)):
+        first = arrived
+        arrived = first + first * shards
+        moves.append(Move(after * 2 + 1, shards, (first, first), (arrived, arrived)))
+        arrived += 10
+    told = [
+        (batch, shard, seq)
+        for batch in range(14)
+        for shard in range(4)
+        for seq in {0, 7, *(one.first[0] for one in moves), *(one.first[0] + 5 for one in moves), arrived - 1}
+    ]
+    nothing = dict.fromkeys(shed_columns(("left", "right")), 0)
+    rows = [
+        tuple({**nothing, "why": "evicted", "batch": batch, "shard": shard, "seq": seq}.values())
+        for batch, shard, seq in told
+    ]
+    shed = small.createDataFrame(rows, shed_ddl(("left", "right")))
+    side = small.createDataFrame(
+        [], "x int, _sj_shard int, _sj_seq long, _sj_key long, _sj_ts long, _sj_imp double, sj_batch long"
+    )
+    layout = Layout((), (("x", 0, "x"), ("y", 1, "x")))
+
+    def logged(count: int) -> Any:
+        archive = Archive(side, side, shed, (T(5), T(5)), layout, moves=tuple(moves[:count]))
+        return archive.logged(0, ["evicted"])
+
+    found = logged(6).select("batch", "shard", "seq", "_sj_shard", "_sj_seq").collect()
+    assert {tuple(row)[:3]: tuple(row)[3:] for row in found} == {one: archived_by(tuple(moves), *one) for one in told}
+    sizes = [len(logged(count)._jdf.queryExecution().analyzed().toString()) for count in (2, 4, 6)]
+    assert sizes[2] - sizes[1] < 1.5 * (sizes[1] - sizes[0])

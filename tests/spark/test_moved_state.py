@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from dict_store import DictStore
 from shards import TRAVELS, Shards, job, pairs
@@ -13,6 +14,7 @@ from test_shard import cut, exact, rows
 
 import shedjoin as sj
 from shedjoin.spark.job import Job
+from shedjoin.spark.metrics import latest, recall_of
 from shedjoin.spark.moved_state import Numbering, given_away, put_together
 
 WINDOW = sj.TimeWindow(300)
@@ -191,3 +193,58 @@ def test_numbers_tell_the_old_shard_and_its_number() -> None:
     assert Numbering.of(3, [[5, 9], [5, 9], [5, 9]], over_all=True).start == (5, 9)
     with pytest.raises(sj.SnapshotError, match="row numbers are too large"):
         Numbering.of(100, [[2**50, 1]], over_all=False)
+
+
+@pytest.mark.parametrize("window", [WINDOW, sj.RowWindow(60)], ids=str)
+def test_live_recall_begins_anew_with_new_shards_and_with_a_budget(window: sj.Window) -> None:
+    """It is then of results of rows that came since, and says from which micro-batch on. Samples hold all rows here."""
+    sides, parts = rows(24), cut(rows(24), 12)
+    by_rows = isinstance(window, sj.RowWindow)
+    free, held = sj.JoinSpec(window, lateness=40), sj.JoinSpec(window, sj.Budget(tuples=60), sj.Prob(), lateness=40)
+
+    def of(spec: sj.JoinSpec, shards: int) -> Job:
+        return job(replace(spec, counted_elsewhere=by_rows), shards)
+
+    exact_run, shards = Shards(of(free, 3)), Shards(of(free, 3))
+    exact_pairs, found = [], []
+    edges = [np.linspace(0, len(ts), 12 * 2 + 1).astype(int)[::2] for _, ts in sides]  # as `cut` has them
+    told: list[dict[str, Any]] = []
+    for place, (left, right) in enumerate(parts):
+        if place == 3:
+            shards.job = of(held, 3)
+        if place == 7:
+            shards = moved(shards, of(held, 2))
+        given = shards.batch(left, right)
+        found += pairs(given["result"])
+        exact_pairs += pairs(exact_run.batch(left, right)["result"])
+        told = given["metric"]
+        begun = 7 if place >= 7 else 3
+        recalled = recall_of(told)
+        if place < 3:
+            assert recalled is None
+            continue
+        assert {row["recall_from"] for row in told} == {begun}
+        first = [int(edge[begun]) for edge in edges]
+        mine, all_of = (
+            [pair for pair in some if pair[0] >= first[0] and pair[1] >= first[1]] for some in (found, exact_pairs)
+        )
+        assert recalled is not None
+        assert recalled.results == len(mine)
+        assert recalled.missing == len(all_of) - len(mine)
+        assert recalled.low == recalled.recall == recalled.high
+    assert len(latest(told)) == 2
+
+
+def test_a_lost_copy_changes_no_recall_that_began_anew() -> None:
+    """What the state store has is enough: the estimate is in it from its first micro-batch on."""
+    parts = cut(rows(25), 8)
+    free, held = FREE, sj.JoinSpec(WINDOW, sj.Budget(tuples=60), sj.Prob(), lateness=40)
+    told = []
+    for cache in (False, None):
+        shards = Shards(job(free, 2, cache=cache))
+        for place, (left, right) in enumerate(parts):
+            if place == 3:
+                shards.job = job(held, 2, cache=cache)
+            given = shards.batch(left, right)
+        told.append([(row["recall"], row["recall_low"], row["live_missing"]) for row in given["metric"]])
+    assert told[0] == told[1]

@@ -63,13 +63,16 @@ def test_a_limit_that_is_too_low_is_told() -> None:
     assert view.limited
 
 
-def test_a_query_without_recall_cannot_take_a_target() -> None:
+def test_a_query_without_recall_may_take_a_target() -> None:
+    """Its recall is then that of the rows that come."""
     spec = sj.JoinSpec(sj.TimeWindow(WINDOW), sj.Budget(tuples=100), sj.Prob())
     stores = [DictStore()]
-    first, second, *_ = tables()
+    first, *others = tables()
     Shards(job(spec, recall=False), stores).batch(*first)
-    with pytest.raises(SpecError, match="target: this query began without an estimate of recall"):
-        Shards(job(spec, target=0.9), stores).batch(*second)
+    told = [row for tables in others for row in Shards(job(spec, target=0.9), stores).batch(*tables)[METRIC]]
+    assert {row["recall_from"] for row in told} == {1}
+    assert told[-1]["allowed"] is not None
+    assert 0.0 < told[-1]["recall"] < 1.0
     assert "with a target" in str(
         reshard.why_not({"spec": spec.to_dict()}, {"spec": spec.to_dict(), "target": 0.9, "archive": False}, "x")
     )

@@ -64,8 +64,8 @@ def handle(args: argparse.Namespace) -> int:
 
 def _type_words(spec: JoinSpec) -> str:
     """The join type, and the memory of the filters that tell whether a row certainly has no partner."""
-    filters, cells = spec.plan().filter_shape(spec.budget)
-    return f"rows of a {spec.how} join; filters of shed rows take {filters * cells * 8:,} bytes a shard"
+    taken = spec.plan().filter_bytes(spec.budget)
+    return f"rows of a {spec.how} join; filters of shed rows take {taken:,} bytes a shard"
 
 
 def what_runs(job: StreamJob) -> Table:

@@ -13,8 +13,9 @@ from shedjoin.cli.stream_job import StreamJob
 from shedjoin.cli.tables import errors_in
 from shedjoin.errors import SpecError
 from shedjoin.parse import format_budget
+from shedjoin.spark.arguments import duration_of, spec_of
 from shedjoin.spark.formats import check_jar
-from shedjoin.spark.join_args import PARAMETERS
+from shedjoin.spark.join_args import PARAMETERS, WATERMARK
 from shedjoin.spark.key_table import is_table
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import check_before, check_writable, is_default, read_job
@@ -26,6 +27,7 @@ def check_job(job: StreamJob) -> None:
     for source in job.sources:
         source.check_directory()
     check_columns(job)
+    check_units(job)
     check_formats(job)
     check_memory(job)
     check_query(job)
@@ -53,6 +55,33 @@ def check_columns(job: StreamJob) -> None:
             # A dot may lead to a field of a column.
             if column is not None and not {column.lower(), column.lower().partition(".")[0]} & there:
                 raise SpecError(f"{what}: {name} has no column {column!r}; it has {', '.join(known)}")
+
+
+def check_units(job: StreamJob) -> None:
+    """See that durations have a unit where times are timestamps, and none where they are numbers, if the sources say it."""
+    kinds = {kind_of_time(source, time) for source, time in zip(job.sources, job.times, strict=True)}
+    if len(kinds) == 1 and (kind := kinds.pop()) is not None:
+        with errors_in("join", PARAMETERS):
+            spec_of(job.join, job.names, lateness=job.spec.lateness, shards=job.join["shards"], kind=kind)
+            if job.join["lateness"] != WATERMARK:
+                duration_of(job.join["lateness"], kind, "lateness")
+
+
+def kind_of_time(source: Source, column: str) -> str | None:
+    """Whether a column has timestamps ("time") or whole numbers ("number"); None if that is not known before it is read."""
+    known = columns_of(source)
+    if (
+        known is None
+        or (place := next((n for n, one in enumerate(known) if one.lower() == column.lower()), None)) is None
+    ):
+        return None
+    if source.schema is None:
+        found = str(schema_of_files(source).field(place).type)
+    else:
+        found = re.sub(r"^(`[^`]+`|[^\s:`]+)[\s:]+", "", parts_of(source.schema)[place]).lower()
+    if found.startswith("timestamp"):
+        return "time"
+    return "number" if re.match(r"u?int|bigint|smallint|long|short", found) else None
 
 
 def clause_of(job: StreamJob) -> Clause | None:

@@ -128,7 +128,7 @@ def _numbers(view: View) -> Table:
         late = ", but for late rows" if view.shed.get("late") else ""
         grid.add_row("recall", f"exact: no budget{late}" if exact else "not known", "")
     else:
-        grid.add_row("recall", share(view.recall), "since the beginning" if view.recent else "")
+        grid.add_row("recall", share(view.recall), since(view.recall_from) if view.recent else "")
         if view.recent is not None:
             grid.add_row("", share(view.recent), "recent batches")
         if view.importance is not None and view.importance != view.recall:
@@ -167,3 +167,10 @@ def _memory(view: View) -> Table:
     if view.idle is not None:
         grid.add_row("", "", view.idle)
     return grid
+
+
+def since(batch: int | None) -> str:
+    """Which results recall is of."""
+    if batch is None:
+        return "since the beginning, or since a change of shards"
+    return "since the beginning" if batch == 0 else f"of rows that came since micro-batch {batch}"

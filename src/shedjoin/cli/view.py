@@ -31,6 +31,8 @@ class View:
         Rows of each stream, and last results, a second; None if that is not known yet.
     recall, recent, importance
         Shares with their limits; None if there is no budget.
+    recall_from
+        The micro-batch from which on recall counts; None where that is not told.
     names, tuples, bytes
         What the streams are called, and what is stored of each.
     partial
@@ -75,6 +77,7 @@ class View:
     idle: str | None = None
     policies: tuple[str, ...] | None = None
     policy_changes: int = 0
+    recall_from: int | None = None
     policy_why: tuple[str, ...] = ()
     age: float = field(default=0.0, compare=False)
 
@@ -119,6 +122,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         policies=tuple(row["policy"] for row in latest(known)) if latest(known)[0].get("policy") is not None else None,
         policy_why=tuple(row["policy_why"] for row in latest(known) if row.get("policy_why")),
         policy_changes=sum(row.get("policy_changes") or 0 for row in latest(known)),
+        recall_from=found.recall_from,
         idle=None if budget is None else idle_memory(found, parse_budget(budget)),
         age=max((now - found.at).total_seconds(), 0.0),
     )

@@ -165,6 +165,7 @@ def _shape_of_filters(plan: Plan, columns: Columns) -> tuple[int, int]:
     """A filter of shed rows has cells for the largest budget so far: a power of two."""
     there = columns.get("filters", np.empty((0, 0)))
     cells = there.shape[-1] if there.ndim == 2 else 0
+    # One cell is that of a predicate as version 0.2 saved it. All values share it.
     known = cells == 1 if plan.filter_shape(None)[1] == 1 else cells > 0 and cells & (cells - 1) == 0
     require(known, f"its filters of shed rows have {cells} cells")
     return plan.filter_shape(None)[0], cells

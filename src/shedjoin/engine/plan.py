@@ -17,6 +17,7 @@ from shedjoin.engine.admission import Admission
 from shedjoin.engine.codes import (
     AGE,
     AGE_STEPS,
+    BAND,
     DROP_SEMANTIC,
     FIRST_OF_SETS,
     FOLLOWING,
@@ -422,8 +423,14 @@ class Plan:
         """How many filters of shed rows there are, and how many cells each has."""
         columns = self._filters()
         filters = sum(number != NONE for number in columns["filter"])
-        by_value = any(attr != NONE for attr in columns["shed_attr"])
+        named = self.predicate is not None and (self.predicate.code == BAND or self.predicate.code >= FIRST_OF_SETS)
+        by_value = named or any(attr != NONE for attr in columns["shed_attr"])
         return max(filters, 1), filter_cells(budget) if filters and by_value else 1
+
+    def filter_bytes(self, budget: Budget | None) -> int:
+        """What the filters of shed rows take; nothing where no row is judged."""
+        filters, cells = self.filter_shape(budget)
+        return 8 * filters * cells if self.how.judged else 0
 
     def _selection(self) -> dict[str, float]:
         """The settings of selective processing, as kernels read them."""

@@ -17,6 +17,7 @@ from shedjoin.errors import InputError, SpecError
 from shedjoin.meaning import Dials, check_meaning
 from shedjoin.recall import saved
 from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, check_level, combine
+from shedjoin.row_numbers import RowNumbers
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.window import TimeWindow
 
@@ -67,6 +68,7 @@ class LiveRecall:
 
     _signature: dict[str, Any]
     _recent_weight = 1.0  # of a result found now, in the decayed counts; 1 before the first push
+    _since: NDArray[np.int64] | None = None  # rows of each stream that came before the estimate began
 
     def __new__(cls, spec: JoinSpec, *args: Any, **settings: Any) -> Self:
         if not isinstance(spec, JoinSpec):
@@ -98,6 +100,7 @@ class LiveRecall:
         spec.plan(part)  # refuses a part of a join that is not split like this
         self._most, self._level, self._half_life = most, float(level), float(recent)
         self._drops = drops
+        self._counts_elsewhere = spec.counted_elsewhere
         self._start(spec, seed, part)
         settings = {"estimator": type(self).__name__, **self._settings(spec), "seed": seed, "rows": most, "part": part}
         settings |= {"drops": True} if drops else {}
@@ -119,8 +122,8 @@ class LiveRecall:
             **{name: getattr(spec, name) for name in ("importance", "lateness", "max_skew", "counted_elsewhere")},
         }
 
-    def begin(self, batch: Batch) -> None:
-        """Begin a push. Its output follows: `followed`, or `deliver` for each piece, then `set_clocks` and `watch`."""
+    def _begin(self, batch: Batch) -> None:
+        """Begin a push."""
 
     def drop(self, rows: int) -> None:
         """Count rows of the push that were dropped before the engine got them."""
@@ -167,6 +170,57 @@ class LiveRecall:
 
     # ------------------------------------------------------------------------------------------------------- pushes
 
+    def start_at(self, arrived: Sequence[int], clocks: Sequence[int | None]) -> None:
+        """Follow an engine that has run before. The estimate is of results whose rows all come from now on.
+
+        `arrived` and `clocks` are the engine's. Nothing is known of what earlier rows have missed, so they do not count at all:
+        a result of an earlier row is neither delivered nor missing.
+
+        Examples
+        --------
+        >>> import shedjoin as sj
+        >>> engine = sj.JoinSpec(sj.TimeWindow(3), sj.Budget(tuples=4), sj.Prob()).build()
+        >>> _ = engine.push({"left": {"key": [1, 2]}, "right": {"key": [1, 2]}})
+        >>> live = LiveRecall(sj.JoinSpec(sj.TimeWindow(3), sj.Budget(tuples=4), sj.Prob()))
+        >>> live.start_at(engine.arrived, engine.clocks)
+        >>> batch = engine.batch({"left": {"key": [1], "ts": [2]}, "right": {"key": [1], "ts": [2]}})
+        >>> live.follow(batch, engine.push(batch))
+        >>> live.estimate().results
+        1
+        """
+        self._since = np.array(arrived, np.int64)
+        self.set_clocks(clocks, [0] * len(arrived) if self._counts_elsewhere else None)
+
+    def begin(self, batch: Batch) -> None:
+        """Begin a push. Its output follows: `followed`, or `deliver` for each piece, then `set_clocks` and `watch`."""
+        self._begin(self._renumbered(batch))
+
+    def _renumbered(self, batch: Batch) -> Batch:
+        """The rows of a push by the numbers that they have here."""
+        if self._since is None or batch.numbers is None:
+            return batch
+        numbers = RowNumbers(batch.numbers.seq - self._since[batch.stream], batch.numbers.arrived - self._since)
+        return replace(batch, numbers=numbers)
+
+    def _later(self, out: Output) -> Output:
+        """The results and records of rows that came since the estimate began, by the numbers that they have here."""
+        if self._since is None:
+            return out
+        new = np.ones(len(out), np.bool_)
+        for column, since in zip(out.columns, self._since.tolist(), strict=True):
+            new &= column >= since
+        columns = tuple(column[new] - since for column, since in zip(out.columns, self._since.tolist(), strict=True))
+        return replace(out, columns=columns, importance=out.importance[new], shed=self._later_log(out.shed))
+
+    def _later_log(self, log: ShedLog) -> ShedLog:
+        assert self._since is not None
+        if not len(log):
+            return log
+        records = log.records()
+        records["seq"] -= self._since[records["stream"]]
+        records["seen"] = np.maximum(records["seen"] - self._since, 0)
+        return ShedLog([records[records["seq"] >= 0]], log._names)
+
     def follow(
         self,
         batch: Batch,
@@ -202,15 +256,18 @@ class LiveRecall:
         late = 0
         names: Sequence[str] = STREAMS
         for out in pieces:
-            self.deliver(_pairs_of(out))
-            shed = _shed_of(out.shed)
+            mine = self._later(_pairs_of(out))
+            self.deliver(mine)
+            shed = _shed_of(mine.shed)
             if len(shed):
                 logs.append(shed)
             late += out.stats["late"]
             names = out.names
             yield out
+        if arrived is not None and self._since is not None:
+            arrived = (np.array(arrived, np.int64) - self._since).tolist()
         self.set_clocks(clocks, arrived)
-        self.watch(batch, one_log(logs, names), late)
+        self.watch(self._renumbered(batch), one_log(logs, names), late)
 
     # ------------------------------------------------------------------------------------------------- the estimate
 
@@ -229,12 +286,14 @@ class LiveRecall:
     def to_bytes(self) -> bytes:
         """The estimator between two pushes as bytes, with a version and a checksum."""
         head = {"signature": self._signature, "numbers": self._numbers()}
+        head |= {} if self._since is None else {"since": self._since.tolist()}
         return saved.to_bytes(head, self._arrays(), self._snapshot())
 
     def load(self, data: bytes) -> None:
         """Go on from `to_bytes()`, with an estimator that has not begun."""
         head, arrays, snapshot = saved.from_bytes(data, self._arrays())
         saved.check_signature(head["signature"], self._signature)
+        self._since = np.array(head["since"], np.int64) if "since" in head else None
         self._restore(arrays, head["numbers"], snapshot)
 
     @classmethod

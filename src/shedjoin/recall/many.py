@@ -99,7 +99,7 @@ class MultiRecall(LiveRecall):
 
     # ---------------------------------------------------------------------------------------------------------- pushes
 
-    def begin(self, batch: Batch) -> None:
+    def _begin(self, batch: Batch) -> None:
         """Make room for the rows of a push, and choose the keys that are counted."""
         self._batch = batch
         if len(batch):

@@ -80,7 +80,6 @@ class PairRecall(LiveRecall):
 
     def _start(self, spec: JoinSpec, seed: int, part: tuple[int, int]) -> None:
         self._never_sheds = isinstance(spec.policy, KeepAll)
-        self._counted_elsewhere = spec.counted_elsewhere
         self._state = _state(spec, seed, self._most)
         self._sample = _sample(self._most)
         most = int(self._state["block"][0]) + 1
@@ -121,7 +120,7 @@ class PairRecall(LiveRecall):
             expired=self._expired(batch, log[log["why"] == LATE]) if late else _NONE,
             instants=self._instants(batch),
             seq=_NONE if batch.numbers is None else batch.numbers.seq,
-            logged_at=self._logged_at(batch, log) if self._counted_elsewhere else _NONE,
+            logged_at=self._logged_at(batch, log) if self._counts_elsewhere else _NONE,
         )
         done = follow_push(self._state, self._sample, self._selected, push, log, self._rows)
         self._rows += len(batch)

@@ -82,7 +82,7 @@ class SampledRecall(LiveRecall):
 
     # ---------------------------------------------------------------------------------------------------------- pushes
 
-    def begin(self, batch: Batch) -> None:
+    def _begin(self, batch: Batch) -> None:
         """Find results of the rows of a push in the sample."""
         self._push = np.zeros(2)
         if len(batch):

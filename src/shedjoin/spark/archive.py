@@ -250,16 +250,38 @@ class Archive:
         number of shards changed."""
         from pyspark.sql import functions as F
 
-        shard, seq = F.col("shard"), F.col("seq")
-        for move in reversed([move for move in self.moves if move.renumbers]):
-            first, start = move.first[stream], move.start[stream]
-            moved = (F.col("batch") > move.after) & (seq >= first) & (seq < start)
-            shard, seq = (
-                F.when(moved, (seq - first) % move.shards).otherwise(shard).cast("int"),
-                F.when(moved, F.floor((seq - first) / move.shards)).otherwise(seq).cast("bigint"),
-            )
         mine = self.shed.where((F.col("stream") == stream) & F.col("why").isin(*why))
-        return mine.withColumns({"_sj_shard": shard, "_sj_seq": seq})
+        moves = [move for move in reversed(self.moves) if move.renumbers]
+        if not moves:
+            return mine.withColumns({"_sj_shard": F.col("shard"), "_sj_seq": F.col("seq")})
+        known = F.array(
+            *(
+                F.struct(
+                    F.lit(move.after).cast("bigint").alias("after"),
+                    F.lit(move.shards).alias("shards"),
+                    F.lit(move.first[stream]).cast("bigint").alias("first"),
+                    F.lit(move.start[stream]).cast("bigint").alias("start"),
+                )
+                for move in moves
+            )
+        )
+
+        def before(row: Column, move: Column) -> Column:
+            """The shard and the number of a row before a move. A fold: written out, the expression would double with each."""
+            seq, place = row["seq"], row["seq"] - move["first"]
+            moved = (F.col("batch") > move["after"]) & (place >= 0) & (seq < move["start"])
+            shard = F.when(moved, place % move["shards"]).otherwise(row["shard"])
+            return F.struct(
+                shard.cast("int").alias("shard"),
+                F.when(moved, F.floor(place / move["shards"])).otherwise(seq).cast("bigint").alias("seq"),
+            )
+
+        archived = F.aggregate(known, F.struct(F.col("shard"), F.col("seq")), before)
+        return (
+            mine.withColumn("_sj_at", archived)
+            .withColumns({"_sj_shard": F.col("_sj_at.shard"), "_sj_seq": F.col("_sj_at.seq")})
+            .drop("_sj_at")
+        )
 
     def side(self, stream: int) -> DataFrame:
         return self.sides[stream]

@@ -48,7 +48,8 @@ def metric_schema(
     tries: bool = False,
 ) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
-    stood at its end. (Peaks are taken at the end of every instant, when the cap holds.)
+    stood at its end. (Peaks are taken at the end of every instant, when the cap holds.) `recall_from` is the
+    micro-batch from which on recall counts: 0, or that of the first budget, or of the last change of the number of shards.
 
     Parameters
     ----------
@@ -79,6 +80,7 @@ def metric_schema(
             pa.field("seconds", pa.float64(), nullable=False),
             pa.field("restored", pa.bool_(), nullable=False),
             pa.field("changed", pa.string()),
+            pa.field("recall_from", pa.int64()),
             *(pa.field(name, pa.float64()) for name in (*_RECALLS, *LIVE_COLUMNS)),
             *(_selective_fields(names) if selective else ()),
             *(pa.field(f"dropped_{name}", pa.int64()) for name in names if front),
@@ -126,7 +128,10 @@ class Summary:
     peak_tuples, peak_bytes
         The most that was stored at once: the peaks that the shards had in one batch, added up.
     recall
-        Since the query's first batch. None without a budget: then nothing is shed.
+        Since the batch `recall_from`. None without a budget: then nothing is shed.
+    recall_from
+        Recall is of results whose rows came in this micro-batch or later: 0, unless a budget came later or the number of shards
+        has changed.
     certain, unknown
         Rows that left without a partner: those that certainly have none, and those that may have one. None in inner joins.
     """
@@ -153,6 +158,7 @@ class Summary:
     dropped_of: dict[str, int] = field(default_factory=dict)
     certain: int | None = None
     unknown: int | None = None
+    recall_from: int = 0
 
     @property
     def rows(self) -> int:
@@ -213,6 +219,7 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
         **{name: max(sum(row[name] for row in some) for some in batches.values()) for name in _PEAKS},
         seconds=sum(max(row["seconds"] for row in some) for some in batches.values()),
         recall=recall_of(last, level=level),
+        recall_from=max(row.get("recall_from") or 0 for row in last),
         rows_of=by_stream("rows", known),
         resident_of=by_stream("resident", last),
         bytes_of=by_stream("bytes", last),
@@ -236,7 +243,7 @@ def fractions_of(rows: Iterable[Row]) -> tuple[float, ...] | None:
 
 
 def by_batch(rows: Iterable[Row], *, level: float = 0.95) -> list[Summary]:
-    """One summary a micro-batch, in order: recall is since the query's beginning, all else of the batch."""
+    """One summary a micro-batch, in order: recall is since `recall_from`, all else of the batch."""
     batches: dict[int, list[Row]] = {}
     for row in rows:
         batches.setdefault(row["batch"], []).append(row)
@@ -245,16 +252,20 @@ def by_batch(rows: Iterable[Row], *, level: float = 0.95) -> list[Summary]:
 
 
 def latest(rows: Iterable[Row]) -> list[Row]:
-    """The last row of each shard, in their order."""
+    """The last row of each shard that there is, in their order."""
+    known = list(rows)
+    since = max((row["batch"] for row in known if "shards: " in (row.get("changed") or "")), default=0)
     last: dict[int, Row] = {}
-    for row in rows:
+    for row in known:
+        if row["batch"] < since:  # of shards that there were
+            continue
         if row["shard"] not in last or last[row["shard"]]["batch"] <= row["batch"]:
             last[row["shard"]] = row
     return [last[shard] for shard in sorted(last)]
 
 
 def recall_of(rows: Iterable[Row], *, level: float = 0.95, recent: bool = False) -> RecallEstimate | None:
-    """The recall of a query from one row of each of its shards; None unless all of them have watched from the beginning."""
+    """The recall of a query from one row of each of its shards; None unless all of them estimate it."""
     parts = list(rows)
     if not parts or any(row.get("live_results") is None for row in parts):
         return None

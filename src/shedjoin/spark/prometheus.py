@@ -146,7 +146,7 @@ class QueryCollector:
                 "allowed", "What may be stored now to hold the target, in the budget's unit.", allowed, "shard"
             )
             yield self._gauge("limited", "1 if the budget keeps recall below the target.", limited, "shard")
-        yield from self._recall(rows, "recall", "since the beginning")
+        yield from self._recall(rows, "recall", "since the beginning, or since a change of shards")
         yield from self._recall(rows, "recent_recall", "in recent micro-batches", recent=True)
 
     def _recall(self, rows: list[Row], name: str, when: str, *, recent: bool = False) -> Iterator[Metric]:

@@ -364,13 +364,14 @@ class Shard:
         """Whether rows without a partner are judged: certain or unknown."""
         return bool(TYPES[self.spec.how].judged)
 
-    def _recall(self) -> dict[str, float]:
+    def _recall(self) -> dict[str, Any]:
         """The estimate of recall, and the sums that it is made of."""
         if (live := self.state.live) is None:
             return {}
         now = live.estimate()
         return {
             **live.sums(),
+            "recall_from": self.state.recall_from,
             "recall": now.recall,
             "recall_low": now.low,
             "recall_high": now.high,

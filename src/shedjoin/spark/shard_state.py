@@ -17,7 +17,7 @@ from shedjoin.batch import Batch
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
 from shedjoin.engine.pace import Watch
-from shedjoin.errors import SnapshotError, SpecError
+from shedjoin.errors import SnapshotError
 from shedjoin.plain_dict import make_policy
 from shedjoin.recall.live import LiveRecall
 from shedjoin.spark.budget_split import BudgetSplit
@@ -84,6 +84,8 @@ class ShardState:
         self._lineage = secrets.token_hex(16)
         self.changed: str | None = None  # since the last micro-batch, in words
         self._policy_changed = False
+        self.recall_from = 0  # the micro-batch from which on recall counts
+        self._recall_is_new = False
         self._drops = job.front
 
     # ------------------------------------------------------------------------------------------------------------ open
@@ -105,22 +107,24 @@ class ShardState:
             self.spec = as_it_was(self.spec, None, self.head["policy"])
         if self.split is not None and self.head["split"] is not None:
             self.split = BudgetSplit.from_dict(self.head["split"])
-        # An estimate that did not see all rows from the beginning would be wrong: none is better.
         goes_on = self.head["live"] and (self.head["drops"] or not self.job.front)
-        self._drops = self.head["drops"]
+        self._drops = self.head["drops"] if goes_on else self.job.front
+        self.recall_from = self.head.get("recall_from", 0)
         self.live = self._estimate(was) if goes_on else None
         if not self._open_copy(was):
             self.engine = self.log.recover(self.blobs, was, self.job.seed_of(self.number), self.live, self.part)
             entries = self.head["payloads"]
             self.payloads = [load_payload(self.blobs, kept["segments"], kept["next"]) for kept in entries]
             self.restored = True
-        if self.control is not None and self.live is None:
-            raise SpecError(
-                "target: this query began without an estimate of recall, which a target needs: leave it out"
-            )
         if self.control is not None and self.head.get("target") is not None:
             self.control.load(self.head["target"])
         self._change_policy(was)
+        if not goes_on and (live := self._estimate(self.spec)) is not None:
+            # It did not see the rows that are stored, nor what was shed of them: it is of results of later rows.
+            live.start_at(self.engine.arrived, self.engine.clocks)
+            self.live, self.recall_from, self._recall_is_new = live, self.batches, True
+            if self.control is not None:
+                self.control.measure_anew()
         self.changed = changes(self.head["settings"], self._settings, timestamps=self.job.timestamps)
 
     def _estimate(self, spec: JoinSpec) -> LiveRecall | None:
@@ -242,7 +246,10 @@ class ShardState:
         new = (budget or {}) if moved else None, policy if self._policy_changed else None
         said = None if watch is None else watch.said
         redo = Redo(batch.rows, batch.clocks, *new, batch.arrived, said, batch.dropped)
-        self.log.keep(self.blobs, redo, self.engine, self.live, now)
+        if self._recall_is_new:  # what was saved before has no estimate to go on from
+            self.log.keep_whole(self.blobs, self.engine, self.live, now)
+        else:
+            self.log.keep(self.blobs, redo, self.engine, self.live, now)
         self._write(now, began)
 
     def seed(self, engine: Engine, payloads: list[Payload], batches: int, shards: int) -> None:
@@ -277,6 +284,7 @@ class ShardState:
             "split": self.split.to_dict() if self.split is not None else None,
             "batches": self.batches + 1,
             "live": self.live is not None,
+            "recall_from": self.recall_from,
             "target": self.control.to_dict() if self.control is not None else None,
             "drops": self._drops,
             "engine": self.log.entry,

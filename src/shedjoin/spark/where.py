@@ -26,6 +26,7 @@ from shedjoin.spark.keys import NUMBERS, quoted, widened
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from sqlglot.errors import ParseError
     from sqlglot.expressions import Expr
 
 #: What a column is called in the condition: its place in `Clause.columns`.
@@ -213,11 +214,17 @@ def _parsed(sql: str, text: str) -> Expr:
     try:
         trees = sqlglot.parse(sql, read="spark")
     except ParseError as reason:
-        said = reason.errors[0].get("description") if reason.errors else str(reason)
-        raise SpecError(f"where cannot be read: {said} in {text!r}") from None
+        raise SpecError(f"where cannot be read: {_said(reason)} in {text!r}") from None
     if len(trees) != 1 or trees[0] is None or isinstance(trees[0], exp.Alias | exp.Command):
         raise SpecError(f"where must be one SQL condition, not {text!r}")
     return trees[0]
+
+
+def _said(reason: ParseError) -> str:
+    """What a parser has to say, without names of its classes."""
+    said = str(reason.errors[0].get("description") if reason.errors else reason).rstrip(".")
+    missing = re.search(r"missing for <class '[\w.]*\.(\w+)'>", said)
+    return said if missing is None else f"{missing[1].upper()} lacks an operand"
 
 
 def _check_tree(tree: Expr) -> None:

@@ -123,6 +123,8 @@ def come(cfg, state, buffers):
             )
             value = mem.row_key(buffers, i * cfg["width"] + doubts.shed_attr(cfg, stream))
             doubts.lose(cfg, state, stream, value, mem.row_null(buffers, i), state["newest_ts"], seq)
+            if cfg["layout"] == ITEMS and not mem.row_null(buffers, i):
+                doubts.lose_values(cfg, state, buffers, i, stream, state["newest_ts"], seq)
             state["dropped"] += 1
             return NONE
     w = waiting.take(state)
@@ -216,6 +218,8 @@ def _lose(cfg, state, w):
     stream = int(row["stream"])
     value = mem.waiting_key(state)[w * cfg["width"] + doubts.shed_attr(cfg, stream)]
     doubts.lose(cfg, state, stream, value, row["null"], row["ts"], row["seq"])
+    if cfg["layout"] == ITEMS and row["item"] != NONE:
+        doubts.lose_waiting(cfg, state, stream, int(row["item"]))
 
 
 @kernel

@@ -9,14 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import FIRSTS, ROW, TIME, UNKNOWN
+from shedjoin.engine.codes import FIRSTS, ROW, UNKNOWN
 from shedjoin.engine.forms import in_plain, only_many, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.protocol import DONE, NEED_RESULTS, NEED_SHED
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages import doubts, log
-from shedjoin.engine.structures import shed_filter
+from shedjoin.engine.stages import doubts, log, shed_values
 
 # ---------------------------------------------------------------------------------------------------- rows given alone
 
@@ -121,12 +120,10 @@ def _may_have_missed(cfg, state, stream, x, ts):
     for other in range(cfg["streams"]):
         if other == stream or mem.filter_of(cfg, other) < 0:
             continue
-        value = doubts.attribute(cfg, state, x, mem.asked_attr(cfg, other))
-        newest = shed_filter.newest(state, mem.filter_of(cfg, other), value)
-        if mem.window_kind(cfg, other) == TIME:
-            if newest > ts - mem.window_size(cfg, other):
-                return True
-        elif newest >= mem.floor(state)[x * cfg["streams"] + other]:
+        stamp = ts - mem.window_size(cfg, other)
+        if mem.window_kind(cfg, other) == ROW:
+            stamp = mem.floor(state)[x * cfg["streams"] + other] - 1
+        if shed_values.has_after(cfg, state, x, other, stamp):
             return True
     return False
 

@@ -19,7 +19,7 @@ SECOND = np.uint64(0x94D049BB133111EB)
 @inlined
 def _hash_of(value):
     """splitmix64's finaliser: the low and the high half choose a cell each."""
-    x = np.uint64(value) + GOLDEN
+    x = np.uint64(np.int64(value)) + GOLDEN
     x = (x ^ (x >> np.uint64(30))) * FIRST
     x = (x ^ (x >> np.uint64(27))) * SECOND
     return x ^ (x >> np.uint64(31))
