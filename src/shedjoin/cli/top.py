@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from shedjoin.cli.advice import better_policies
 from shedjoin.cli.view import FRONT, Share, View, of_rows, of_samples
 from shedjoin.errors import InputError, SpecError
 from shedjoin.parse import format_age
@@ -133,7 +134,22 @@ def _numbers(view: View) -> Table:
             grid.add_row("", share(view.recent), "recent batches")
         if view.importance is not None and view.importance != view.recall:
             grid.add_row("of importance", share(view.importance), "")
+    for factor, recall in view.what_if:
+        if factor != 1.0:
+            grid.add_row("what if", f"{factor:g} x the memory: {share(recall)}", "")
+    for policy, recall in view.by_policy[1:]:
+        grid.add_row("", f"policy {policy}: {share(recall)}", "with the memory of now")
+    for sentence in told(view):
+        grid.add_row("", sentence, "")
     return grid
+
+
+def told(view: View) -> list[str]:
+    """What to set, from what other policies would deliver."""
+    if not view.by_policy:
+        return []
+    (policy, now), *others = view.by_policy
+    return better_policies(policy, now, dict(others))
 
 
 def share(value: Share) -> str:
