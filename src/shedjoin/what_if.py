@@ -27,6 +27,8 @@ SMALLNESS = 8.0
 #: How far the correction that fits one memory may be wrong for twice of it, as a part of it.
 ELSEWHERE = 0.5
 
+#: Measured recall is that of other rows: how much it may differ, in log odds.
+OTHER_ROWS = 0.1
 #: A memory that is this much of what the exact join needs may lose nothing.
 NEARLY = 0.75
 
@@ -213,7 +215,7 @@ def _points(
     )
     if live is not None:
         anchor, low, high = _logit(np.array([live.recall, live.low, live.high]), least).tolist()
-        anchor_variance = ((high - low) / (2.0 * z)) ** 2
+        anchor_variance = ((high - low) / (2.0 * z)) ** 2 + OTHER_ROWS**2
         without = [(some, anchor) for some, _ in without]
     off = SMALLNESS / np.sqrt(max(held, 1.0))
     weight = off**2 / (off**2 + anchor_variance)

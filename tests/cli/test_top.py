@@ -21,6 +21,7 @@ from shedjoin.cli import main, top
 from shedjoin.cli.advice import WORDS, what_if_lines
 from shedjoin.cli.view import of_rows, of_samples
 from shedjoin.parse import parse_policy
+from shedjoin.plots.what_if import draw_curve
 from shedjoin.recall.estimate import LIVE_COLUMNS
 from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.metrics import METRIC_SCHEMA, metric_schema, summarise
@@ -230,7 +231,9 @@ def test_what_cannot_be_watched_gets_one_sentence(tmp_path: Path, capsys: pytest
     assert "--every must be from 0.1" in capsys.readouterr().err
 
 
-def test_a_join_that_tries_other_memories_shows_what_they_would_deliver() -> None:
+def test_a_join_that_tries_other_memories_shows_what_they_would_deliver(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sums = np.zeros((1, len(FACTORS) + 3, 2 * GROUPS))
     sums[0, :, :GROUPS] = np.array([300, 500, 700, 900, 1000, 740, 950, 1000])[:, None]
     found = {"rows": 5000, "policy": "Prob(estimator=History())", "rivals": ["Rand()", "Age(estimator=None)"]}
@@ -255,6 +258,21 @@ def test_a_join_that_tries_other_memories_shows_what_they_would_deliver() -> Non
         assert "no more than a random choice" in printed.getvalue()
     done = summarise(rows)
     assert done is not None
+    curve = done.what_if
+    assert curve is not None
+    draw_curve(replace(curve, importance=curve.recall), [tmp_path / "curve.png"])
+    assert (tmp_path / "curve.png").stat().st_size > 1000
+    (tmp_path / "job.json").write_text(json.dumps({"format": 4, "spec": {}}))
+    assert main(["top", str(tmp_path), "--plot", str(tmp_path / "none.svg")]) == 2
+    assert "it needs what_if = true" in capsys.readouterr().err
+    place = tmp_path / "metrics" / "batch=0"
+    place.mkdir(parents=True)
+    given = pa.Table.from_pylist(rows, metric_schema(("left", "right"), what_if=True))
+    pq.write_table(given.drop_columns(["batch"]), place / "0.parquet")
+    (place / "_SUCCESS").touch()
+    assert main(["top", str(tmp_path), "--plot", str(tmp_path / "none.pdf")]) == 2
+    assert main(["top", str(tmp_path), "--plot", str(tmp_path / "curve.svg")]) == 0
+    assert "the curve is drawn in" in capsys.readouterr().out
     assert any(line.startswith("With twice the memory recall would be about 9") for line in what_if_lines(done.what_if))
 
 

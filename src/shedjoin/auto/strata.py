@@ -106,13 +106,16 @@ class Strata:
 
     def chosen(self, batch: Batch, before: int) -> Integers:
         """The places of the rows of a batch that are in the sample. `before`: rows that came before it."""
-        wanted = ~batch.null
+        places: Integers = np.arange(len(batch))
+        if self.thin < 1.0:  # these first: they are few
+            places = np.flatnonzero(self._draws(places + before, 1) < _below(self.thin))
         if self.part < 1.0:
-            keys = self.keys_of(batch)
-            wanted &= (self._draws(keys, 0) < _below(self.part)) | np.isin(keys, self.frequent)
-        if self.thin < 1.0:
-            wanted &= self._draws(np.arange(before, before + len(batch)), 1) < _below(self.thin)
-        return np.flatnonzero(wanted)
+            keys = self.keys_of(batch)[places]
+            wanted = self._draws(keys, 0) < _below(self.part)
+            if self.frequent.size:
+                wanted |= np.isin(keys, self.frequent)
+            places = places[wanted]
+        return places[~batch.null[places]]
 
     def weighed(self, batch: Batch, whole: Budget) -> Batch:
         """The same rows: those of frequent keys count as a part of a tuple."""
