@@ -166,5 +166,7 @@ CLAIMS = (
         "asked: at least as often",
         ("top",),
         top_is_precise,
+        "with equal ranks Sample gives most memory to the largest keys, whose places are not in doubt, and less to those near "
+        "the tenth place than uniform sampling does; where PROB is ahead, it is by less than the spread over streams",
     ),
 )
