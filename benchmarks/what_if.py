@@ -77,7 +77,7 @@ def streams(seed: int, rows: int) -> Iterator[Streams]:
     yield Streams("Zipf 0.5", permuted(0.5), permuted(0.5))
     yield Streams("popular keys drift", *({"key": (zipf(1.0) + times // 20) % KEYS} for _ in range(2)))
     yield Streams("keys once, delays with a long tail", *clicks(rng.lognormal(6.5, 1.2, rows), 1.0))
-    yield Streams("the same, one in ten has a partner", *clicks(rng.lognormal(6.5, 1.2, rows), 0.1))
+    yield Streams("keys once, one in ten has a partner", *clicks(rng.lognormal(6.5, 1.2, rows), 0.1))
     few = permuted(0.8, rows // 10)
     yield Streams("one stream ten times the other", permuted(0.8), {**few, "ts": np.arange(rows // 10) * 10})
     yield Streams("all keys alike", {"key": rng.integers(0, KEYS, rows)}, {"key": rng.integers(0, KEYS, rows)})
