@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,11 +170,16 @@ def curve_of(parts: Iterable[Mapping[str, Any]], *, live: Measured | None = None
     weights = {len(part["sums"]) for part in known}
     sums = np.array([part["sums"][: min(weights)] for part in known], np.float64).sum(axis=0)
     delivered = [sum(part["delivered"][place] for part in known) for place in range(min(weights))]
-    held = float(np.mean([part["held"] for part in known]))
-    raw = sum(part["seen"] for part in known)
-    need = float(np.mean([part["need"] for part in known]))
+    parts_of_all = np.array([part["sampled"] for part in known], np.float64).mean(axis=0)
+    sample = _Sample(
+        held=float(np.mean([part["held"] for part in known])),
+        need=float(np.mean([part["need"] for part in known])),
+        seen=sum(part["seen"] for part in known),
+        left_out=(1.0 - float(parts_of_all.prod()), 1.0 - float(parts_of_all[1])),
+        level=level,
+    )
     found = [
-        _points(one, float(delivered[place]), raw, held, need, live if place == 0 else None, level)
+        sample.points(one, float(delivered[place]), live if place == 0 else None)
         for place, one in enumerate(list(sums))
     ]
     recalls = [dict(zip(FACTORS, points, strict=False)) for points in found]
@@ -187,61 +193,105 @@ def curve_of(parts: Iterable[Mapping[str, Any]], *, live: Measured | None = None
     )
 
 
-def _points(
-    sums: Numbers, delivered: float, seen: float, held: float, need: float, live: Measured | None, level: float
-) -> list[Point]:
-    """Of each miniature (row; the last is exact) and group of keys or time (column): the share of what is exact.
+class _Sample(NamedTuple):
+    """What is known of the miniatures of a join.
 
-    The groups are left out in turn (a jackknife). By what was delivered in truth all shares are moved, in log odds: miniatures
-    are smaller than the join and learn less.
+    Attributes
+    ----------
+    held
+        The tuples that the miniature with the memory of now has room for.
+    need
+        What the exact join needs, as a multiple of the budget.
+    seen
+        Results of the exact miniature.
+    left_out
+        The shares of rows that are not in the sample: of most keys, and of frequent ones.
+    level
+        The level of the limits.
     """
-    least = 0.5 / (seen + 1.0)
-    z = NormalDist().inv_cdf(0.5 + level / 2.0)
-    z *= 1.0 + (z**2 + 1.0) / (4.0 * (GROUPS - 1))  # as Student's, whose variance comes from as many groups
-    if sums[-1].sum() <= 0.0:
-        return [Point(1.0, 0.0, 1.0)] * (len(sums) - 1)
 
-    def odds(some: Numbers) -> tuple[Numbers, float]:
-        whole = max(float(some[-1].sum()), 1e-300)
-        lost = max(1.0 - delivered / whole, float(np.sqrt(noise)), least)
-        return _logit(some[:-1].sum(axis=1) / whole, least), float(np.log((1.0 - min(lost, 1.0 - least)) / lost))
+    held: float
+    need: float
+    seen: float
+    left_out: tuple[float, float]
+    level: float
 
-    totals = [[np.log(max(float(_without(sums, group)[-1].sum()), 1e-300))] for group in range(2 * GROUPS)]
-    noise = min(float(_variance(np.array(totals))[0]), 1.0)  # of all results, as they are estimated
-    shares, anchor = odds(sums)
-    without = [odds(_without(sums, group)) for group in range(2 * GROUPS)]
-    anchor_variance = (
-        noise / max(1.0 - delivered / max(float(sums[-1].sum()), 1e-300), float(np.sqrt(noise)), least) ** 2
-    )
-    if live is not None:
-        anchor, low, high = _logit(np.array([live.recall, live.low, live.high]), least).tolist()
-        anchor_variance = ((high - low) / (2.0 * z)) ** 2 + OTHER_ROWS**2
-        without = [(some, anchor) for some, _ in without]
-    off = SMALLNESS / np.sqrt(max(held, 1.0))
-    weight = off**2 / (off**2 + anchor_variance)
-    moved = weight * (anchor - shares[NOW])
-    variance = _variance(np.array([some + weight * (at - some[NOW]) for some, at in without]))
-    if live is not None:
-        variance = variance + weight**2 * anchor_variance
-    apart = np.zeros(len(shares))
-    apart[: len(FACTORS)] = np.abs(np.log2(FACTORS))
-    apart[len(FACTORS) :] = 1.0  # another policy
-    smaller = np.ones(len(shares))
-    smaller[: len(FACTORS)] = np.sqrt(FACTORS)
-    variance = variance + np.where(apart > 0, (off / smaller / 2.0) ** 2, ((1.0 - weight) * off) ** 2)
-    width = np.sqrt(z**2 * variance + (ELSEWHERE * z * moved * apart) ** 2)
-    middle = shares + moved
-    high = _expit(middle + width)
-    high[: len(FACTORS)][np.array(FACTORS) >= NEARLY * need] = 1.0  # the exact join needs hardly more
-    middle[: len(FACTORS)] = np.maximum.accumulate(middle[: len(FACTORS)])
-    return [
-        Point(
-            _share(one, least),
-            _share(one - wide, least),
-            1.0 if share >= 1.0 - 2.0 * least or most >= 1.0 - least else float(most),
-        )
-        for one, wide, share, most in zip(middle, width, _expit(shares), high, strict=True)
-    ]
+    @property
+    def least(self) -> float:
+        """The least share that can be told from none."""
+        return 0.5 / (self.seen + 1.0)
+
+    @property
+    def off(self) -> float:
+        """How far a miniature may be off, in log odds; one that has all rows is the join itself."""
+        return SMALLNESS * math.sqrt(self.left_out[0] / max(self.held, 1.0))
+
+    @property
+    def errors(self) -> float:
+        """By how many standard errors the limits are away: by Student's t, as variances come from few groups."""
+        z = NormalDist().inv_cdf(0.5 + self.level / 2.0)
+        return z * (1.0 + (z**2 + 1.0) / (4.0 * (GROUPS - 1)))
+
+    def points(self, sums: Numbers, delivered: float, live: Measured | None) -> list[Point]:
+        """Of each miniature (row; the last is exact) and group of keys or time (column): the share of what is exact.
+
+        The groups are left out in turn (a jackknife). By what was delivered in truth all shares are moved, in log odds.
+        """
+        if sums[-1].sum() <= 0.0:
+            return [Point(1.0, 0.0, 1.0)] * (len(sums) - 1)
+        shares = self._shares(sums)
+        without = [_without(sums, group) for group in range(2 * GROUPS)]
+        others = np.array([self._shares(some) for some in without])
+        if live is None:
+            noise = float(self._variance(np.log([[max(float(some[-1].sum()), 1e-300)] for some in without]))[0])
+            anchor, at_least = self._anchor(delivered / sums[-1].sum(), noise)
+            anchors = np.array([self._anchor(delivered / max(some[-1].sum(), 1e-300), noise)[0] for some in without])
+        else:
+            anchor, low, high = _logit(np.array([live.recall, live.low, live.high]), self.least).tolist()
+            at_least = ((high - low) / (2.0 * self.errors)) ** 2 + OTHER_ROWS**2
+            anchors = np.full(len(without), anchor)
+        off = self.off
+        weight = off**2 / (off**2 + at_least) if off > 0.0 else 0.0
+        moved = weight * (anchor - shares[NOW])
+        variance = self._variance(others + weight * (anchors - others[:, NOW])[:, None])
+        variance = variance + (weight**2 * at_least if live is not None else 0.0)
+        rivals = len(shares) - len(FACTORS)
+        apart = np.concatenate([np.abs(np.log2(FACTORS)), np.ones(rivals)])
+        smaller = np.concatenate([np.sqrt(FACTORS), np.ones(rivals)])
+        variance = variance + np.where(apart > 0, (off / smaller / 2.0) ** 2, ((1.0 - weight) * off) ** 2)
+        width = self.errors * np.sqrt(variance + (ELSEWHERE * moved * apart) ** 2)
+        return self._limited(shares, shares + moved, width)
+
+    def _limited(self, shares: Numbers, middle: Numbers, width: Numbers) -> list[Point]:
+        """Points between 0 and 1, the more memory the higher."""
+        high = np.where(_expit(shares) >= 1.0 - 2.0 * self.least, 1.0, _expit(middle + width))
+        high[: len(FACTORS)][np.array(FACTORS) >= NEARLY * self.need] = 1.0  # the exact join needs hardly more
+        middle[: len(FACTORS)] = np.maximum.accumulate(middle[: len(FACTORS)])
+        points = []
+        for recall, low, most in zip(_expit(middle), _expit(middle - width), high, strict=True):
+            one, least = self._rounded(float(recall)), self._rounded(float(low))
+            points.append(Point(one, least, max(one, self._rounded(float(most)))))
+        return points
+
+    def _rounded(self, share: float) -> float:
+        """What cannot be told from none or all is none or all."""
+        return 0.0 if share <= self.least else 1.0 if share >= 1.0 - self.least else share
+
+    def _shares(self, sums: Numbers) -> Numbers:
+        """The share of each miniature but the last, in log odds."""
+        return _logit(sums[:-1].sum(axis=1) / max(float(sums[-1].sum()), 1e-300), self.least)
+
+    def _anchor(self, delivered: float, noise: float) -> tuple[float, float]:
+        """The log odds of the share delivered, and their variance, from that of the logarithm of the whole."""
+        lost = max(1.0 - delivered, min(math.sqrt(noise), 0.5), self.least)
+        lost = min(lost, 1.0 - self.least)
+        return math.log((1.0 - lost) / lost), noise / lost**2
+
+    def _variance(self, found: Numbers) -> Numbers:
+        """Of estimates, each without one group: first the groups of keys, then those of time."""
+        kinds = zip((found[:GROUPS], found[GROUPS:]), self.left_out, strict=True)
+        each = [part * ((one - one.mean(axis=0)) ** 2).sum(axis=0) for one, part in kinds]
+        return np.asarray(each[0] + each[1]) * (GROUPS - 1) / GROUPS
 
 
 def _without(sums: Numbers, group: int) -> Numbers:
@@ -253,12 +303,6 @@ def _without(sums: Numbers, group: int) -> Numbers:
     return others
 
 
-def _variance(found: Numbers) -> Numbers:
-    """Of estimates, each without one group: first the groups of keys, then those of time."""
-    kinds = (found[:GROUPS], found[GROUPS:])
-    return np.asarray(sum(((one - one.mean(axis=0)) ** 2).sum(axis=0) for one in kinds) * (GROUPS - 1) / GROUPS)
-
-
 def _logit(share: Numbers, least: float) -> Numbers:
     inside = np.clip(share, least, 1.0 - least)
     return np.asarray(np.log(inside / (1.0 - inside)))
@@ -266,12 +310,6 @@ def _logit(share: Numbers, least: float) -> Numbers:
 
 def _expit(odds: Numbers) -> Numbers:
     return np.asarray(1.0 / (1.0 + np.exp(-odds)))
-
-
-def _share(odds: float, least: float) -> float:
-    """A share from its log odds; what cannot be told from none or all is none or all."""
-    share = float(1.0 / (1.0 + np.exp(-np.clip(odds, -50.0, 50.0))))
-    return 0.0 if share <= least else 1.0 if share >= 1.0 - least else share
 
 
 def written(parts: Mapping[str, Any]) -> str:

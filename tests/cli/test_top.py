@@ -237,7 +237,14 @@ def test_a_join_that_tries_other_memories_shows_what_they_would_deliver(
     sums = np.zeros((1, len(FACTORS) + 3, 2 * GROUPS))
     sums[0, :, :GROUPS] = np.array([300, 500, 700, 900, 1000, 740, 950, 1000])[:, None]
     found = {"rows": 5000, "policy": "Prob(estimator=History())", "rivals": ["Rand()", "Age(estimator=None)"]}
-    found |= {"held": 512.0, "need": 8.0, "seen": 10_000.0, "delivered": [7000.0], "sums": sums.tolist()}
+    found |= {
+        "held": 512.0,
+        "need": 8.0,
+        "sampled": [0.1, 1.0],
+        "seen": 10_000.0,
+        "delivered": [7000.0],
+        "sums": sums.tolist(),
+    }
     rows = [
         {**metric(0, shard), "what_if": written(found), "what_if_why": None, "live_results": None} for shard in (0, 1)
     ]

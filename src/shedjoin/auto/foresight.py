@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shedjoin.auto.candidates import fits
 from shedjoin.auto.frequent import SHARE, Frequent
-from shedjoin.auto.miniature import in_miniature, miniature_of, tuples_of
+from shedjoin.auto.miniature import budget_of, in_miniature, miniature_of, stretch_of, tuples_of
 from shedjoin.auto.rows import joined, read_rows, written_rows
 from shedjoin.auto.strata import Strata, common_places
 from shedjoin.batch import Batch
@@ -69,7 +69,7 @@ class Foresight:
         self._budget = self._tried = budget
         self.share = self._share_of(budget)
         self.strata = Strata.of(self._places, self.share, self._frequent if known else None, self._seed)
-        self.every = self._settings.every or _stretch(budget, self.share)
+        self.every = self._settings.every or stretch_of(budget, self.share, shortest=SHORTEST, sampled=SAMPLED)
         self.due = self.rows + self.every
         self._waiting: list[Batch] = []
         self._known = known
@@ -244,6 +244,7 @@ class Foresight:
             "rivals": [repr(one) for one in self._rivals],
             "held": self.strata.share * tuples_of(self._budget) if self._budget is not None else 0.0,
             "need": self._need,
+            "sampled": [self.strata.part, self.strata.thin],
             "seen": float(np.sum(self._raw)),
             "delivered": delivered[: 2 if differs else 1].tolist(),
             "sums": sums[: 2 if differs else 1].tolist(),
@@ -319,8 +320,8 @@ class Foresight:
             self._begin(wanted, known=bool(extra["known"]))
             return
         self._least_share = float(extra["least share"])
-        self._begin(_budget(extra["tried"]), known=False)
-        self._budget, self._counted = _budget(extra["budget"]), _budget(extra["counted"])
+        self._begin(budget_of(extra["tried"]), known=False)
+        self._budget, self._counted = budget_of(extra["budget"]), budget_of(extra["counted"])
         self._known, self._ready = bool(extra["known"]), int(extra["ready"])
         self.share, self.every, self.due = float(extra["share"]), int(extra["every"]), int(extra["due"])
         self.strata = Strata(
@@ -360,16 +361,3 @@ def _ratio(sums: NDArray[np.float64]) -> float:
 
 def _near(one: Budget, other: Budget, times: float) -> bool:
     return one.unit == other.unit and 1 / times <= one.total / other.total <= times
-
-
-def _stretch(budget: Budget | None, share: float) -> int:
-    """Rows between two looks: half of what the budget has room for, but enough to say something."""
-    tuples = 0.0 if budget is None else tuples_of(budget)
-    return int(max(tuples / 2, SAMPLED / share if share > 0 else 0.0, SHORTEST))
-
-
-def _budget(data: dict[str, Any] | None) -> Budget | None:
-    if data is None:
-        return None
-    shares = data.get("shares")
-    return Budget(**{**data, "shares": None if shares is None else tuple(shares)})
