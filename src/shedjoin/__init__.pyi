@@ -21,8 +21,10 @@ from shedjoin.errors import ShedjoinError as ShedjoinError
 from shedjoin.errors import SnapshotError as SnapshotError
 from shedjoin.errors import SpecError as SpecError
 from shedjoin.estimates import Estimates as Estimates
+from shedjoin.estimates import Top as Top
 from shedjoin.estimates import estimate_distinct as estimate_distinct
 from shedjoin.estimates import estimate_mean as estimate_mean
+from shedjoin.estimates import estimate_top as estimate_top
 from shedjoin.estimates import estimate_total as estimate_total
 from shedjoin.estimators import *
 from shedjoin.joins import DualJoin as DualJoin
@@ -46,6 +48,8 @@ from shedjoin.simulation import simulate_multi as simulate_multi
 from shedjoin.spec import JoinSpec as JoinSpec
 from shedjoin.target import Target as Target
 from shedjoin.target import TargetControl as TargetControl
+from shedjoin.what_if import Curve as Curve
+from shedjoin.what_if import WhatIf as WhatIf
 from shedjoin.window import UNLIMITED as UNLIMITED
 from shedjoin.window import RowWindow as RowWindow
 from shedjoin.window import TimeWindow as TimeWindow
