@@ -105,8 +105,8 @@ def regrets(rows: list[Row]) -> list[Row]:
         best = max(SINGLES, key=lambda name: matches[name])
         for method in DRAWN:
             regret = 1.0 - matches[method] / max(matches[best], 1)
-            place: Row = {"workload": workload, "memory": f"{part:.0%}", "seed": seed, "best": best}
-            found.append({**place, "method": method, "regret": regret})
+            known: Row = {"workload": workload, "memory": f"{part:.0%}", "seed": seed, "best": best}
+            found.append({**known, "method": method, "regret": regret})
     return found
 
 
