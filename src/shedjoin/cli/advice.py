@@ -31,13 +31,22 @@ def advice(done: Summary, job: StreamJob) -> list[str]:
     lines = []
     if done.late:
         later = (
-            f"shedjoin refine {job.output.path} adds what they missed"
+            f"shedjoin refine {job.output.path} adds the pairs that they missed"
             if job.output.archive
-            else "with archive = true, refine adds what they missed"
+            else "with archive = true, refine adds the pairs that they missed"
         )
         lines.append(
             f'{done.late:,} rows were later than join.lateness = "{format_lateness(job.spec.lateness)}" and met only rows that '
             f"were still stored: raise it; {later}."
+        )
+        if job.spec.how != "inner":
+            lines.append(
+                "A row that was delivered as unmatched stays so, also if its partner came late: a larger lateness avoids that."
+            )
+    if done.unknown:
+        lines.append(
+            f"{done.unknown:,} unmatched rows are unknown: a partner of theirs may have been shed. They are not in the results; "
+            f"{'shedjoin refine settles them' if job.output.archive else 'with archive = true, refine settles them'}."
         )
     lines += what_if_lines(done.what_if)
     if (idle := idle_memory(done, job.spec.budget)) is not None:
