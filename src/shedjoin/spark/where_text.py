@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +10,6 @@ from shedjoin.errors import SpecError
 from shedjoin.spark.keys import quoted
 
 if TYPE_CHECKING:
-    from sqlglot.errors import ParseError
     from sqlglot.expressions import Expr
 
 
@@ -162,17 +160,12 @@ def _parsed(sql: str, text: str) -> Expr:
     try:
         trees = sqlglot.parse(sql, read="spark")
     except ParseError as reason:
-        raise SpecError(f"where cannot be read: {_said(reason)} in {text!r}") from None
+        near = reason.errors[0].get("highlight") if reason.errors else None
+        place = f" at {near!r}" if near else ""
+        raise SpecError(f"where cannot be read as SQL{place}: {text!r}") from None
     if len(trees) != 1 or trees[0] is None or isinstance(trees[0], exp.Alias | exp.Command):
         raise SpecError(f"where must be one SQL condition, not {text!r}")
     return trees[0]
-
-
-def _said(reason: ParseError) -> str:
-    """What a parser has to say, without names of its classes."""
-    said = str(reason.errors[0].get("description") if reason.errors else reason).rstrip(".")
-    missing = re.search(r"missing for <class '[\w.]*\.(\w+)'>", said)
-    return said if missing is None else f"{missing[1].upper()} lacks an operand"
 
 
 def _check_tree(tree: Expr) -> None:
