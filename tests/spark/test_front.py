@@ -200,10 +200,9 @@ def test_three_streams_and_windows_of_rows(spark: Any, tmp_path: Path) -> None:
         ({"front": (0.1, 0.1, 0.1)}, "front must be one for both sides, or a pair"),
         ({"front": {"up": 0.1, "left": 0.2}}, "front: there is no stream 'up'"),
         ({"counted_elsewhere": True}, "counted_elsewhere: Whether rows are counted over all shards follows from"),
-        *(
-            ({name: 3}, f"{name}: A virtual CPU, its queue and dual windows live in")
-            for name in ("cpu", "queue", "dual")
-        ),
+        ({"cpu": 3}, "cpu: A virtual CPU works in virtual time"),
+        ({"queue": 3}, "queue: A queue holds the rows that a virtual CPU has not reached"),
+        ({"dual": 3}, "dual: The two halves of dual windows are arguments of their own"),
     ],
 )
 def test_what_does_not_fit_is_said(spark: Any, given: dict[str, Any], message: str) -> None:

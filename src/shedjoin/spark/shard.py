@@ -164,11 +164,12 @@ class Shard:
             yield from self._results(waiting)
 
     def _pieces(self, batch: MicroBatch, limit: int, watch: Watch | None) -> Iterator[Output]:
-        """What the engine gives, which the estimate of recall follows. In batch, results that wait for a round come too."""
+        """What the engine gives, which the estimate of recall follows. In batch, results of rows that wait come too."""
         live, clocks, arrived = self.state.live, batch.clocks, batch.arrived
         pieces = self.engine.chunks(batch.joined, limit=limit, clocks=clocks, arrived=arrived, pace=watch)
         yield from pieces if live is None else live.followed(batch.rows, pieces, clocks, arrived)
-        if (self.spec.evaluate_every or TYPES[self.spec.how].judged) and self.state.store is None:
+        waits = self.spec.evaluate_every or self.spec.dual is not None
+        if (waits or TYPES[self.spec.how].judged) and self.state.store is None:
             out = self.engine.end()
             if live is not None:
                 live.follow(Batch.of(), out)
@@ -315,6 +316,7 @@ class Shard:
             front=self.job.front,
             unmatched=self._judges,
             target=self.job.target is not None,
+            rear=self.spec.dual is not None,
             tries=isinstance(self.spec.policy, Auto),
         )
         known = self._known(before, rows, seconds) | self._recall()
@@ -349,6 +351,8 @@ class Shard:
             known |= {"allowed": engine.budget.total, "limited": control.limited}
         if (trying := engine.trying) is not None:
             known |= {"policy": repr(trying.now), "policy_changes": len(trying.changes), "policy_why": trying.why}
+        if self.spec.dual is not None:
+            known |= {"unprobed": counters["unprobed"] - before["unprobed"], "waiting": sum(engine.waiting)}
         if self._judges:
             known |= {name: counters[name] - before.get(name, 0) for name in ("certain", "unknown")}
         if self.spec.selective is not None:
