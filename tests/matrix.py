@@ -32,8 +32,9 @@ ALLOCATIONS = ("fixed", "variable")
 ESTIMATORS = ("table", "in_memory", "in_window", "history", "decayed", "count_min", "met")
 CPUS = (
     None, "deadline", "queue", "selective queue", "semantic queue", "integrated queue", "dual", "selective dual",
-    "deadline dual",
 )  # fmt: skip
+#: Another limit, for those who have time.
+MORE_CPUS = ("deadline dual",)
 ALSO = (
     None, "archive", "live recall", "snapshot", "budget change", "policy change", "lazy evaluation", "lazy expiry",
     "matches",
@@ -319,9 +320,7 @@ def draw(combination: Combination, seed: int, size: int = 40) -> Case:
             policies = {random.randrange(1, 3): _policy(other, random, schedule)}
             if budget is None:  # it comes later, once there is an order
                 budgets = {1 + min(policies): made for made in [_budget(other, random)] if made is not None}
-    scripted = (
-        combination.meets_deadline and combination.policy != "auto"
-    )  # r is said for each push, which AUTO cuts
+    scripted = combination.meets_deadline and combination.policy != "auto"  # r is said for each push, which AUTO cuts
     script = [random.choice((1.0, 0.6, 0.3, 0.1)) for _ in range(20)] if scripted else None
     return Case(combination, join, pushes, seed, budgets, policies, script)
 

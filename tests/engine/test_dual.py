@@ -24,7 +24,11 @@ QUEUES = {
 }
 EVERY_KIND = pytest.mark.parametrize(
     ("cpu", "conditions"),
-    [(cpu, conditions) for cpu in ("dual", "selective dual", "deadline dual") for conditions in (CONDITIONS, PREDICATE_CONDITIONS)],
+    [
+        (cpu, conditions)
+        for cpu in ("dual", "selective dual", "deadline dual")
+        for conditions in (CONDITIONS, PREDICATE_CONDITIONS)
+    ],
     ids=["keys", "predicates", "keys, selective", "predicates, selective", "keys, deadline", "predicates, deadline"],
 )
 KNOWN = ((1.0, 2.0, 3.0, 1.0, 1.0), (2.0, 1.0, 1.0, 1.0, 4.0))

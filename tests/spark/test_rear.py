@@ -36,7 +36,9 @@ def streamed(spark: Any, folder: Path) -> list[Any]:
 
 def joined(spark: Any, **given: Any) -> list[tuple[int, int]]:
     frames = [spark.createDataFrame(one) for one in tables()]
-    return sorted(tuple(row) for row in shed_join(*frames, **{**TIME, "shards": 2, "lateness": None, **given}).collect())
+    return sorted(
+        tuple(row) for row in shed_join(*frames, **{**TIME, "shards": 2, "lateness": None, **given}).collect()
+    )
 
 
 def test_of_a_batch_all_rows_have_their_turn(spark: Any) -> None:
@@ -56,7 +58,10 @@ CONDITIONS = {
     "a front": {"front": 0.2},
     "row windows": {"window": "80 rows", "shards": 1},
     "row windows, a predicate": {
-        "window": "80 rows", "on": None, "predicate": sj.Band("k", within=0.5), "shards": 1,
+        "window": "80 rows",
+        "on": None,
+        "predicate": sj.Band("k", within=0.5),
+        "shards": 1,
     },
     "a join graph": {"on": ["left.k = right.k", "left.a <= right.b"]},
 }
@@ -148,7 +153,10 @@ def test_a_query_goes_on_from_its_state(spark: Any, tmp_path: Path) -> None:
         ({"rear": True}, "rear must be a share"),
         ({"rear": 0.1, "how": "left_outer"}, "rear: refine settles rows without a partner by"),
         ({"rear": 0.1, "window": "5 rows", "shards": 2}, "rear: in a join with row windows"),
-        ({"rear": 0.1, "on": None, "predicate": sj.Band("k", within=1), "shards": 2}, "rear: a row of a join on a predicate"),
+        (
+            {"rear": 0.1, "on": None, "predicate": sj.Band("k", within=1), "shards": 2},
+            "rear: a row of a join on a predicate",
+        ),
         ({"rear": 0.1, "evaluate_every": 5}, "evaluate_every: A CPU limit is spent probe by probe"),
     ],
 )
