@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from plans import large_plans
-from streams import SECOND, exact, pairs, read, side, write
+from streams import SECOND, exact, pairs, read_both, side, write, write_both
 
 import shedjoin as sj
 from shedjoin.spark import refine, shed_join, start
@@ -23,15 +23,7 @@ def tables() -> list[pa.Table]:
 
 
 def written(folder: Path, files: int = 4) -> list[tuple[int, int]]:
-    """Streams in files; the pairs of their exact join."""
-    made = tables()
-    for name, table in zip("lr", made, strict=True):
-        write(folder / name, table, files)
-    return exact(made[0], made[1], WINDOW)
-
-
-def streamed(spark: Any, folder: Path) -> list[Any]:
-    return [read(spark, folder / name) for name in "lr"]
+    return write_both(folder, tables(), files, WINDOW)
 
 
 def joined(spark: Any, **given: Any) -> list[tuple[int, int]]:
@@ -75,7 +67,7 @@ def test_refine_joins_what_did_not_probe(spark: Any, tmp_path: Path, condition: 
     given: dict[str, Any] = {"rear": 0.4, "shards": 2, "lateness": None, "cache": False, "seed": 5}
     given = {**TIME, "budget": 160, **given, **CONDITIONS[condition]}
     whole: dict[str, Any] = {**given, "rear": None, "budget": None, "front": None, "deadline": None}
-    left, right = streamed(spark, tmp_path)
+    left, right = read_both(spark, tmp_path)
     if "window" in CONDITIONS[condition]:  # rows are counted as they come
         start(left, right, output=tmp_path / "all", trigger={"availableNow": True}, **whole).awaitTermination()
         wanted = pairs(spark, tmp_path / "all" / "results")
@@ -121,7 +113,7 @@ def test_no_row_waits_for_another_of_its_shard(spark: Any, tmp_path: Path) -> No
         write(tmp_path / name, table, 1)
     out = tmp_path / "out"
     start(
-        *streamed(spark, tmp_path), output=out, shards=8, rear=0, lateness=0, trigger={"availableNow": True}, **TIME
+        *read_both(spark, tmp_path), output=out, shards=8, rear=0, lateness=0, trigger={"availableNow": True}, **TIME
     ).awaitTermination()
     assert pairs(spark, out / "results") == [(0, 0)]
 
@@ -134,7 +126,7 @@ def test_a_query_goes_on_from_its_state(spark: Any, tmp_path: Path) -> None:
     given: dict[str, Any] = {**TIME, "lateness": None, "shards": 2, "budget": 160, "rear": 0.4, "cache": False}
 
     def join(folder: str, out: str) -> list[tuple[int, int]]:
-        frames = streamed(spark, tmp_path / folder)
+        frames = read_both(spark, tmp_path / folder)
         start(*frames, output=tmp_path / out, trigger={"availableNow": True}, **given).awaitTermination()
         return pairs(spark, tmp_path / out / "results")
 
