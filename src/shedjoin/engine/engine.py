@@ -436,7 +436,7 @@ class Engine(Running):
             return
         rates = [rows / (now - last) for rows in came]
         state["rear_share"], state["front_share"] = admission.speeds(
-            rates, *self.shares, lambda: waiting_rows.histograms(self._cfg, state)
+            rates, *self.shares, lambda: waiting_rows.histograms(state)
         )
 
     def _cut(self, piece: Piece, limit: int, before: dict[str, int] | None) -> Iterator[Output]:

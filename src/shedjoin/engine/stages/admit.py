@@ -449,7 +449,7 @@ def end_close(cfg, state):
 
 
 @kernel
-def newest_told(cfg, state, buffers):
+def newest_told(cfg, buffers):
     """The largest time that a turn tells."""
     time = NEVER
     if buffers["turn"] == TELL:

@@ -217,7 +217,7 @@ def _begin_next(cfg, state, buffers):
         if admit.lacks_instants(state):
             return NEED_INSTANTS
         admit.begin_instant(cfg, state, buffers)
-    what = admit.following(cfg, state, buffers, buffers["turn"] == FLUSH, admit.newest_told(cfg, state, buffers))
+    what = admit.following(cfg, state, buffers, buffers["turn"] == FLUSH, admit.newest_told(cfg, buffers))
     if what == admit.WORKS:
         need = _wants_work(cfg, state, buffers)
         if need != DONE:
