@@ -119,6 +119,7 @@ class JoinPlan:
             target=self.target is not None,
             rear=self.spec.dual is not None,
             tries=isinstance(self.spec.policy, Auto),
+            what_if=self.spec.what_if is not None,
         )
         return from_arrow_schema(made)
 
