@@ -8,6 +8,8 @@ must last is `Engine.snapshot`.
 from __future__ import annotations
 
 import json
+import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -44,23 +46,24 @@ def write_copy(engine: Engine, directory: Path, **notes: Any) -> None:
     engine._check_idle()
     state = engine._state
     directory = directory.absolute()
-    mapped, small = {}, b""
+    mapped: dict[str, str] = {}
+    small: list[bytes] = []
     layout = {}
     for name, array in state.arrays.items():
         file = None
         if array.nbytes < SMALL:
-            small += array.tobytes()
+            small.append(array.tobytes())
         else:
             file = _file_of(array, directory) or _write(state, name, directory)
             mapped[name] = file
         layout[name] = {"file": file, "shape": list(array.shape)}
-    for stale in directory.glob("*.array"):
-        if stale.name not in mapped.values():
-            stale.unlink(missing_ok=True)
+    for stale in os.listdir(directory):
+        if stale.endswith(".array") and stale not in mapped.values():
+            (directory / stale).unlink(missing_ok=True)
     (directory / TRIALS).unlink(missing_ok=True)
     if engine._trying is not None:
         (directory / TRIALS).write_bytes(engine._trying.to_bytes())
-    (directory / "small").write_bytes(numbers(state.record).tobytes() + small)
+    (directory / "small").write_bytes(b"".join([numbers(state.record).tobytes(), *small]))
     meta = {
         "format": FORMAT,
         "boot": boot_mark(),
@@ -94,7 +97,7 @@ def read_copy(engine: Engine, directory: Path) -> None:
             where = meta["arrays"][name]
             shape = tuple(where["shape"])
             if where["file"] is None:
-                count = int(np.prod(shape))
+                count = math.prod(shape)
                 state.hold(**{name: np.frombuffer(small, template.dtype, count, start).reshape(shape).copy()})
                 start += count * template.dtype.itemsize
             else:
