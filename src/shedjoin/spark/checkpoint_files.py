@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.spark.inputs import is_connect
@@ -19,19 +20,22 @@ if TYPE_CHECKING:
 #: Spark's setting, and what it is on a local disk.
 SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 LOCAL = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+#: A query that starts beside another must not take what was set for that one.
+_starting = Lock()
 
 
 @contextmanager
 def written_for(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     """Queries that start meanwhile write the files of this checkpoint as suits its disk: they keep the settings of then."""
-    if is_connect(spark) or spark.conf.get(SETTING, None) is not None or not _is_local(spark, checkpoint):
-        yield
-        return
-    spark.conf.set(SETTING, LOCAL)
-    try:
-        yield
-    finally:
-        spark.conf.unset(SETTING)
+    with _starting:
+        if is_connect(spark) or spark.conf.get(SETTING, None) is not None or not _is_local(spark, checkpoint):
+            yield
+            return
+        spark.conf.set(SETTING, LOCAL)
+        try:
+            yield
+        finally:
+            spark.conf.unset(SETTING)
 
 
 def _is_local(spark: Any, checkpoint: str) -> bool:
