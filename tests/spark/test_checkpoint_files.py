@@ -43,3 +43,8 @@ def test_another_file_system_keeps_sparks_own_way(spark: Any) -> None:
             assert spark.conf.get(SETTING, None) is None
     finally:
         spark.conf.unset(hadoop.removeprefix("spark.hadoop."))
+
+
+def test_what_is_wrong_with_a_checkpoint_spark_says(spark: Any) -> None:
+    with written_for(spark, "nowhere://host/checkpoint"):
+        assert spark.conf.get(SETTING, None) is None

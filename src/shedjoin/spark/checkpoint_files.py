@@ -40,6 +40,9 @@ def written_for(spark: SparkSession, checkpoint: str) -> Iterator[None]:
 
 def _is_local(spark: Any, checkpoint: str) -> bool:
     """Whether Hadoop finds this path on the disks of this machine."""
-    path = spark._jvm.org.apache.hadoop.fs.Path(checkpoint)
-    files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    return bool(files.getUri().getScheme() == "file")
+    try:
+        path = spark._jvm.org.apache.hadoop.fs.Path(checkpoint)
+        files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        return bool(files.getUri().getScheme() == "file")
+    except Exception:  # the query will not start either, and Spark says why
+        return False
