@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from shedjoin.spark.checkpoint_files import LOCAL, SETTING, written_for
+
+
+@pytest.fixture(autouse=True)
+def own_way(spark: Any) -> Iterator[None]:
+    """Spark's own way to begin with: the session of the tests has chosen another."""
+    before = spark.conf.get(SETTING, None)
+    spark.conf.unset(SETTING)
+    yield
+    if before is not None:
+        spark.conf.set(SETTING, before)
 
 
 def test_a_local_checkpoint_is_written_without_processes(spark: Any, tmp_path: Any) -> None:
