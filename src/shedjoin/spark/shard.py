@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -108,7 +107,9 @@ class Shard:
         try:
             state.open()
             before, seqs = self.engine.counters, self.engine.arrived
-            batch = arrange(messages, self.spec, self.job.cube, self.number, seqs, *_widths(self.spec))
+            plan = self.spec.plan()
+            checked = plan.width - plan.attributes
+            batch = arrange(messages, self.spec, self.job.cube, self.number, seqs, plan.attributes, checked)
             state.pacing.arrive(batch.began, None if state.head is None else state.head["ended"])
             was = self.engine.budget
             changed = state.change_budget(batch)
@@ -377,13 +378,6 @@ class Shard:
             "importance_recall_low": now.importance_low,
             "importance_recall_high": now.importance_high,
         }
-
-
-@lru_cache(maxsize=8)
-def _widths(spec: JoinSpec) -> tuple[int, int]:
-    """How many attributes of a row are compared at most, and how many numbers the condition looks at."""
-    plan = spec.plan()
-    return plan.attributes, plan.width - plan.attributes
 
 
 def _listed(key: pa.Array) -> pa.Array:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -279,9 +278,8 @@ def as_it_was(spec: JoinSpec, budget: dict[str, Any] | None, policy: dict[str, A
     return JoinSpec.from_dict({**spec.to_dict(), "budget": budget, "policy": policy})
 
 
-@lru_cache(maxsize=8)
 def changing(spec: JoinSpec) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """What may change of a join, as plain data: its budget and its policy. Read once for all shards of a task."""
+    """What may change of a join, as plain data: its budget and its policy."""
     data = spec.to_dict()
     return data.get("budget"), data["policy"]
 
