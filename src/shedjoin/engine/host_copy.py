@@ -8,8 +8,6 @@ must last is `Engine.snapshot`.
 from __future__ import annotations
 
 import json
-import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +18,11 @@ from shedjoin.engine.boot import boot_mark
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.records import code_fields
 from shedjoin.engine.snapshot import numbers
+from shedjoin.engine.trying import COLUMN, FORESIGHT
 from shedjoin.errors import SnapshotError
 
 FORMAT = 7
 META = "engine.json"
-TRIALS = "trials"
 #: Arrays below this are written every time, all in one file: a mapping of its own would cost more.
 SMALL = 1 << 16
 
@@ -46,24 +44,26 @@ def write_copy(engine: Engine, directory: Path, **notes: Any) -> None:
     engine._check_idle()
     state = engine._state
     directory = directory.absolute()
-    mapped: dict[str, str] = {}
-    small: list[bytes] = []
+    mapped, small = {}, b""
     layout = {}
     for name, array in state.arrays.items():
         file = None
         if array.nbytes < SMALL:
-            small.append(array.tobytes())
+            small += array.tobytes()
         else:
             file = _file_of(array, directory) or _write(state, name, directory)
             mapped[name] = file
         layout[name] = {"file": file, "shape": list(array.shape)}
-    for stale in os.listdir(directory):
-        if stale.endswith(".array") and stale not in mapped.values():
-            (directory / stale).unlink(missing_ok=True)
-    (directory / TRIALS).unlink(missing_ok=True)
-    if engine._trying is not None:
-        (directory / TRIALS).write_bytes(engine._trying.to_bytes())
-    (directory / "small").write_bytes(b"".join([numbers(state.record).tobytes(), *small]))
+    for stale in directory.glob("*.array"):
+        if stale.name not in mapped.values():
+            stale.unlink(missing_ok=True)
+    beside = engine.beside()
+    for name in (COLUMN, FORESIGHT):
+        if name in beside:
+            (directory / name).write_bytes(beside[name])
+        else:
+            (directory / name).unlink(missing_ok=True)
+    (directory / "small").write_bytes(numbers(state.record).tobytes() + small)
     meta = {
         "format": FORMAT,
         "boot": boot_mark(),
@@ -81,8 +81,8 @@ def read_copy(engine: Engine, directory: Path) -> None:
     From now on the directory is its own: write it there again, or remove both.
     """
     meta = _meta(directory)
-    if (directory / TRIALS).exists():
-        engine._go_on_trying((directory / TRIALS).read_bytes())
+    files = (directory / name for name in (COLUMN, FORESIGHT))
+    engine.go_on_beside({file.name: file.read_bytes() for file in files if file.exists()})
     plan, state = engine._plan, engine._state
     if meta["signature"] != json.loads(json.dumps(plan.signature())):
         raise SnapshotError(f"the copy in {directory} is of another join")
@@ -97,7 +97,7 @@ def read_copy(engine: Engine, directory: Path) -> None:
             where = meta["arrays"][name]
             shape = tuple(where["shape"])
             if where["file"] is None:
-                count = math.prod(shape)
+                count = int(np.prod(shape))
                 state.hold(**{name: np.frombuffer(small, template.dtype, count, start).reshape(shape).copy()})
                 start += count * template.dtype.itemsize
             else:

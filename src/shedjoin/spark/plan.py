@@ -118,6 +118,7 @@ class JoinPlan:
             unmatched=bool(TYPES[self.spec.how].judged),
             target=self.target is not None,
             tries=isinstance(self.spec.policy, Auto),
+            what_if=self.spec.what_if is not None,
         )
         return from_arrow_schema(made)
 
