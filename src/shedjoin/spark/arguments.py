@@ -100,8 +100,8 @@ def spec_of(
         check_partners(args, [shards])
     if judges_partners(args) and any(front_of(args["front"], names)):
         raise SpecError(
-            "front: rows that are dropped before they are sent to shards are not known there, so nothing tells which rows "
-            "may have missed them: leave front or how out"
+            "front works with inner joins only: a shard does not know the rows that front drops, so it cannot tell which rows "
+            "have no partner. Leave front or how out"
         )
     selective = selective_of(args["selective"], windows, read_deadline(args["deadline"]), kind)
     check_types(selective, types)

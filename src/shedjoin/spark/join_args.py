@@ -266,5 +266,8 @@ def complete(args: JoinArgs, function: Callable[..., Any]) -> JoinArgs:
     if missing:
         raise SpecError(f"{missing[0]} is missing. {DOCS[missing[0]]}")
     if args.get("window") is None and args.get("between") is None:
-        raise SpecError(f"window is missing. {DOCS['window']} Or give between. {DOCS['between']}")
+        raise SpecError(
+            "window is missing: give a window such as '10 minutes' (a number, where times are whole numbers), or "
+            "between=('0 seconds', '10 minutes')"
+        )
     return cast(JoinArgs, {**{name: one.default for name, one in PARAMETERS.items()}, **args})
