@@ -31,12 +31,11 @@ from spark_queries import (
     stream_of,
     times_of,
     warm_seconds,
-    with_rows,
     write_out,
 )
 from window_streams import SIDES, write_csv
 
-STREAMING, START, BATCH, FLINK, DUCKDB = "shedjoin", "shedjoin-start", "shedjoin-batch", "flink", "duckdb"
+STREAMING, BATCH, FLINK, DUCKDB = "shedjoin", "shedjoin-batch", "flink", "duckdb"
 #: How often Flink saves its state; the micro-batches of the others, which save theirs each, take about as long.
 CHECKPOINTS = "3 s"
 FLINK_SCRIPT = Path(__file__).with_name("flink_join.py")
@@ -84,30 +83,6 @@ def shed_streaming(task: Task) -> dict[str, Any]:
         *sides, on="k", time=("ts_left", "ts_right"), window=f"{task.window} microseconds", lateness=0, cache=None
     )
     return streamed(spark, joined, task) | {"version": shed_version(spark)}
-
-
-def shed_started(task: Task) -> dict[str, Any]:
-    """`start` writes results, metrics and, had rows been shed, a log of them."""
-    from shedjoin.spark import start
-
-    spark = spark_session(STREAMING)
-    sides = [stream_of(spark, task.folder / name) for name in SIDES]
-    begin = time.perf_counter()
-    query = start(
-        *sides,
-        on="k",
-        time=("ts_left", "ts_right"),
-        window=f"{task.window} microseconds",
-        lateness=0,
-        output=task.out.with_name(f"{task.out.name}-started"),
-        trigger={"availableNow": True},
-    )
-    query.awaitTermination()
-    seconds, version = time.perf_counter() - begin, shed_version(spark)
-    progress = with_rows(query)
-    spark.stop()
-    os.rename(task.out.with_name(f"{task.out.name}-started") / "results", task.out)
-    return {"seconds": seconds, "warm": warm_seconds(times_of(progress)), "version": version}
 
 
 def shed_batch(task: Task) -> dict[str, Any]:
@@ -203,7 +178,6 @@ SYSTEMS = {
     STREAMING: System(
         "shed_join, streaming", f"{SPARK}; RocksDB, changelog checkpoints, `lateness=0`; {LEAN}", shed_streaming
     ),
-    START: System("`start`", f"{SPARK}; RocksDB, changelog checkpoints, `lateness=0`; {LEAN}", shed_started),
     MEMORY: System(
         "Spark's join, state in memory",
         f"{SPARK}; HDFS-backed state store; watermarks of 0 s",
