@@ -271,7 +271,7 @@ def by_batch(rows: Iterable[Row], *, level: float = 0.95) -> list[Summary]:
 def latest(rows: Iterable[Row]) -> list[Row]:
     """The last row of each shard that there is, in their order."""
     known = list(rows)
-    since = max((row["batch"] for row in known if "shards: " in (row.get("changed") or "")), default=0)
+    since = max((row["batch"] for row in known if "shards: " in str(row.get("changed"))), default=0)
     last: dict[int, Row] = {}
     for row in known:
         if row["batch"] < since:  # of shards that there were
