@@ -44,6 +44,8 @@ from shedjoin.simulation import Run as Run
 from shedjoin.simulation import simulate as simulate
 from shedjoin.simulation import simulate_multi as simulate_multi
 from shedjoin.spec import JoinSpec as JoinSpec
+from shedjoin.error_target import ErrorControl as ErrorControl
+from shedjoin.error_target import ErrorTarget as ErrorTarget
 from shedjoin.target import Target as Target
 from shedjoin.target import TargetControl as TargetControl
 from shedjoin.window import UNLIMITED as UNLIMITED

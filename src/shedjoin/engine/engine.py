@@ -25,6 +25,7 @@ from shedjoin.engine import (
     waiting_rows,
 )
 from shedjoin.engine.handle import Handle
+from shedjoin.engine.inverses import Inverses, inverses
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.pace import Pace, Watch
@@ -790,6 +791,13 @@ class Engine(Running):
         items = contents.live_tuples(self._state)
         mine = items[self._state.arrays["pool"]["stream"][items] == number]
         return np.sort(contents.cards_of(self._cfg, self._state, mine)["seq"])
+
+    def inverses(self) -> Inverses:
+        """Of `Sample`: for each stored tuple, in the order of arrival, one divided by the probability that it is still stored."""
+        self._check_idle()
+        if not push_buffers.has_weights(self._cfg):
+            raise InputError("stored tuples have known probabilities with policy=Sample() only")
+        return inverses(self._cfg, self._state)
 
     def forget_peaks(self) -> None:
         """From now on, peaks are those since here."""
