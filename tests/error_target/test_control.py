@@ -83,7 +83,9 @@ def test_a_wider_interval_takes_less_memory() -> None:
     assert wide < 0.9 * narrow
 
 
-@pytest.mark.parametrize("limit", [sj.Budget(tuples=160), sj.Budget(tuples=160, allocation="fixed"), sj.Budget(bytes=160 * 192)])
+@pytest.mark.parametrize(
+    "limit", [sj.Budget(tuples=160), sj.Budget(tuples=160, allocation="fixed"), sj.Budget(bytes=160 * 192)]
+)
 def test_the_limit_is_told_when_it_stops_memory(limit: sj.Budget) -> None:
     held = run(0.01, limit=limit)
     most = held.control.budget.total

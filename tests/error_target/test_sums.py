@@ -61,7 +61,9 @@ def test_a_pilot_foretells_the_variance_of_a_larger_memory() -> None:
     spec = sj.JoinSpec(sj.TimeWindow(300), sj.Budget(tuples=100), sj.Sample())
     totals, told, ratios = [], [], []
     for seed in range(120):
-        totals.append(spec.with_budget(sj.Budget(tuples=250)).build(seed=seed).push(left=left, right=right).weight.sum())
+        totals.append(
+            spec.with_budget(sj.Budget(tuples=250)).build(seed=seed).push(left=left, right=right).weight.sum()
+        )
         engine = spec.build(seed=1000 + seed)
         out = engine.push(left=left, right=right)
         stored = engine.inverses().inverse

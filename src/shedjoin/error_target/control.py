@@ -20,7 +20,7 @@ from shedjoin.budget import Budget
 from shedjoin.engine import snapshot
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import Output
-from shedjoin.error_target.sums import Groups, Numbers, Open, Sums
+from shedjoin.error_target.sums import Groups, Open, Sums
 from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.estimates import check_level
 from shedjoin.policies import Sample
@@ -87,9 +87,13 @@ class ErrorTarget:
         if isinstance(value, float) and not isinstance(value, bool):
             return cls(value)
         if not isinstance(value, Mapping) or "within" not in value or not {*value} <= {*_NAMES}:
-            raise SpecError(f"error must be a table such as {{'by': 'campaign', 'sum': 'price', 'within': 0.02}}, not {value!r}")
+            raise SpecError(
+                f"error must be a table such as {{'by': 'campaign', 'sum': 'price', 'within': 0.02}}, not {value!r}"
+            )
         by = value.get("by") or ()
-        return cls(value["within"], tuple(by) if isinstance(by, list) else by, value.get("sum"), value.get("level", 0.95))
+        return cls(
+            value["within"], tuple(by) if isinstance(by, list) else by, value.get("sum"), value.get("level", 0.95)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {"within": self.within, "by": list(self.by), "sum": self.sum, "level": self.level}
@@ -171,8 +175,8 @@ class ErrorControl:
     @property
     def budget(self) -> Budget:
         """What the join may store now."""
-        assert self.spec.budget is not None
-        return self.part_of(self.spec.budget)
+        assert self._limit is not None
+        return self.part_of(self._limit)
 
     def part_of(self, limit: Budget) -> Budget:
         """What the join may store of a limit."""
@@ -318,7 +322,7 @@ class ErrorControl:
         return snapshot.pack(columns, {"memories": self._memories}, extra)
 
     def load(self, saved: bytes) -> None:
-        """Go on from `to_bytes()`; the target may be another one, and so may the limit."""
+        """Go on from `to_bytes()`; the target may be another one. Call `fit` if the limit is."""
         signature, extra, columns = snapshot.unpack(saved)
         if signature != {"memories": self._memories}:
             raise SnapshotError("what is saved of the error target is of a join with another allocation of its memory")
@@ -336,4 +340,3 @@ class ErrorControl:
             self._windows, self._since = float(extra["windows"]), extra["since"]
         except (KeyError, TypeError, ValueError) as reason:
             raise SnapshotError(f"what is saved of the error target makes no sense: {reason!r}") from None
-        self.fit(self.spec.budget)

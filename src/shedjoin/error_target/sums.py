@@ -1,7 +1,7 @@
 """What the results of a pilot say of the sums of groups, and of their variance with more memory.
 
 With more memory the threshold T is lower. Let r be its part of the pilot's: a row that the pilot has with probability 1/a is in
-memory with probability 1/b, b = max(1, r a). The variance of a sum is then that of `shedjoin.estimates`, with b in place of a; the
+memory with probability 1/b, b = max(1, r a). The variance of a sum is that of `shedjoin.estimates` with b in place of a, and the
 pilot's results are a sample of its terms. It is kept for some r from 1 to 0; between them it is below the straight line.
 """
 
@@ -61,7 +61,8 @@ class Groups(NamedTuple):
 
         def between(by_ratio: Numbers) -> Numbers:
             lines = by_ratio[:, memory, places - 1] * part + by_ratio[:, memory, places] * (1.0 - part)
-            return np.maximum(lines.sum(axis=1), 0.0)
+            made: Numbers = np.maximum(lines.sum(axis=1), 0.0)
+            return made
 
         return between(self.variance), np.sqrt(between(self.spread))
 
@@ -103,7 +104,7 @@ class Sums:
         carried = np.where(known[:, None] >= 0, np.append(self.open.before, np.zeros((1, RATIOS.size)), 0)[known], 0.0)
         before += carried[which]
         variance = a[:, None] * (y[:, None] * extra + 2.0 * y[:, None] * before)
-        share = np.bincount(which, a * y)
+        share = np.bincount(which, a * y).astype(np.float64)
         grown = np.add.reduceat(extra, starts, axis=0)
         names, place = np.unique(group[starts], return_inverse=True)
         made = np.zeros((names.size, self.memories, RATIOS.size))
@@ -111,7 +112,7 @@ class Sums:
         spread, each = np.zeros_like(made), np.add.reduceat(variance, starts, axis=0)
         np.add.at(made, (place, memory), each)
         np.add.at(spread, (place, memory), each**2)
-        new = Groups.of(names, np.bincount(place, share, names.size), self.memories)
+        new = Groups.of(names, np.bincount(place, share, names.size).astype(np.float64), self.memories)
         self.groups = self.groups.plus(new._replace(variance=made, spread=spread))
         self._remember(row[starts], group[starts], share, grown, known)
 
@@ -128,7 +129,9 @@ class Sums:
         there, new = known >= 0, known < 0
         self.open.share[known[there]] += share[there]
         self.open.before[known[there]] += grown[there]
-        parts = [np.concatenate(pair) for pair in zip(self.open, (row[new], group[new], share[new], grown[new]), strict=True)]
+        parts = [
+            np.concatenate(pair) for pair in zip(self.open, (row[new], group[new], share[new], grown[new]), strict=True)
+        ]
         order = np.lexsort((parts[1], parts[0]))
         self.open = Open(*(part[order] for part in parts))
 
@@ -137,7 +140,10 @@ class Sums:
         gone = np.ones(self.open.row.size, np.bool_) if stored is None else ~np.isin(self.open.row, stored)
         names, place = np.unique(self.open.group[gone], return_inverse=True)
         share = self.open.share[gone]
-        whole, square = (np.bincount(place, sizes, names.size) for sizes in (np.abs(share), share**2))
+        whole, square = (
+            np.bincount(place, sizes, names.size).astype(np.float64) for sizes in (np.abs(share), share**2)
+        )
         new = Groups.of(names, np.zeros(names.size), self.memories)
         self.groups = self.groups.plus(new._replace(whole=whole, square=square))
-        self.open = Open(*(column[~gone] for column in self.open))
+        row, group, share, before = self.open
+        self.open = Open(row[~gone], group[~gone], share[~gone], before[~gone])

@@ -38,6 +38,10 @@ _RECALLS = (
 _BY_STREAM = ("rows", "resident", "bytes")
 
 
+#: What memory that follows an error adds.
+ERROR = {"error": pa.float64(), "error_groups": pa.int64(), "error_small_groups": pa.int64()}
+
+
 def metric_schema(
     names: Sequence[str],
     *,
@@ -45,6 +49,7 @@ def metric_schema(
     front: bool = False,
     unmatched: bool = False,
     target: bool = False,
+    error: bool = False,
     tries: bool = False,
 ) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
@@ -63,7 +68,10 @@ def metric_schema(
         Of outer, semi and anti joins: rows that left without a partner and certainly have none, and those that may have one.
     target
         Of joins whose memory follows a target: `allowed`, the tuples or bytes that may be stored now, and `limited`, whether the
-        budget keeps recall below the target.
+        budget keeps recall below the target, or errors above it.
+    error
+        Of joins whose memory follows an error: `error`, half of the widest interval that is expected, as a part of its sum; how
+        many groups are held to the target; and how many have too few rows for that.
     tries
         Of joins with `Auto`: the policy in use, how often the shard went over to another, and why it is this one.
     """
@@ -84,6 +92,7 @@ def metric_schema(
             *(pa.field(f"dropped_{name}", pa.int64()) for name in names if front),
             *(pa.field(name, pa.int64()) for name in UNMATCHED if unmatched),
             *((pa.field("allowed", pa.int64()), pa.field("limited", pa.bool_())) if target else ()),
+            *(pa.field(name, kind) for name, kind in ERROR.items() if error),
             *(pa.field(name, kind) for name, kind in TRIES.items() if tries),
         ]
     )
