@@ -124,7 +124,8 @@ def _weights(buffers: Handle, streams: int, count: int) -> Weights:
     each = np.empty((count, 0))
     if streams > 2:
         each = buffers.arrays["out_inverse"].reshape(streams, -1)[:, :count].T.copy()
-    return Weights(*(buffers.arrays[f"out_{name}"][:count].copy() for name in ("weight", "newest")), each)
+    weight, newest = (buffers.arrays[f"out_{name}"][:count].copy() for name in ("weight", "newest"))
+    return Weights(weight, newest, each)
 
 
 def take_shed(buffers: Handle, streams: int) -> NDArray[Any]:

@@ -28,4 +28,4 @@ class Weights(NamedTuple):
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def some(self, which: slice) -> Weights:
-        return Weights(*(column[which] for column in self))
+        return Weights(self.weight[which], self.newest[which], self.inverse[which])

@@ -236,10 +236,10 @@ class ErrorControl:
             self._since = now
         if now - self._since < window:
             return False
-        self._since = now
         self._sums.close()
-        self._known = self._known.plus(self._sums.groups, FADE)
-        self._windows = self._windows * FADE + 1.0
+        self._known = self._known.plus(self._sums.groups, FADE).lately()
+        self._windows = self._windows * FADE + (now - self._since) / window
+        self._since = now
         self._sums = Sums(self._memories)
         before, wanted = self.share, self._wanted()
         if abs(wanted / before - 1.0) < LEAST:

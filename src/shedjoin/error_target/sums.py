@@ -19,6 +19,10 @@ Numbers = NDArray[np.float64]
 RATIOS = np.append(2.0 ** (-np.arange(17) / 2.0), 0.0)
 
 
+#: A group with less than this part of the largest one's results is forgotten.
+GONE = 1e-6
+
+
 class Groups(NamedTuple):
     """By group, in ascending order: its sum, the sizes of its rows' shares and of their squares, and its variances.
 
@@ -52,6 +56,11 @@ class Groups(NamedTuple):
             np.add.at(both, place, np.concatenate([mine * left, theirs]))
             added.append(both)
         return Groups(group, *added)
+
+    def lately(self) -> Groups:
+        """Without groups that have had no results for long."""
+        some = self.whole > GONE * self.whole.max(initial=0.0)
+        return Groups(*(column[some] for column in self))
 
     def at(self, ratios: Numbers) -> tuple[Numbers, Numbers]:
         """The variance of each group at a ratio for each memory, and how far off that may be: its standard error."""
