@@ -33,7 +33,7 @@ from shedjoin.spark.room import SOME, Room, width
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import checkpoint_of, read_job
-from shedjoin.spark.where import Splitter
+from shedjoin.spark.where_split import Splitter
 from shedjoin.spec import JoinSpec
 from shedjoin.target import Target
 from shedjoin.window import UNLIMITED, TimeWindow

@@ -15,6 +15,7 @@ from shedjoin.engine import (
     audit,
     change,
     contents,
+    growth,
     item_memory,
     loop,
     memory,
@@ -22,6 +23,7 @@ from shedjoin.engine import (
     push_buffers,
     selection,
     snapshot,
+    stored,
     waiting_rows,
     weights_since,
 )
@@ -129,7 +131,7 @@ class Engine(Running):
             columns = {**columns, COLUMN: np.frombuffer(self._trying.to_bytes(), np.int8)}
         return snapshot.pack(columns, self._plan.signature(), self._extra())
 
-    def columns(self) -> contents.Columns:
+    def columns(self) -> stored.Columns:
         """All that is stored and known between two pushes, as columns."""
         self._check_idle()
         return contents.gather(self._cfg, self._state)
@@ -385,31 +387,31 @@ class Engine(Running):
         elif need == protocol.NEED_SHED:  # the full one is part of the log now
             push_buffers.hold_shed(buffers, streams, max(wanted, CHUNK))
         elif need in (protocol.NEED_POOL, protocol.NEED_CELLS):
-            memory.grow_pool(cfg, state, wanted)
+            growth.grow_pool(cfg, state, wanted)
         elif need == protocol.NEED_KEYS:
-            memory.make_room_for_values(cfg, state, wanted)
+            growth.make_room_for_values(cfg, state, wanted)
             buffers["ahead"] = 0  # values that were looked up may be gone
         elif need == protocol.NEED_ENTRIES:
-            memory.grow_entries(cfg, state, wanted)
+            growth.grow_entries(cfg, state, wanted)
         elif need == protocol.NEED_EXPIRY:
-            memory.grow_expiry(state, wanted)
+            growth.grow_expiry(state, wanted)
         elif need == protocol.NEED_STRAYS:
-            memory.hold_strays(cfg, state)
+            growth.hold_strays(cfg, state)
         elif need == protocol.NEED_SEEN:
-            memory.grow_seen(state, wanted)
+            growth.grow_seen(state, wanted)
         elif need == protocol.NEED_ITEMS:
             item_memory.grow_items(state, wanted)
         elif need == protocol.NEED_HISTOGRAM:
             fresh = buffers.arrays["out_fresh"][: int(buffers["fresh"])]
-            memory.widen_histogram(cfg, state, state.arrays["number"][fresh].tolist())
+            growth.widen_histogram(cfg, state, state.arrays["number"][fresh].tolist())
         elif need == protocol.NEED_MARKS:
-            memory.grow_marks(state)
+            growth.grow_marks(state)
         elif need == protocol.NEED_BUCKETS:
-            memory.grow_index_buckets(self._plan, cfg, state, wanted)
+            growth.grow_index_buckets(self._plan, cfg, state, wanted)
         elif need == protocol.NEED_LEFT_OUT and buffers["out_left_out_room"] < wanted:
             push_buffers.hold_left_out(buffers, max(wanted, CHUNK))
         elif need == protocol.NEED_THRESHOLDS:
-            memory.grow_thresholds(state)
+            growth.grow_thresholds(state)
         elif need == protocol.NEED_TIMELINE:
             selection.grow_timeline(cfg, state, wanted)
         elif self._waits:
@@ -589,7 +591,7 @@ class Engine(Running):
         super()._check_idle()
         self._weighted = self.weights_hold  # a push begins with weights, or has none
 
-    def take_in(self, columns: contents.Columns) -> None:
+    def take_in(self, columns: stored.Columns) -> None:
         """Fill an engine that has seen no row."""
         contents.build(self._plan, self._cfg, self._state, columns)
 
@@ -813,9 +815,9 @@ class Engine(Running):
             known = ", ".join(f"{place} ({name})" for place, name in enumerate(self.names))
             raise InputError(f"stream must be one of {known}, not {stream!r}")
         self._check_idle()
-        items = contents.live_tuples(self._state)
+        items = stored.live_tuples(self._state)
         mine = items[self._state.arrays["pool"]["stream"][items] == number]
-        return np.sort(contents.cards_of(self._cfg, self._state, mine)["seq"])
+        return np.sort(stored.cards_of(self._cfg, self._state, mine)["seq"])
 
     def inverses(self) -> Inverses:
         """Of `Sample`: for each stored tuple, in the order of arrival, one divided by the probability that it is still stored."""

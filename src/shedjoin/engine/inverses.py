@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine.contents import Integers, live_tuples
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.stages.sampling import KEPT
+from shedjoin.engine.stored import Integers, live_tuples
 
 
 class Inverses(NamedTuple):

@@ -28,7 +28,7 @@ from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, 
 from shedjoin.spark.on_args import rates_of, read_on
 from shedjoin.spark.selective_spec import check_types, selective_of
 from shedjoin.spark.weights import check_weights
-from shedjoin.spark.where import read_where
+from shedjoin.spark.where_text import read_where
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.target import Target, check_target
 from shedjoin.window import RowWindow, TimeWindow, Window, interval_windows
