@@ -25,10 +25,12 @@ def drawn(rows: int = ROWS) -> list[Any]:
     return [np.where(key == 3, 41, key) for key in keys]  # 3 stands for null there
 
 
-def run(shards: int, within: float = 0.1, limit: int = LIMIT, *, seed: int = 0, sum_of: Any = None) -> Any:
+def run(
+    shards: int, within: float = 0.1, limit: int = LIMIT, *, seed: int = 0, sum_of: Any = None, by: Any = ()
+) -> Any:
     """The rows of metrics, and the results."""
     spec = sj.JoinSpec(sj.TimeWindow(WINDOW), sj.Budget(tuples=limit), sj.Sample())
-    error = ErrorColumns(sj.ErrorTarget(within), (), sum_of)
+    error = ErrorColumns(sj.ErrorTarget(within), by, sum_of)
     made = Shards(job(spec, shards, weights=True, error=error, seed=seed))
     metrics: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
@@ -71,6 +73,15 @@ def test_columns_are_summed() -> None:
     """The sum of a column that grows is known less well than a count."""
     counted, summed = (run(1, sum_of=place)[0] for place in (None, (1, 0)))
     assert counted[-1]["error"] != summed[-1]["error"]
+
+
+def test_columns_of_both_streams_make_groups() -> None:
+    """Each pair of rows is a group of its own here, and none of these has enough rows."""
+    metrics, _ = run(1, by=((0, 1), (1, 0)))
+    assert metrics[-1]["error_groups"] == 0
+    assert metrics[-1]["error_small_groups"] > 1000
+    assert {row["allowed"] for row in metrics} == {LIMIT * 7 // 8}
+    assert metrics[-1]["limited"]
 
 
 def test_sums_are_unbiased_while_memory_follows_the_error() -> None:

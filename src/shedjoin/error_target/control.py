@@ -221,6 +221,8 @@ class ErrorControl:
     ) -> None:
         """Rows as the join gets them; the pilot joins them as well."""
         for out in self.pilot.chunks(batch, limit=PIECE, clocks=clocks, arrived=arrived):
+            if not len(out):
+                continue
             groups = np.zeros(len(out), np.int64) if group is None else np.asarray(group(out), np.int64)
             values = np.ones(len(out)) if value is None else np.asarray(value(out), np.float64)
             self._sums.add(out.weight, out.stored, values, groups)
