@@ -189,8 +189,8 @@ def read_stream_job(path: Path) -> StreamJob:
     for name in (*(() if "streams" in data else SIDES), "join", "output"):
         if name not in data:
             raise SpecError(
-                f"{name} is missing: a job to run needs the tables [left], [right], [join] and [output] (three streams and more: "
-                "[streams.NAME] for each)"
+                f"[{name}] is missing: a job to run needs the tables [left], [right], [join] and [output] (three streams and "
+                "more: [streams.NAME] for each)"
             )
     sources = _sources(data, folder)
     join, spec = _join(data["join"], tuple(sources), folder)

@@ -14,13 +14,17 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from shedjoin.cli.advice import better_policies
 from shedjoin.cli.view import FRONT, Share, View, of_rows, of_samples
 from shedjoin.errors import InputError, SpecError
 from shedjoin.parse import format_age
 from shedjoin.spark.metric_files import MetricFiles
+from shedjoin.spark.metrics import curve_of_rows, latest
 from shedjoin.spark.prometheus import Samples, read_endpoint
 from shedjoin.spark.start import read_job
 
+#: What a plot may be.
+PLOTS = (".png", ".svg")
 #: Rates and shares are over this many batches.
 BATCHES = 20
 #: With --once, an endpoint is asked twice, this many seconds apart, to see rates.
@@ -33,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="DIR_OR_URL", help="the query's output directory, or its metrics endpoint")
     parser.add_argument("--once", action="store_true", help="show one frame and end")
     parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between frames (default: 1)")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help=f"draw the curve of a query with what_if, and end: {' or '.join(PLOTS)}",
+    )
     parser.set_defaults(handler=handle)
 
 
@@ -40,6 +50,10 @@ def handle(args: argparse.Namespace) -> int:
     """Show frames until the user has seen enough."""
     if not 0.1 <= args.every <= 3600:
         raise SpecError(f"--every must be from 0.1 to 3600 seconds, not {args.every}")
+    if args.plot is not None:
+        draw(args.query, args.plot)
+        print(f"the curve is drawn in {args.plot}")
+        return 0
     console = Console()
     look = reader(args.query)
     if args.once or not console.is_terminal:
@@ -58,12 +72,30 @@ def handle(args: argparse.Namespace) -> int:
         return 0
 
 
+def draw(query: str, path: Path) -> None:
+    """Draw what other memories would deliver."""
+    if path.suffix not in PLOTS or not path.parent.is_dir():
+        raise SpecError(
+            f"--plot must be a file that ends in {' or '.join(PLOTS)} in a directory that is there, not {path}"
+        )
+    if "://" in query or read_job(query) is None:
+        raise InputError(f"--plot needs the output directory of a query, not {query}")
+    curve = curve_of_rows(latest(MetricFiles(query).last(BATCHES)))
+    if curve is None:
+        raise InputError(f"{query} has no curve: it needs what_if = true, and a window must have passed")
+    from shedjoin.plots.what_if import draw_curve  # with matplotlib
+
+    draw_curve(curve, [path])
+
+
 def reader(query: str) -> Callable[[], View | None]:
     """A function that gives what can be seen now."""
     if "://" in query:
         return _Scraper(query)
     job = read_job(query)
     if job is None:
+        if not Path(query).is_dir():
+            raise InputError(f"there is no directory {Path(query)}")
         raise InputError(f"{Path(query)} is not the output directory of a query: it has no job.json")
     watch, budget = MetricFiles(query), job["spec"].get("budget")
     return lambda: of_rows(watch.last(BATCHES), budget)
@@ -109,7 +141,7 @@ def _numbers(view: View) -> Table:
         grid.add_row("null keys", f"{view.nulls / rows:.1%} of rows", f"{view.nulls:,}")
     if view.unmatched is not None:
         certain, unknown = view.unmatched
-        grid.add_row("without a partner", f"{certain:,} certain", f"{unknown:,} unknown")
+        grid.add_row("unmatched rows", f"{certain:,} certain", f"{unknown:,} unknown: they may have a partner")
     if view.fractions is not None:
         r, *parts = view.fractions
         sides = ", ".join(f"{name} {part:.1%}" for name, part in zip(view.names, parts, strict=True))
@@ -133,7 +165,22 @@ def _numbers(view: View) -> Table:
             grid.add_row("", share(view.recent), "recent batches")
         if view.importance is not None and view.importance != view.recall:
             grid.add_row("of importance", share(view.importance), "")
+    for factor, recall in view.what_if:
+        if factor != 1.0:
+            grid.add_row("what if", f"{factor:g} x the memory: {share(recall)}", "")
+    for policy, recall in view.by_policy[1:]:
+        grid.add_row("", f"policy {policy}: {share(recall)}", "with the memory of now")
+    for sentence in told(view):
+        grid.add_row("", sentence, "")
     return grid
+
+
+def told(view: View) -> list[str]:
+    """What to set, from what other policies would deliver."""
+    if not view.by_policy:
+        return []
+    (policy, now), *others = view.by_policy
+    return better_policies(policy, now, dict(others))
 
 
 def share(value: Share) -> str:
@@ -156,7 +203,8 @@ def _memory(view: View) -> Table:
         whole = cap or max(stored, 1)
         what = f"{amount / whole:.1%} of {'the budget' if cap else 'what is stored'}, {tuples:,} tuples"
         grid.add_row(f"memory {side}", ProgressBar(total=whole, completed=min(amount, whole), width=BAR), what)
-    grid.add_row("", "", f"{stored:,} of {cap:,} {unit}" if cap else f"{stored:,} tuples, no budget")
+    most = "" if view.peak is None else f", {view.peak:,} at most {view.over}"
+    grid.add_row("", "", (f"{stored:,} of {cap:,} {unit} now" if cap else f"{stored:,} tuples now, no budget") + most)
     if view.allowed is not None:
         what = (
             f"allowed now; the budget keeps {'recall below' if view.error is None else 'errors above'} the target"

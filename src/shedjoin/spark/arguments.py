@@ -31,6 +31,7 @@ from shedjoin.spark.weights import check_weights
 from shedjoin.spark.where_text import read_where
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.target import Target, check_target
+from shedjoin.what_if import what_if_of
 from shedjoin.window import RowWindow, TimeWindow, Window, interval_windows
 
 MOST_SHARDS = 1024
@@ -101,8 +102,8 @@ def spec_of(
         check_partners(args, [shards])
     if judges_partners(args) and any(front_of(args["front"], names)):
         raise SpecError(
-            "front: rows that are dropped before they are sent to shards are not known there, so nothing tells which rows "
-            "may have missed them: leave front or how out"
+            "front works with inner joins only: a shard does not know the rows that front drops, so it cannot tell which rows "
+            "have no partner. Leave front or how out"
         )
     selective = selective_of(args["selective"], windows, read_deadline(args["deadline"]), kind)
     check_types(selective, types)
@@ -113,6 +114,8 @@ def spec_of(
     if isinstance(args["matches"], tuple | list):  # job files know no None
         given["matches"] = [number or None for number in args["matches"]]
     given |= {name: duration_of(given[name], kind, name) for name in DURATIONS if name in given}
+    if (what_if := what_if_of(args["what_if"])) is not None:
+        given["what_if"] = what_if
     if args["reordering"] is not None:
         given["reordering"] = _reordering(args["reordering"])
     if not on.keys:

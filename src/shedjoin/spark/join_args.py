@@ -17,6 +17,7 @@ from shedjoin.errors import SpecError
 from shedjoin.parse import nearest
 from shedjoin.policies import Policy
 from shedjoin.predicates import Predicate
+from shedjoin.what_if import WhatIf
 
 #: The default of `lateness`: the delay of the inputs' watermarks.
 WATERMARK = "watermark"
@@ -187,6 +188,11 @@ class JoinArgs(TypedDict, total=False):
         "number, or a pair (left, right). Dropped rows are logged, and `refine` joins them later. May change while a checkpoint "
         "lives.",
     ]
+    what_if: Annotated[
+        bool | WhatIf | dict[str, Any] | None,
+        "Tell what other memories would deliver, from miniatures of the join that run beside it: True, a `WhatIf`, or a table of "
+        "its settings. `shedjoin top`, metrics and the end of a run show it. May change while a checkpoint lives.",
+    ]
     order: Annotated[
         str | Sequence[str] | Mapping[str, Sequence[str]] | None,
         "The join order of three and more streams, in each shard: a list of all streams, or one for each. Default: chosen from "
@@ -268,5 +274,8 @@ def complete(args: JoinArgs, function: Callable[..., Any]) -> JoinArgs:
     if missing:
         raise SpecError(f"{missing[0]} is missing. {DOCS[missing[0]]}")
     if args.get("window") is None and args.get("between") is None:
-        raise SpecError(f"window is missing. {DOCS['window']} Or give between. {DOCS['between']}")
+        raise SpecError(
+            "window is missing: give a window such as '10 minutes' (a number, where times are whole numbers), or "
+            "between=('0 seconds', '10 minutes')"
+        )
     return cast(JoinArgs, {**{name: one.default for name, one in PARAMETERS.items()}, **args})

@@ -122,6 +122,7 @@ class JoinPlan:
             target=self.target is not None or self.error is not None,
             error=self.error is not None,
             tries=isinstance(self.spec.policy, Auto),
+            what_if=self.spec.what_if is not None,
         )
         return from_arrow_schema(made)
 
