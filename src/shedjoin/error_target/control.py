@@ -121,6 +121,11 @@ def _pilot_budget(spec: JoinSpec) -> Budget | None:
     return part
 
 
+def _pilot_of(spec: JoinSpec, budget: Budget | None) -> JoinSpec:
+    """The join of the pilot, which asks nothing else."""
+    return replace(spec.with_budget(budget), what_if=None)
+
+
 @dataclass
 class ErrorControl:
     """Holds one join to an error target. Call `follow` after each push.
@@ -164,9 +169,8 @@ class ErrorControl:
         self.share = 1.0 - PILOT
         self._limit = self.spec.budget
         self._memories = len(self._limit.caps(2, ROW_BYTES)) if self._limit is not None else 1
-        self.pilot = self.spec.with_budget(_pilot_budget(self.spec)).build(
-            seed=(self.seed + 2**63) % 2**64, part=self.part
-        )
+        pilot = _pilot_of(self.spec, _pilot_budget(self.spec))
+        self.pilot = pilot.build(seed=(self.seed + 2**63) % 2**64, part=self.part)
         self._sums = Sums(self._memories)
         self._known = Groups.none(self._memories)
         self._windows = 0.0
@@ -331,7 +335,7 @@ class ErrorControl:
         try:
             assert self.spec.budget is not None
             self._limit = replace(self.spec.budget, **{self.spec.budget.unit: int(extra["limit"])})  # type: ignore[arg-type]
-            was = self.spec.with_budget(_pilot_budget(self.spec.with_budget(self._limit)))
+            was = _pilot_of(self.spec, _pilot_budget(self.spec.with_budget(self._limit)))
             self.pilot = was.resume(columns["pilot"].tobytes(), part=self.part)
             self._known = Groups(*(columns[f"known {name}"] for name in Groups._fields))
             self._sums.groups = Groups(*(columns[f"new {name}"] for name in Groups._fields))
