@@ -61,22 +61,22 @@ def streams(count: int, rows: int, keys: int) -> dict[str, dict[str, Any]]:
 
 
 def test_intervals_of_three_streams_hold() -> None:
-    tables = streams(3, 800, 40)
-    windows = dict.fromkeys("abc", sj.TimeWindow(60))
+    tables = streams(3, 400, 80)
+    windows = dict.fromkeys("abc", sj.TimeWindow(40))
     true = sj.JoinSpec(windows).build().push(tables)
     exact = np.bincount(tables["a"]["key"][true["a"]] % 2)
-    spec = sj.JoinSpec(windows, sj.Budget(tuples=90), sj.Sample())
+    spec = sj.JoinSpec(windows, sj.Budget(tuples=75), sj.Sample())
     held, errors, said = [], [], []
-    for seed in range(150):
+    for seed in range(80):
         out = spec.build(seed=seed).push(tables)
         assert out.inverse.prod(axis=1) == pytest.approx(out.weight)
         told = sj.estimate_total(out.inverse, out.rows, by=tables["a"]["key"][out["a"]] % 2)
         held += ((told.low <= exact) & (exact <= told.high))[~np.isnan(told.low)].tolist()
         errors.append(told.value - exact)
         said.append(((told.high - told.low) / 3.92) ** 2)
-    assert len(held) > 250
-    assert 0.88 < np.mean(held) < 0.99
-    assert np.sqrt(np.nanmean(said, axis=0)) == pytest.approx(np.std(errors, axis=0), rel=0.2)
+    assert len(held) > 100
+    assert 0.87 < np.mean(held) <= 1.0
+    assert np.sqrt(np.nanmean(said, axis=0)) == pytest.approx(np.std(errors, axis=0), rel=0.3)
     apart = np.mean(errors, axis=0) / (np.std(errors, axis=0) / np.sqrt(len(errors)))
     assert (np.abs(apart) < 4.0).all()
 

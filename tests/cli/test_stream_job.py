@@ -181,7 +181,7 @@ BAD = [
     (ITEMS + "budget = 9\nshares = 'adaptive'\n", "join.shares must be 'equal' for a join on a predicate"),
     (THREE.replace('on = "k"', LIKE), "join.on: A predicate compares two streams"),
     (GOOD + "front = 2\n", "join.front must be a share from 0 to 1"),
-    (GOOD + "cpu = {name = 'virtual', capacity = 5}\n", "join.cpu: A virtual CPU, its queue and dual windows live in"),
+    (GOOD + "cpu = {name = 'virtual', capacity = 5}\n", "join.cpu: A virtual CPU works in virtual time"),
     (GOOD + "deadline = 'soon'\n", "join.deadline must be a duration such as"),
     (GOOD + "deadline = 0\n", "join.deadline must be above 0"),
     (GOOD + "deadline = true\n", "join.deadline must be a duration such as '2 seconds', or a number of seconds"),

@@ -18,11 +18,11 @@ from prometheus_client import generate_latest
 from rich.console import Console
 
 from shedjoin.cli import main, top
-from shedjoin.cli.advice import WORDS, what_if_lines
 from shedjoin.cli.view import of_rows, of_samples
 from shedjoin.parse import parse_policy
 from shedjoin.plots.what_if import draw_curve
 from shedjoin.recall.estimate import LIVE_COLUMNS
+from shedjoin.spark.advice import WORDS, what_if_lines
 from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.metrics import METRIC_SCHEMA, metric_schema, summarise
 from shedjoin.spark.prometheus import Endpoint, QueryCollector, samples_of

@@ -88,7 +88,8 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("rows may be late", lateness_words(spec, names))
     seconds = read_deadline(job.join["deadline"])
     front = front_of(job.join["front"], names)
-    exact = "none: exact, without a cap" if spec.selective is None and not any(front) else "none: without a cap"
+    partly = spec.selective is not None or spec.dual is not None or any(front)
+    exact = "none: without a cap" if partly else "none: exact, without a cap"
     policy = parse_policy(job.join["policy"]) or job.spec_on(shards_of(job)[0]).policy
     table.add_row("policy", exact if spec.budget is None else str(policy))
     if spec.budget is not None and isinstance(spec.policy, Auto):
@@ -124,7 +125,11 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("shed log, metrics", output.path)
     archive = f"{output.path}/archive, for shedjoin refine" if output.archive else "none: nothing to refine"
     table.add_row("archive", archive)
-    if spec.budget is not None or spec.selective is not None or any(front):
+    if spec.dual is not None:
+        table.add_row(
+            "stored without a probe", f"{spec.dual.rear:.0%}, those with fewest partners; results come a window later"
+        )
+    if spec.budget is not None or partly:
         table.add_row("live recall", "told while it runs" if output.recall else "left out")
     before = read_job(output.path)
     table.add_row(

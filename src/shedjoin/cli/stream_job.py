@@ -23,6 +23,7 @@ deadline = "5 seconds"                  # how long a micro-batch may take; optio
 selective = {basic = "30 seconds", sample = 0.2}   # what rows are compared with if there is no time for all; optional
 
 front = {left = 0.2}                    # the share of rows that is dropped before the shuffle; optional
+rear = 0.3                              # the share of rows, those with fewest partners, that does not probe; optional
 
 [output]
 path = "out"                            # results, shed log, metrics, checkpoint

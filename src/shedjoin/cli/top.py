@@ -14,10 +14,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from shedjoin.cli.advice import better_policies
 from shedjoin.cli.view import FRONT, Share, View, of_rows, of_samples
 from shedjoin.errors import InputError, SpecError
 from shedjoin.parse import format_age
+from shedjoin.spark.advice import better_policies
 from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.metrics import curve_of_rows, latest
 from shedjoin.spark.prometheus import Samples, read_endpoint

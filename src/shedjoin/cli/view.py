@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from shedjoin.cli.advice import idle_memory
 from shedjoin.parse import parse_budget
+from shedjoin.spark.advice import idle_memory
 from shedjoin.spark.metrics import Row, Summary, curve_of_rows, fractions_of, latest, recall_of, summarise
 from shedjoin.spark.prometheus import BEST, Samples
 from shedjoin.what_if import Point

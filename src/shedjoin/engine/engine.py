@@ -34,7 +34,7 @@ from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.pace import Pace, Watch
 from shedjoin.engine.plan import Orders, Plan, PolicyLike
 from shedjoin.engine.push_buffers import CHUNK
-from shedjoin.engine.records import COUNTERS, NEVER, WAITING_COUNTERS, WORK_COUNTERS
+from shedjoin.engine.records import COUNTERS, NEVER, WAITING_COUNTERS, WAITING_RECORD, WORK_COUNTERS
 from shedjoin.engine.reordering import Reordering
 from shedjoin.engine.running import Clocks, Running, check_arrived, check_clocks, check_limit
 from shedjoin.engine.statistics import Statistics
@@ -464,7 +464,7 @@ class Engine(Running):
             return
         rates = [rows / (now - last) for rows in came]
         state["rear_share"], state["front_share"] = admission.speeds(
-            rates, *self.shares, lambda: waiting_rows.histograms(self._cfg, state)
+            rates, *self.shares, lambda: waiting_rows.histograms(state)
         )
 
     def _cut(self, piece: Piece, limit: int, before: dict[str, int] | None) -> Iterator[Output]:
@@ -860,6 +860,13 @@ class Engine(Running):
         """(ts, what is stored of each stream), one line for every `trace_every` instants."""
         return np.concatenate([np.empty((0, self._plan.streams + 1), np.int64), *self._trace])
 
+    def inverses(self) -> Inverses:
+        """Of `Sample`: for each stored tuple, in the order of arrival, one divided by the probability that it is still stored."""
+        self._check_idle()
+        if not push_buffers.has_weights(self._cfg):
+            raise InputError("stored tuples have known probabilities with policy=Sample() only")
+        return inverses(self._cfg, self._state)
+
     def live(self, stream: int | str) -> Integers:
         """The row numbers of what is stored of a stream (by its number or name), in ascending order."""
         number = self.names.index(stream) if stream in self.names else stream
@@ -871,12 +878,23 @@ class Engine(Running):
         mine = items[self._state.arrays["pool"]["stream"][items] == number]
         return np.sort(stored.cards_of(self._cfg, self._state, mine)["seq"])
 
-    def inverses(self) -> Inverses:
-        """Of `Sample`: for each stored tuple, in the order of arrival, one divided by the probability that it is still stored."""
-        self._check_idle()
-        if not push_buffers.has_weights(self._cfg):
-            raise InputError("stored tuples have known probabilities with policy=Sample() only")
-        return inverses(self._cfg, self._state)
+    def kept(self, stream: int) -> Integers:
+        """The same, and those of rows that wait for their turn: whatever may still be in a result."""
+        rows = self._waiting_rows
+        waiting: Integers = rows["seq"][rows["stream"] == stream]
+        return np.sort(np.concatenate([self.live(stream), waiting])) if waiting.size else self.live(stream)
+
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """Rows of each stream that wait for the CPU, or in the aux-window."""
+        return tuple(np.bincount(self._waiting_rows["stream"], minlength=self._plan.streams).tolist())
+
+    @property
+    def _waiting_rows(self) -> NDArray[Any]:
+        if not self._waits:
+            return np.zeros(0, WAITING_RECORD)
+        rows: NDArray[Any] = self._state.arrays["waiting"][waiting_rows.in_use(self._state)]
+        return rows
 
     def forget_peaks(self) -> None:
         """From now on, peaks are those since here."""

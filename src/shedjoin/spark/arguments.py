@@ -8,6 +8,7 @@ from typing import Any
 
 from shedjoin.batch import MOST_STREAMS as MOST
 from shedjoin.budget import ALLOCATIONS, Budget
+from shedjoin.cpu.settings import Dual
 from shedjoin.engine.codes import IMPORTANCE, SAME
 from shedjoin.engine.reordering import Reordering
 from shedjoin.error_target import ErrorTarget
@@ -110,6 +111,7 @@ def spec_of(
     policy = policy_of(args["policy"], budget)
     check_weights(args["weights"], policy, front_of(args["front"], names))
     counted_elsewhere = are_counted_elsewhere(windows, on.predicate, shards, policy)
+    dual = dual_of(args, counted_elsewhere=counted_elsewhere, split=all_rows and shards is not None and shards > 1)
     given: dict[str, Any] = {name: value for name, value in args.items() if name in PASSED and value is not None}
     if isinstance(args["matches"], tuple | list):  # job files know no None
         given["matches"] = [number or None for number in args["matches"]]
@@ -132,6 +134,7 @@ def spec_of(
             importance=args["combine"],
             lateness=lateness,
             selective=selective,
+            dual=dual,
             counted_elsewhere=counted_elsewhere,
             **given,
         )
@@ -165,6 +168,34 @@ def are_counted_elsewhere(
             "only: leave it out (the default is Prob() there), take another policy, or pass shards=1"
         )
     return counted
+
+
+def dual_of(args: JoinArgs, *, counted_elsewhere: bool, split: bool) -> Dual | None:
+    """The aux-windows of rear shedding; None: all rows probe at once. Front shedding comes before the shards.
+
+    `counted_elsewhere`: rows are counted over several shards. `split`: rows probe several shards.
+    """
+    rear = args["rear"]
+    if rear is None:
+        return None
+    if isinstance(rear, bool) or not isinstance(rear, int | float) or not 0.0 <= rear <= 1.0:
+        raise SpecError(f"rear must be a share from 0 to 1, not {rear!r}")
+    if counted_elsewhere:
+        raise SpecError(
+            "rear: in a join with row windows rows wait until as many others have come as the windows hold, and each of several "
+            "shards sees some of them: leave rear out, or pass shards=1"
+        )
+    if split:
+        raise SpecError(
+            "rear: a row of a join on a predicate probes all shards, and what does not probe is chosen in one place: leave rear "
+            "out, or pass shards=1"
+        )
+    if judges_partners(args):
+        raise SpecError(
+            "rear: refine settles rows without a partner by the time at which they come, and here they have their turn a window "
+            "later: leave rear or how and matches out"
+        )
+    return Dual(rear=float(rear), front=False)
 
 
 def judges_partners(args: JoinArgs) -> bool:

@@ -24,6 +24,7 @@ _COUNTS = (
     "expired",
 )
 UNMATCHED = ("certain", "unknown")
+REAR = ("unprobed", "waiting")
 #: What is told of a shard that tries policies.
 TRIES = {"policy": pa.string(), "policy_changes": pa.int64(), "policy_why": pa.string()}
 #: What is told of a shard that tries other memories.
@@ -53,6 +54,7 @@ def metric_schema(
     unmatched: bool = False,
     target: bool = False,
     error: bool = False,
+    rear: bool = False,
     tries: bool = False,
     what_if: bool = False,
 ) -> pa.Schema:
@@ -76,6 +78,9 @@ def metric_schema(
     error
         Of joins whose memory follows an error: `error`, half of the widest interval that is expected, as a part of its sum; how
         many groups are held to the target; and how many have too few rows for that.
+    rear
+        Of joins with rear shedding: `unprobed`, the rows that were stored without a probe, and `waiting`, those that wait in the
+        aux-windows now.
     tries
         Of joins with `Auto`: the policy in use, how often the shard went over to another, and why it is this one.
     what_if
@@ -99,6 +104,7 @@ def metric_schema(
             *(pa.field(name, pa.int64()) for name in UNMATCHED if unmatched),
             *((pa.field("allowed", pa.int64()), pa.field("limited", pa.bool_())) if target else ()),
             *(pa.field(name, kind) for name, kind in ERROR.items() if error),
+            *(pa.field(name, pa.int64()) for name in REAR if rear),
             *(pa.field(name, kind) for name, kind in TRIES.items() if tries),
             *(pa.field(name, pa.string()) for name in WHAT_IF if what_if),
         ]

@@ -134,7 +134,7 @@ class ShardState:
         """A new estimate of recall, if it is to be told, of a join that may lose results."""
         if self.control is None and (not self.job.recall or METRIC not in self.job.kinds):
             return None
-        if spec.budget is None and spec.selective is None and not self._drops:
+        if spec.budget is None and spec.selective is None and spec.dual is None and not self._drops:
             return None
         return LiveRecall(spec, seed=self.job.seed_of(self.number), part=self.part, drops=self._drops)
 
@@ -222,13 +222,13 @@ class ShardState:
 
     def live_rows(self, stream: int) -> Integers:
         """Rows of a stream whose columns are needed: those that the join stores, or a pilot."""
-        live = self.engine.live(stream)
+        live = self.engine.kept(stream)
         return live if self.error is None else np.union1d(live, self.error.control.pilot.live(stream))
 
     def _resident(self, stream: int) -> int:
         """How many these are at most."""
         pilot = 0 if self.error is None else self.error.control.pilot.residents[stream]
-        return self.engine.residents[stream] + pilot
+        return self.engine.residents[stream] + self.engine.waiting[stream] + pilot
 
     def add_columns(self, tables: Sequence[pa.RecordBatch | None], numbers: Sequence[Integers]) -> None:
         """Columns of new rows."""
