@@ -10,7 +10,7 @@ from shedjoin_lab.papers.estimates.accuracy import in_per_cent, measured
 from shedjoin_lab.papers.estimates.methods import METHODS
 from shedjoin_lab.papers.estimates.streams import STREAMS
 
-UNBIASED = ("Sample", "Sample, keep=0.5", "uniform sampling", "oracle")
+UNBIASED = ("Sample", "Sample, keep=0.5", "Sample, keep=0.9", "uniform sampling", "oracle")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,11 @@ def made(method: str, held: int, square: float, delivered: float) -> list[Row]:
         ("less-than-uniform", made("Sample", 95, 0.25, 0.9), made("Sample", 95, 0.5, 0.9)),
         ("as-good-on-uniform-keys", made("Sample", 95, 1.0, 0.9), made("Sample", 95, 1.2, 0.9)),
         ("recall-near-prob", made("Sample, keep=0.5", 95, 1.0, 0.86), made("Sample, keep=0.5", 95, 1.0, 0.8)),
+        (
+            "recall-near-prob-with-nine-tenths",
+            made("Sample, keep=0.9", 95, 1.0, 0.86),
+            made("Sample, keep=0.9", 95, 1.0, 0.8),
+        ),
     ],
 )
 def test_judges_tell_good_rows_from_bad_ones(name: str, good: list[Row], bad: list[Row]) -> None:

@@ -14,6 +14,8 @@ from shedjoin.engine.output import LeftOutLog as LeftOutLog
 from shedjoin.engine.output import Output as Output
 from shedjoin.engine.output import ShedLog as ShedLog
 from shedjoin.engine.reordering import Reordering as Reordering
+from shedjoin.error_target import ErrorControl as ErrorControl
+from shedjoin.error_target import ErrorTarget as ErrorTarget
 from shedjoin.errors import DataError as DataError
 from shedjoin.errors import EnvironmentProblem as EnvironmentProblem
 from shedjoin.errors import InputError as InputError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from statistics import NormalDist
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from shedjoin.errors import InputError
 
 #: Groups with fewer effective rows have no interval: sums of so few are not normally distributed.
 FEWEST_ROWS = 30
+#: With more streams intervals are wider than they need to be: rows that two results share are counted one by one.
+MOST_STREAMS = 6
 
 
 class Estimates(NamedTuple):
@@ -82,7 +85,7 @@ def estimate_total(
     Parameters
     ----------
     weight, stored
-        `Output.weight` and `Output.stored`, one of each result.
+        `Output.weight` and `Output.stored`, one of each result. Of three and more streams `Output.inverse` and `Output.rows`.
     value
         What is summed.
     by
@@ -130,6 +133,10 @@ def estimate_distinct(
     [3.0]
     """
     columns = _columns(weight, stored, None, by)
+    if columns.weight.ndim > 1:
+        raise InputError(
+            "estimate_distinct counts the older rows of joins of two streams: results of more have several"
+        )
     order = np.lexsort((columns.weight, columns.stored, columns.group))
     stored, group = columns.stored[order], columns.group[order]
     first = np.append(True, (stored[1:] != stored[:-1]) | (group[1:] != group[:-1]))[: order.size]
@@ -173,6 +180,8 @@ def estimate_top(
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number from 1 on, not {k!r}")
     columns = _columns(weight, stored, value, by)
+    if columns.weight.ndim > 1:
+        raise InputError("estimate_top is for joins of two streams: results of more have several stored rows")
     if columns.value.size and not columns.value.min() >= 0.0:
         raise InputError(f"value must be at least 0 for every result, not {columns.value.min()}: totals are compared")
     group, which = np.unique(columns.group, return_inverse=True)
@@ -252,14 +261,16 @@ class _Columns(NamedTuple):
 
 
 def _columns(weight: ArrayLike, stored: ArrayLike, value: ArrayLike | None, by: ArrayLike | None) -> _Columns:
-    weights = np.asarray(weight, np.float64)
+    weights, rows = np.asarray(weight, np.float64), np.asarray(stored)
+    results = len(weights) if weights.ndim else 0
     made = _Columns(
         weights,
-        np.asarray(stored),
-        np.ones_like(weights) if value is None else np.asarray(value, np.float64),
-        np.zeros(weights.size, np.int64) if by is None else np.asarray(by),
+        rows,
+        np.ones(results) if value is None else np.asarray(value, np.float64),
+        np.zeros(results, np.int64) if by is None else np.asarray(by),
     )
-    if any(column.shape != (weights.size,) for column in made):
+    fits = weights.ndim in (1, 2) and rows.shape == weights.shape
+    if not fits or any(column.shape != (results,) for column in made[2:]):
         sizes = ", ".join(f"{name} {column.shape}" for name, column in zip(made._fields, made, strict=True))
         raise InputError(f"weight, stored, value and by must be columns of one length, not {sizes}")
     if weights.size and not weights.min() >= 1.0:
@@ -269,6 +280,8 @@ def _columns(weight: ArrayLike, stored: ArrayLike, value: ArrayLike | None, by: 
 
 def _sums(columns: _Columns, groups: int, value: NDArray[np.float64]) -> _Sums:
     """Rows are independent. Of one row, a result that came later is seen only if those before it were: its weights rise."""
+    if columns.weight.ndim > 1:
+        return _sums_of_many(columns, groups, value)
     order = np.lexsort((columns.weight, columns.stored, columns.group))
     weight, stored, group, y = columns.weight[order], columns.stored[order], columns.group[order], value[order]
     first = np.append(True, (stored[1:] != stored[:-1]) | (group[1:] != group[:-1]))[: order.size]
@@ -286,6 +299,49 @@ def _sums(columns: _Columns, groups: int, value: NDArray[np.float64]) -> _Sums:
     with np.errstate(invalid="ignore", divide="ignore"):
         effective = np.where(square > 0.0, whole**2 / square, 0.0)
     return _Sums(total, np.maximum(np.bincount(owner, variance, groups), 0.0), effective)
+
+
+def _sums_of_many(columns: _Columns, groups: int, value: NDArray[np.float64]) -> _Sums:
+    """Results of three and more streams depend on one another where they share stored rows.
+
+    Two results with the stored rows C in common have covariance y1 y2 (1 - product of p over C), divided by the probability of
+    seeing both; p is that at the first of them. With q = 1 - p, 1 - product of (1 - q) is a sum over the subsets D of C: plus or
+    minus the product of q over D. So for each set of streams, results with the same rows there are followed in order of time.
+    """
+    weight, group = columns.weight, columns.group
+    share, missed = value * weight.prod(axis=1), 1.0 - 1.0 / weight
+    streams, whole = weight.shape[1], weight.shape[1] <= MOST_STREAMS
+    variance = np.zeros(groups)
+    for many in range(1, streams if whole else 2):
+        for some in itertools.combinations(range(streams), many):
+            risk = missed[:, some].prod(axis=1)
+            there = np.flatnonzero(risk > 0.0)
+            rows = [columns.stored[there, one] for one in some]
+            order = np.lexsort((risk[there], *rows, group[there]))
+            there = there[order]
+            lines = np.stack([group[there], *(row[order] for row in rows)])
+            first = np.append(True, (lines[:, 1:] != lines[:, :-1]).any(axis=0))[: there.size]
+            y, q = share[there] if whole else np.abs(share[there]), risk[there]
+            before = np.cumsum(y * q) - y * q
+            before -= before[np.flatnonzero(first)][np.cumsum(first) - 1] if there.size else 0.0
+            sign = 1.0 if many % 2 else -1.0
+            variance += sign * np.bincount(group[there], y * (y * q + 2.0 * before), groups)
+    total: NDArray[np.float64] = np.bincount(group, share, groups).astype(np.float64)
+    effective = np.min([_effective(columns.stored[:, one], group, share, groups) for one in range(streams)], axis=0)
+    return _Sums(total, np.maximum(variance, 0.0), effective)
+
+
+def _effective(
+    row: NDArray[np.int64], group: NDArray[np.int64], share: NDArray[np.float64], groups: int
+) -> NDArray[np.float64]:
+    """Effective rows of one stream behind each sum."""
+    if not row.size:
+        return np.zeros(groups)
+    names, which = np.unique(np.stack([group, row]), axis=1, return_inverse=True)
+    each = np.bincount(which.ravel(), np.abs(share))
+    whole, square = np.bincount(names[0], each, groups), np.bincount(names[0], each**2, groups)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(square > 0.0, whole**2 / square, 0.0)
 
 
 def check_level(level: object) -> None:

@@ -79,6 +79,16 @@ def check_target(spec: JoinSpec) -> None:
         raise SpecError(f"target: live recall is that of pairs, and a {spec.how} join gives none")
 
 
+def progress(engine: Engine, spec: JoinSpec) -> tuple[int | None, int]:
+    """Where a join is, and how long a window is: by the clocks, or of row windows by the rows that came."""
+    lengths = [window.size for window in spec.windows if isinstance(window, TimeWindow)]
+    if not lengths:
+        lengths = [window.rows for window in spec.windows if isinstance(window, RowWindow)]
+        return min(engine.arrived), max(lengths)
+    clocks = [clock for clock in engine.clocks if clock is not None]
+    return (min(clocks) if len(clocks) == len(engine.clocks) else None), max(lengths)
+
+
 @dataclass
 class TargetControl:
     """Holds one join to a target. Call `follow` after each push that its live recall has followed.
@@ -132,7 +142,7 @@ class TargetControl:
 
     def measure(self, engine: Engine, live: LiveRecall) -> bool:
         """Whether the share has changed, by what has come since."""
-        now, window = self._now(engine)
+        now, window = progress(engine, self.spec)
         if now is None:
             return False
         if self._since is None:
@@ -170,15 +180,6 @@ class TargetControl:
         if low > self.target.recall:
             return max(self.share * max(lost**0.5, SHRINK), 1e-4) if lost < 0.9 else self.share
         return self.share
-
-    def _now(self, engine: Engine) -> tuple[int | None, int]:
-        """Where the join is, and how long a window is: by the clocks, or of row windows by the rows that came."""
-        lengths = [window.size for window in self.spec.windows if isinstance(window, TimeWindow)]
-        if not lengths:
-            lengths = [window.rows for window in self.spec.windows if isinstance(window, RowWindow)]
-            return min(engine.arrived), max(lengths)
-        clocks = [clock for clock in engine.clocks if clock is not None]
-        return (min(clocks) if len(clocks) == len(engine.clocks) else None), max(lengths)
 
     # ------------------------------------------------------------------------------------------------- as plain data
 

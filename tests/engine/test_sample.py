@@ -218,3 +218,35 @@ def test_thresholds_outgrow_their_room(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(out.shed) == 59
     assert grown
     assert engine.push(right={"key": [60], "ts": [61]}).weight.tolist() == [1.0]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("window", [sj.TimeWindow(15), sj.RowWindow(15)])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_after_a_change_weights_begin_when_the_rows_of_before_have_expired(window: sj.Window, resumed: bool) -> None:
+    rng = np.random.default_rng(8)
+    left, right = ({"key": rng.integers(0, 4, 90)} for _ in range(2))
+    budget = sj.Budget(tuples=12)
+    before, after = (sj.JoinSpec(window, budget, policy, lateness=0) for policy in (sj.Prob(), sj.Sample()))
+    begun = []
+    for seed in range(3):
+        engine = before.build(seed=seed)
+        for row in range(90):
+            if row == 40:
+                assert not engine.weights_hold
+                engine.set_policy(sj.Sample())
+            if row == 44 and resumed:
+                engine = after.resume(engine.snapshot())
+            one = {name: {"key": table["key"][row : row + 1]} for name, table in (("left", left), ("right", right))}
+            holds, out = engine.weights_hold, engine.push(one)
+            if not holds:
+                with pytest.raises(sj.InputError, match="after all rows of before have expired"):
+                    _ = out.weight
+            else:
+                begun.append(row)
+                assert out.weight.size == len(out)
+    assert min(begun) == 40 + 15
+    unlost = before.build()
+    unlost.push(left={"key": [1]}, right={"key": [1]})
+    unlost.set_policy(sj.Sample())
+    assert unlost.weights_hold, "nothing was shed"

@@ -35,6 +35,7 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "timestamps": True,
         "signature": {},
         "target": None,
+        "error": None,
     }
     return SimpleNamespace(**(made | more))
 

@@ -13,6 +13,8 @@ from streams import SECOND, exact, read, rows_of, side, write
 
 import shedjoin as sj
 from shedjoin.spark import shed_join, start
+from shedjoin.spark.exchange import RESULT
+from shedjoin.spark.state import read_head
 
 KEYS, WINDOW, ROWS = 60, 4 * SECOND, 2400
 JOIN: dict[str, Any] = {
@@ -132,8 +134,25 @@ def test_shards_a_changed_budget_and_a_split_that_follows_the_rows_leave_sums_un
     assert np.sqrt(np.mean(np.square(sizes))) == pytest.approx(np.std(found), rel=0.5)
 
 
+def test_the_split_of_the_budget_does_not_look_at_random_numbers() -> None:
+    """Shards have the same memory for every seed, though they store other rows."""
+    rng = np.random.default_rng(2)
+    keys = [rng.choice([0, 1, 2, *range(4, 40)], 600, p=[0.3, 0.2, 0.1, *[0.4 / 36] * 36]) for _ in range(2)]
+    spec = sj.JoinSpec(sj.TimeWindow(120), sj.Budget(tuples=100), sj.Sample())
+    budgets, results = [], []
+    for seed in (1, 2):
+        run = Shards(job(spec, 2, weights=True, seed=100 * seed))
+        found = [run.batch(*table)["result"] for table in cut([(key, np.arange(600)) for key in keys], 6)]
+        heads = [read_head(store) for store in run.stores]
+        budgets.append([head["budget"] for head in heads if head is not None])
+        results.append([row["sj_row"] for rows in found for row in rows])
+    assert budgets[0] == budgets[1]
+    assert budgets[0][0] != budgets[0][1], "memory moves between shards"
+    assert results[0] != results[1]
+
+
 def test_rows_that_another_policy_shed_have_no_weights() -> None:
-    (first, second), rand = cut([([1, 2, 3, 1] * 50, np.arange(200))] * 2, 2), sj.Rand()
+    (first, second, third, fourth), rand = cut([([1, 2, 3, 1] * 100, np.arange(400))] * 2, 4), sj.Rand()
     spec = sj.JoinSpec(sj.TimeWindow(120), sj.Budget(tuples=60), rand)
     run = Shards(job(spec, 1))
     run.batch(*first)
@@ -143,3 +162,8 @@ def test_rows_that_another_policy_shed_have_no_weights() -> None:
     ):
         Shards(job(sampled, 1, weights=True), run.stores).batch(*second)
     Shards(job(sampled, 1), run.stores).batch(*second)
+    with pytest.raises(sj.SpecError, match="rows of before are still stored"):
+        Shards(job(sampled, 1, weights=True), run.stores).batch(*third)
+    Shards(job(sampled, 1), run.stores).batch(*third)
+    given = Shards(job(sampled, 1, weights=True), run.stores).batch(*fourth)
+    assert min(row["sj_weight"] for row in given[RESULT]) >= 1.0

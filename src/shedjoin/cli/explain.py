@@ -18,6 +18,7 @@ from shedjoin.budget import Budget
 from shedjoin.cli.preflight import check_job, clause_of, known_of, parts_of, schema_of_files
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.engine.codes import SAME
+from shedjoin.error_target import ErrorTarget
 from shedjoin.errors import SpecError
 from shedjoin.parse import format_bytes, format_duration, format_interval, format_lateness, format_window, parse_policy
 from shedjoin.plain_dict import plain
@@ -101,6 +102,14 @@ def what_runs(job: StreamJob) -> Table:
     if job.join["target"] is not None:
         table.add_row(
             "target", f"{Target.of(job.join['target']).recall:.3g} of results; memory follows it, up to the budget"
+        )
+    if job.join["error"] is not None:
+        wanted = ErrorTarget.of(job.join["error"])
+        what = f"the sum of {wanted.sum}" if wanted.sum else "the number of results"
+        groups = f" of each {' and '.join(wanted.by)}" if wanted.by else ""
+        table.add_row(
+            "error",
+            f"{what}{groups} within {wanted.within:.3g}; memory follows it, and a pilot takes an eighth of the budget",
         )
     if seconds is not None:
         table.add_row("deadline", f"{seconds:g} s a micro-batch; rows it leaves no time for see a part of the window")

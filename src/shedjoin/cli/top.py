@@ -207,11 +207,13 @@ def _memory(view: View) -> Table:
     grid.add_row("", "", (f"{stored:,} of {cap:,} {unit} now" if cap else f"{stored:,} tuples now, no budget") + most)
     if view.allowed is not None:
         what = (
-            "allowed now; the budget keeps recall below the target"
+            f"allowed now; the budget keeps {'recall below' if view.error is None else 'errors above'} the target"
             if view.limited
             else "allowed now, to hold the target"
         )
         grid.add_row("", "", f"{view.allowed:,} {unit} {what}")
+    if view.error is not None:
+        grid.add_row("", "", f"sums are known within {view.error:.1%}, as far as is known")
     if view.idle is not None:
         grid.add_row("", "", view.idle)
     return grid

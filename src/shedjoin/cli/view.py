@@ -47,7 +47,9 @@ class View:
     budget
         (unit, amount) of the whole query.
     allowed, limited
-        With a target: how much may be stored now, and whether the budget keeps recall below the target.
+        With a target: how much may be stored now, and whether the budget keeps recall below the target, or errors above it.
+    error
+        With an error target: half of the widest interval that is expected, as a part of its sum, in the worst shard.
     idle
         A sentence if memory lies idle while rows are evicted.
     peak
@@ -81,6 +83,7 @@ class View:
     unmatched: tuple[int, int] | None = None
     allowed: int | None = None
     limited: bool = False
+    error: float | None = None
     idle: str | None = None
     peak: int | None = None
     policies: tuple[str, ...] | None = None
@@ -130,6 +133,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         unmatched=None if found.certain is None or found.unknown is None else (found.certain, found.unknown),
         allowed=_allowed(latest(known)),
         limited=any(row.get("limited") for row in latest(known)),
+        error=max((row["error"] for row in latest(known) if row.get("error") is not None), default=None),
         policies=tuple(row["policy"] for row in latest(known)) if latest(known)[0].get("policy") is not None else None,
         policy_why=tuple(row["policy_why"] for row in latest(known) if row.get("policy_why")),
         policy_changes=sum(row.get("policy_changes") or 0 for row in latest(known)),
@@ -209,6 +213,7 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
         ranking=_first_ranking(now, names),
         allowed=int(total(now, "allowed")) if now.get("allowed") else None,
         limited=total(now, "limited") > 0,
+        error=max((value for _, value in now.get("error", [])), default=None),
         policies=tuple(labels["policy"] for labels, _ in now["policy"]) if "policy" in now else None,
         policy_changes=int(total(now, "policy_changes")),
         unmatched=_unmatched(now),

@@ -25,8 +25,10 @@ from shedjoin.engine import (
     snapshot,
     stored,
     waiting_rows,
+    weights_since,
 )
 from shedjoin.engine.handle import Handle
+from shedjoin.engine.inverses import Inverses, inverses
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.pace import Pace, Watch
@@ -85,6 +87,7 @@ class Engine(Running):
         self._begin(plan)
         self._pending: list[NDArray[Any]] = []
         self._trace: list[Integers] = []
+        self._weights_from: weights_since.Since | None = None
 
     def _begin(self, plan: Plan) -> None:
         """An empty state, within the plan's budget and by its policy."""
@@ -116,6 +119,7 @@ class Engine(Running):
         columns = change.carried(columns, signature, plan)
         contents.build(plan, engine._cfg, engine._state, columns)
         engine._take_over(extra)
+        engine._note_change(was)
         # What waits is joined first, with the next instant; tuples of an open instant compete when it closes.
         if not engine._state["pending_count"] and not (engine._waits and engine._state["open"]):
             engine._pending.append(engine._compete())
@@ -159,6 +163,7 @@ class Engine(Running):
             "pending": pending,
             "orders": [list(order) for order in self._orders],
             "statistics": self._statistics.saved(),
+            "weights from": self._weights_from,
         }
 
     def _take_over(self, extra: dict[str, Any]) -> None:
@@ -170,6 +175,7 @@ class Engine(Running):
                 self._use(orders_of(orders, self.names))
             self._statistics.restore(extra["statistics"])
             pending = extra["pending"]
+            self._weights_from = weights_since.checked(extra["weights from"], self._plan.streams)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as reason:
             raise SnapshotError(f"the snapshot's header makes no sense: {reason!r}") from None
         self._pending = [audit.checked_log(pending, self._plan.streams)]
@@ -377,7 +383,7 @@ class Engine(Running):
         """Run what is in the buffers: results and records of the logs as they come. The last piece may be empty."""
         shed: list[NDArray[Any]] = []
         left_out: list[NDArray[Any]] = []
-        weighted = push_buffers.has_weights(cfg)
+        weighted = self._weighted and push_buffers.has_weights(cfg)
         logs_left_out = selection.is_selective(cfg) or bool(cfg[0]["rear"])
         need = -1
         while need != protocol.DONE:
@@ -485,7 +491,7 @@ class Engine(Running):
         earlier: Sequence[NDArray[Any]] = (),
     ) -> Output:
         """All pieces of a turn as one output, with what was shed before and after it."""
-        weights = Weights.nothing() if push_buffers.has_weights(self._cfg) else None
+        weights = Weights.nothing(self._plan.streams) if self._weighted else None
         nothing = Piece(tuple(np.empty(0, np.int64) for _ in self.names), np.empty(0), weights, [], [])
         parts = [self._output(piece, None) for piece in [nothing._replace(shed=list(earlier)), *pieces]]
         parts.append(self._output(nothing._replace(shed=list(shed)), before))
@@ -582,7 +588,8 @@ class Engine(Running):
 
     def _adopt(self, plan: Plan) -> None:
         """Go on by another policy: its state is built from what is stored and known."""
-        columns = change.carried(contents.gather(self._cfg, self._state), self._plan.signature(), plan)
+        was = self._plan
+        columns = change.carried(contents.gather(self._cfg, self._state), was.signature(), plan)
         cfg = plan.settings(self._budget, **self._watch)
         state = memory.allocate(plan, cfg, self._seed)
         caps = plan.caps(self._budget)
@@ -590,6 +597,25 @@ class Engine(Running):
         memory.set_steps(state, plan, self._orders)
         contents.build(plan, cfg, state, columns)
         self._plan, self._cfg, self._state = plan, cfg, state
+        self._note_change(was)
+
+    def _note_change(self, was: Plan) -> None:
+        """Another policy holds from here on: what it lost has no part in the weights of `Sample`."""
+        if was.order.organisation == self._plan.order.organisation:
+            return
+        lost = int(self._state["evicted"]) + int(self._state["scheduled"]) > 0
+        self._weights_from = weights_since.since(self._plan, self.clocks, self.arrived) if lost else None
+
+    @property
+    def weights_hold(self) -> bool:
+        """Of `Sample`: whether results have weights. After a change to it they do when all rows of before have expired."""
+        if self._weights_from is not None and weights_since.is_over(self._weights_from, self.clocks, self.arrived):
+            self._weights_from = None
+        return push_buffers.has_weights(self._cfg) and self._weights_from is None
+
+    def _check_idle(self) -> None:
+        super()._check_idle()
+        self._weighted = self.weights_hold  # a push begins with weights, or has none
 
     def take_in(self, columns: stored.Columns) -> None:
         """Fill an engine that has seen no row."""
@@ -833,6 +859,13 @@ class Engine(Running):
     def trace(self) -> Integers:
         """(ts, what is stored of each stream), one line for every `trace_every` instants."""
         return np.concatenate([np.empty((0, self._plan.streams + 1), np.int64), *self._trace])
+
+    def inverses(self) -> Inverses:
+        """Of `Sample`: for each stored tuple, in the order of arrival, one divided by the probability that it is still stored."""
+        self._check_idle()
+        if not push_buffers.has_weights(self._cfg):
+            raise InputError("stored tuples have known probabilities with policy=Sample() only")
+        return inverses(self._cfg, self._state)
 
     def live(self, stream: int | str) -> Integers:
         """The row numbers of what is stored of a stream (by its number or name), in ascending order."""

@@ -242,6 +242,7 @@ set_out_rows = writer("out_rows", np.int64)
 set_out_worth = writer("out_worth", np.float64)
 set_out_weight = writer("out_weight", np.float64)
 set_out_newest = writer("out_newest", np.int8)  # the stream whose row found the result
+set_out_inverse = writer("out_inverse", np.float64)  # (stream, result), of three and more streams
 set_out_fresh = writer("out_fresh", np.int64)
 out_fresh = reader("out_fresh", np.int64)
 set_out_shed = writer("out_shed", np.int64)  # (record, field)

@@ -232,15 +232,29 @@ class Output:
         """A number for the older row of each result of two streams, which was in memory: 2 x its row number + its stream."""
         if len(self.columns) != 2:
             raise InputError(
-                f"stored is for joins of two streams: a result of {len(self.columns)} has several older rows"
+                f"stored is for joins of two streams: a result of {len(self.columns)} has several older rows. Give `inverse` and "
+                "`rows` to estimates instead"
             )
         newest = self._weights().newest
         return np.where(newest == 1, 2 * self.columns[0], 2 * self.columns[1] + 1)
 
+    @property
+    def inverse(self) -> NDArray[np.float64]:
+        """Of three and more streams: the factors of each weight, one line a result, one column a stream.
+
+        Each is one divided by the probability that the row was still in memory; 1 of the row that came last.
+        """
+        if len(self.columns) == 2:
+            raise InputError(
+                "inverse is for joins of three and more streams: a result of two has one older row, `stored`"
+            )
+        return self._weights().inverse
+
     def _weights(self) -> Weights:
         if self.weights is None:
             raise InputError(
-                "results have weights with policy=Sample() only: other policies do not know what they missed"
+                "results have weights with policy=Sample() only: other policies do not know what they missed. After a change "
+                "to it, weights begin with the first push after all rows of before have expired"
             )
         return self.weights
 

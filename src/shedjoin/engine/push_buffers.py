@@ -81,6 +81,8 @@ def hold_results(buffers: Handle, streams: int, size: int, *, weighted: bool) ->
     buffers.hold(out_rows=np.empty(streams * size, np.int64), out_worth=np.empty(size))
     buffers.resize(out_rows=size, out_worth=size)
     buffers.hold(out_weight=np.empty(size if weighted else 1), out_newest=np.empty(size if weighted else 1, np.int8))
+    if buffers.record.dtype == MANY_BUFFERS:
+        buffers.hold(out_inverse=np.empty(streams * size if weighted and streams > 2 else 1))
 
 
 def hold_shed(buffers: Handle, streams: int, size: int) -> None:
@@ -114,8 +116,16 @@ def take_results(
     count = int(buffers["results"])
     buffers["results"] = 0
     rows = tuple(column[:count].copy() for column in buffers.arrays["out_rows"].reshape(streams, -1))
-    weights = Weights(*(buffers.arrays[f"out_{name}"][:count].copy() for name in Weights._fields)) if weighted else None
-    return rows, buffers.arrays["out_worth"][:count].copy(), weights
+    worth = buffers.arrays["out_worth"][:count].copy()
+    return rows, worth, _weights(buffers, streams, count) if weighted else None
+
+
+def _weights(buffers: Handle, streams: int, count: int) -> Weights:
+    each = np.empty((count, 0))
+    if streams > 2:
+        each = buffers.arrays["out_inverse"].reshape(streams, -1)[:, :count].T.copy()
+    weight, newest = (buffers.arrays[f"out_{name}"][:count].copy() for name in ("weight", "newest"))
+    return Weights(weight, newest, each)
 
 
 def take_shed(buffers: Handle, streams: int) -> NDArray[Any]:

@@ -543,8 +543,8 @@ NUMBER_ARRAYS = ("seq", "arrived")
 OUT_ARRAYS = ("rows", "worth", "weight", "newest", "shed", "trace", "fresh", "ahead")
 
 
-#: What only the form MANY has: the types of rows, and selective processing.
-MORE_ROW_ARRAYS, MORE_OUT_ARRAYS = ("kind",), ("left_out",)
+#: What only the form MANY has: the types of rows, selective processing, and weights of several stored rows.
+MORE_ROW_ARRAYS, MORE_OUT_ARRAYS = ("kind",), ("left_out", "inverse")
 _MANY_BUFFERS_ONLY = [
     (name, "i8")
     for name in (

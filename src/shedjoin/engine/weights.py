@@ -10,18 +10,22 @@ from numpy.typing import NDArray
 
 
 class Weights(NamedTuple):
-    """How many results of the exact join each result stands for, and the stream whose row came last and found it."""
+    """How many results of the exact join each result stands for, and the stream whose row came last and found it.
+
+    `inverse`: of three and more streams the factors of each weight, a column for each stream; that of the newest row is 1.
+    """
 
     weight: NDArray[np.float64]
     newest: NDArray[np.int8]
+    inverse: NDArray[np.float64]
 
     @classmethod
-    def nothing(cls) -> Weights:
-        return cls(np.empty(0), np.empty(0, np.int8))
+    def nothing(cls, streams: int) -> Weights:
+        return cls(np.empty(0), np.empty(0, np.int8), np.empty((0, streams if streams > 2 else 0)))
 
     @classmethod
     def joined(cls, parts: Sequence[Weights]) -> Weights:
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def some(self, which: slice) -> Weights:
-        return Weights(self.weight[which], self.newest[which])
+        return Weights(self.weight[which], self.newest[which], self.inverse[which])

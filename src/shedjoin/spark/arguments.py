@@ -11,6 +11,8 @@ from shedjoin.budget import ALLOCATIONS, Budget
 from shedjoin.cpu.settings import Dual
 from shedjoin.engine.codes import IMPORTANCE, SAME
 from shedjoin.engine.reordering import Reordering
+from shedjoin.error_target import ErrorTarget
+from shedjoin.error_target.control import check_error
 from shedjoin.errors import SpecError
 from shedjoin.join_type import check_how
 from shedjoin.parse import parse_budget, parse_duration, parse_interval, parse_lateness, parse_policy, parse_windows
@@ -141,6 +143,11 @@ def spec_of(
     if args["target"] is not None:
         Target.of(args["target"])
         check_target(spec)
+    if args["error"] is not None:
+        ErrorTarget.of(args["error"])
+        check_error(spec)
+        if not args["weights"]:
+            raise SpecError("error: intervals are made of the weights of results, so give weights=True as well")
     return spec
 
 

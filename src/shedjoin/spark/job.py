@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.spark.budget_split import share_of
+from shedjoin.spark.error_columns import ErrorColumns
 from shedjoin.spark.exchange import FILES, LATE, Given, Message, to_blob
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
@@ -44,6 +45,7 @@ class Job:
     front: bool = False  # whether rows are dropped before they are sent
     weights: bool = False  # whether results have them
     target: float | None = None  # the recall that memory follows
+    error: ErrorColumns | None = None  # the error of sums that it follows
     schemas: tuple[
         bytes, ...
     ] = ()  # the Arrow schemas of the columns kept, where a result may have rows of one side only

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from shedjoin.engine.codes import SAME
+from shedjoin.error_target import ErrorTarget
 from shedjoin.errors import SpecError
 from shedjoin.parse import parse_policy
 from shedjoin.spark import keys as columns
@@ -103,6 +104,7 @@ def plan_join(
         where=where,
         weights=_weights(args, columns_out),
         target=_target(args, streaming=frames[0].isStreaming),
+        error=_error(args, frames, columns_out),
     )
 
 
@@ -125,6 +127,29 @@ def _target(args: JoinArgs, *, streaming: bool) -> float | None:
             "target: memory follows it from micro-batch to micro-batch, and a batch join has none: leave it out"
         )
     return Target.of(args["target"]).recall
+
+
+def _error(args: JoinArgs, frames: tuple[DataFrame, ...], out: Sequence[columns.OutColumn]) -> ErrorTarget | None:
+    """The error that memory follows, of columns that the results have."""
+    if args["error"] is None:
+        return None
+    if not frames[0].isStreaming:
+        raise SpecError(
+            "error: memory follows it from micro-batch to micro-batch, and a batch join has none: leave it out"
+        )
+    from pyspark.sql.types import NumericType
+
+    target = ErrorTarget.of(args["error"])
+    known = {one.name: one for one in out}
+    for name in (*target.by, *filter(None, [target.sum])):
+        if name not in known:
+            raise SpecError(f"error: results have no column {name!r}; they have {', '.join(known)}")
+    if target.sum is not None:
+        one = known[target.sum]
+        kind = frames[one.side].schema[one.source].dataType
+        if not isinstance(kind, NumericType):
+            raise SpecError(f"error: sum must be a column of numbers, and {target.sum!r} is {kind.simpleString()}")
+    return target
 
 
 def check_counted(where: Split, spec: JoinSpec) -> None:

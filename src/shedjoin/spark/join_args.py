@@ -91,6 +91,14 @@ class JoinArgs(TypedDict, total=False):
         'The share of results to deliver, such as "95% recall". Memory follows it, in each shard, and the budget is its upper '
         "limit; metrics have what is in use. Of streaming joins. May change while a checkpoint lives.",
     ]
+    error: Annotated[
+        Any,
+        'How wide the intervals of sums may be: {"by": "campaign", "sum": "price", "within": 0.02}. Half of the 95% interval of '
+        "each group's sum over the results of one window's time is to be at most 2% of it. `by` is a column of the results or a "
+        "list of them, `sum` one too; without them there is one group, and results are counted. Memory follows it in each shard, "
+        "and the budget is its upper limit. For streaming joins of two streams with `weights`. May change while a checkpoint "
+        "lives.",
+    ]
     policy: Annotated[
         str | dict[str, Any] | Policy | None,
         'Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '

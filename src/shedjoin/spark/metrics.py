@@ -42,6 +42,10 @@ _RECALLS = (
 _BY_STREAM = ("rows", "resident", "bytes")
 
 
+#: What memory that follows an error adds.
+ERROR = {"error": pa.float64(), "error_groups": pa.int64(), "error_small_groups": pa.int64()}
+
+
 def metric_schema(
     names: Sequence[str],
     *,
@@ -49,6 +53,7 @@ def metric_schema(
     front: bool = False,
     unmatched: bool = False,
     target: bool = False,
+    error: bool = False,
     rear: bool = False,
     tries: bool = False,
     what_if: bool = False,
@@ -70,7 +75,10 @@ def metric_schema(
         Of outer, semi and anti joins: rows that left without a partner and certainly have none, and those that may have one.
     target
         Of joins whose memory follows a target: `allowed`, the tuples or bytes that may be stored now, and `limited`, whether the
-        budget keeps recall below the target.
+        budget keeps recall below the target, or errors above it.
+    error
+        Of joins whose memory follows an error: `error`, half of the widest interval that is expected, as a part of its sum; how
+        many groups are held to the target; and how many have too few rows for that.
     rear
         Of joins with rear shedding: `unprobed`, the rows that were stored without a probe, and `waiting`, those that wait in the
         aux-windows now.
@@ -97,6 +105,7 @@ def metric_schema(
             *(pa.field(f"dropped_{name}", pa.int64()) for name in names if front),
             *(pa.field(name, pa.int64()) for name in UNMATCHED if unmatched),
             *((pa.field("allowed", pa.int64()), pa.field("limited", pa.bool_())) if target else ()),
+            *(pa.field(name, kind) for name, kind in ERROR.items() if error),
             *(pa.field(name, pa.int64()) for name in REAR if rear),
             *(pa.field(name, kind) for name, kind in TRIES.items() if tries),
             *(pa.field(name, pa.string()) for name in WHAT_IF if what_if),

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
+from shedjoin.error_target import ErrorTarget
 from shedjoin.errors import SpecError
 from shedjoin.join_type import TYPES
 from shedjoin.policies import Auto
 from shedjoin.spark.archive import ID
+from shedjoin.spark.error_columns import ErrorColumns
 from shedjoin.spark.exchange import GIVEN, PACKED, RESULT, SHED, inputs_of
 from shedjoin.spark.host_cache import forget_at_exit
 from shedjoin.spark.hypercube import HyperCube
@@ -99,6 +101,7 @@ class JoinPlan:
     where: Split | None = None
     weights: bool = False  # whether results have them
     target: float | None = None  # the recall that memory follows
+    error: ErrorTarget | None = None  # the error of sums that it follows
     stored: tuple[tuple[str, ...], ...] = ()  # the columns that the state of a query that goes on has of each stream
     query: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -116,7 +119,8 @@ class JoinPlan:
             selective=self.spec.selective is not None,
             front=any(self.front),
             unmatched=bool(TYPES[self.spec.how].judged),
-            target=self.target is not None,
+            target=self.target is not None or self.error is not None,
+            error=self.error is not None,
             rear=self.spec.dual is not None,
             tries=isinstance(self.spec.policy, Auto),
             what_if=self.spec.what_if is not None,
@@ -374,7 +378,16 @@ class JoinPlan:
             front=any(self.front),
             weights=self.weights,
             target=self.target,
+            error=self._error(),
         )
+
+    def _error(self) -> ErrorColumns | None:
+        """The error target, and where its columns stand among those that results are made of."""
+        if self.error is None:
+            return None
+        places = {one.name: (one.side, self.needed(one.side).index(one.source)) for one in self.out}
+        by = tuple(places[name] for name in self.error.by)
+        return ErrorColumns(self.error, by, None if self.error.sum is None else places[self.error.sum])
 
     def stored_by(self, labels: Sequence[int], spec: dict[str, Any]) -> Job:
         """The job whose state has these shards, of the same join with a spec of its own."""

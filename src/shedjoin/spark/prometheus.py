@@ -146,7 +146,12 @@ class QueryCollector:
             yield self._gauge(
                 "allowed", "What may be stored now to hold the target, in the budget's unit.", allowed, "shard"
             )
-            yield self._gauge("limited", "1 if the budget keeps recall below the target.", limited, "shard")
+            what = "1 if the budget keeps recall below the target, or errors above it."
+            yield self._gauge("limited", what, limited, "shard")
+        errors = [((row["shard"],), row["error"]) for row in rows if row.get("error") is not None]
+        if errors:
+            what = "Half of the widest interval that is expected, as a part of its sum."
+            yield self._gauge("error", what, errors, "shard")
         yield from self._what_if(rows)
         yield from self._recall(rows, "recall", "since the beginning, or since a change of shards")
         yield from self._recall(rows, "recent_recall", "in recent micro-batches", recent=True)

@@ -125,7 +125,7 @@ class Shard:
             watch = self._watch(batch, self.clock() - began)
             yield from self._join(batch, changed, watch)
             yield from self._front(batch, numbers, own)
-            state.look_at_target()
+            state.look_at_target(batch)
             state.keep_own_columns(batch.tables, seqs)
             state.save(batch, watch, moved=self.engine.budget != was)
             if METRIC in self.job.kinds:
@@ -316,7 +316,8 @@ class Shard:
             selective=self.spec.selective is not None,
             front=self.job.front,
             unmatched=self._judges,
-            target=self.job.target is not None,
+            target=self.job.target is not None or self.job.error is not None,
+            error=self.job.error is not None,
             rear=self.spec.dual is not None,
             tries=isinstance(self.spec.policy, Auto),
             what_if=self.spec.what_if is not None,
@@ -351,6 +352,8 @@ class Shard:
             known[f"clock_{name}"] = engine.clocks[stream]
         if (control := self.state.control) is not None and engine.budget is not None:
             known |= {"allowed": engine.budget.total, "limited": control.limited}
+        if (follower := self.state.error) is not None and engine.budget is not None:
+            known |= follower.known(engine.budget)
         if (trying := engine.trying) is not None:
             known |= {"policy": repr(trying.now), "policy_changes": len(trying.changes), "policy_why": trying.why}
         if self.spec.dual is not None:

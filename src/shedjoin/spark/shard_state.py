@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from shedjoin.batch import Batch
@@ -23,6 +24,7 @@ from shedjoin.recall.live import LiveRecall
 from shedjoin.spark.budget_split import BudgetSplit
 from shedjoin.spark.compatibility import MAY_DIFFER, changes, check_same
 from shedjoin.spark.deadline import Pacing
+from shedjoin.spark.error_columns import ErrorFollower
 from shedjoin.spark.exchange import METRIC, OWN
 from shedjoin.spark.host_cache import cache_root
 from shedjoin.spark.host_copy import Copy
@@ -44,7 +46,7 @@ from shedjoin.spark.state import (
     write_head,
 )
 from shedjoin.spark.task_report import Integers
-from shedjoin.spark.weights import check_weights_before
+from shedjoin.spark.weights import WEIGHTS_NOT_YET, check_weights_before
 from shedjoin.spec import JoinSpec
 from shedjoin.target import Target, TargetControl
 
@@ -80,6 +82,7 @@ class ShardState:
         self.engine: Engine
         self.live: LiveRecall | None = None
         self.control = TargetControl(Target(job.target), job.join) if job.target is not None else None
+        self.error = ErrorFollower.of(job, self.spec, number) if job.error is not None else None
         self._copy: Copy | None = None
         self._lineage = secrets.token_hex(16)
         self.changed: str | None = None  # since the last micro-batch, in words
@@ -118,6 +121,8 @@ class ShardState:
             self.restored = True
         if self.control is not None and self.head.get("target") is not None:
             self.control.load(self.head["target"])
+        if self.error is not None and self.head.get("error") is not None:
+            self.error.control.load(self.blobs.get(self.head["error"]))
         self._change_policy(was)
         if not goes_on and (live := self._estimate(self.spec)) is not None:
             # It did not see the rows that are stored, nor what was shed of them: it is of results of later rows.
@@ -125,6 +130,8 @@ class ShardState:
             self.live, self.recall_from, self._recall_is_new = live, self.batches, True
             if self.control is not None:
                 self.control.measure_anew()
+        if self.job.weights and not self.engine.weights_hold:
+            raise SpecError(WEIGHTS_NOT_YET)
         self.changed = changes(self.head["settings"], self._settings, timestamps=self.job.timestamps)
 
     def _estimate(self, spec: JoinSpec) -> LiveRecall | None:
@@ -200,6 +207,9 @@ class ShardState:
             budget = self.split.part(self.number)
         if self.control is not None and budget is not None:
             budget = self.control.part_of(budget)
+        if self.error is not None and budget is not None:
+            self.error.control.fit(budget)
+            budget = self.error.control.part_of(budget)
         if self.engine.budget == budget:
             return ShedLog((), self.engine.names)
         out = self.engine.set_budget(budget)
@@ -207,10 +217,22 @@ class ShardState:
             self.live.follow(Batch.of(), out)
         return out.shed
 
-    def look_at_target(self) -> None:
-        """Measure recall. If memory is to change, it does so before the next micro-batch."""
+    def look_at_target(self, batch: MicroBatch) -> None:
+        """Measure recall, or errors. If memory is to change, it does so before the next micro-batch."""
         if self.control is not None and self.live is not None:
             self.control.measure(self.engine, self.live)
+        if self.error is not None:
+            self.error.see(batch, self.payloads)
+
+    def live_rows(self, stream: int) -> Integers:
+        """Rows of a stream whose columns are needed: those that the join stores, or a pilot."""
+        live = self.engine.kept(stream)
+        return live if self.error is None else np.union1d(live, self.error.control.pilot.live(stream))
+
+    def _resident(self, stream: int) -> int:
+        """How many these are at most."""
+        pilot = 0 if self.error is None else self.error.control.pilot.residents[stream]
+        return self.engine.residents[stream] + self.engine.waiting[stream] + pilot
 
     def add_columns(self, tables: Sequence[pa.RecordBatch | None], numbers: Sequence[Integers]) -> None:
         """Columns of new rows."""
@@ -228,9 +250,9 @@ class ShardState:
             if table is not None:
                 segments = self.payloads[stream].segments
                 last = segments.pop()
-                kept = self.engine.kept(stream)
-                if kept.size and kept[-1] >= before[stream]:
-                    segments.append(last.only(kept, last.number, last.level))
+                live = self.live_rows(stream)
+                if live.size and live[-1] >= before[stream]:
+                    segments.append(last.only(live, last.number, last.level))
 
     # ------------------------------------------------------------------------------------------------------------ save
 
@@ -242,8 +264,7 @@ class ShardState:
         now = self.spec.with_budget(self.engine.budget)
         budget, policy = changing(now)
         for stream, payload in enumerate(self.payloads):
-            kept = self.engine.residents[stream] + self.engine.waiting[stream]
-            payload.tidy(kept, partial(self.engine.kept, stream))
+            payload.tidy(self._resident(stream), partial(self.live_rows, stream))
         new = (budget or {}) if moved else None, policy if self._policy_changed else None
         said = None if watch is None else watch.said
         redo = Redo(batch.rows, batch.clocks, *new, batch.arrived, said, batch.dropped)
@@ -287,6 +308,7 @@ class ShardState:
             "live": self.live is not None,
             "recall_from": self.recall_from,
             "target": self.control.to_dict() if self.control is not None else None,
+            "error": self._write_error(),
             "drops": self._drops,
             "engine": self.log.entry,
             "payloads": payloads,
@@ -296,6 +318,13 @@ class ShardState:
         }
         self.blobs.written += write_head(self.store, head)
         self._leave_copy(token)
+
+    def _write_error(self) -> list[Any] | None:
+        """Write what an error target knows in place of what it knew."""
+        assert self.blobs is not None
+        if (before := (self.head or {}).get("error")) is not None:
+            self.blobs.remove(before)
+        return None if self.error is None else self.blobs.put(f"error-{self.batches}", self.error.control.to_bytes())
 
     def _leave_copy(self, token: str) -> None:
         root = cache_root(self.job.cache)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 JOB = "job.json"
 FORMAT = 4
 #: What may change from one start to the next, and is noted in the job when it does.
-NOTED = ("budget", "policy", "shards", "columns", "deadline", "front", "target")
+NOTED = ("budget", "policy", "shards", "columns", "deadline", "front", "target", "error")
 
 
 @takes_join_args
@@ -321,6 +321,7 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         "checkpoint": None if checkpoint is None else _whole(checkpoint),
         "deadline": plan.deadline,
         **({} if plan.target is None else {"target": plan.target}),
+        **({} if plan.error is None else {"error": plan.error.to_dict()}),
         **({"front": list(plan.front)} if any(plan.front) else {}),
         "timestamps": plan.timestamps,
         **({} if plan.where is None else {"where": plan.where.clause.text, "where_sql": plan.where.plain()}),

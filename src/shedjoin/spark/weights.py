@@ -14,6 +14,10 @@ from shedjoin.policies import Policy, Sample
 WEIGHT, ROW = "sj_weight", "sj_row"
 #: A stored row is numbered by its shard: up to 1,024 of them, and two streams.
 SHARD_BITS = 10
+WEIGHTS_NOT_YET = (
+    "weights: this query changed to Sample() from a policy that had shed rows, and rows of before are still stored: no weight "
+    "stands for those that are gone. Leave weights out until a window has passed since the change, or start the query anew"
+)
 
 
 def check_weights(value: Any, policy: Policy | None, front: Sequence[float]) -> None:

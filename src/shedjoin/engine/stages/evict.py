@@ -163,7 +163,9 @@ def _fetch_neighbours(state, x):
 def foresee(cfg, state, step):
     """Prefetch, in three steps, what the tuples on top of the heaps will need when they go (and bring them up to date)."""
     organisation = cfg["organisation"]
-    of_tuples = organisation == TUPLE or organisation == CUMULATIVE or organisation == SCHEDULE
+    of_tuples = (
+        organisation == TUPLE or organisation == CUMULATIVE or organisation == SCHEDULE or organisation == SAMPLE
+    )
     if cfg["memories"] == 0 or not (of_tuples or organisation == KEY or organisation == LIFE):
         return
     for stream in range(cfg["streams"]):

@@ -295,17 +295,20 @@ def _give(cfg, state, buffers, origin, out, room):
 
 
 @kernel
-def _inverse(cfg, state, origin, innermost):
-    """Sample: one divided by the probability that the stored tuples of a result were there, in the order of streams."""
+def _note_weights(cfg, state, buffers, origin, innermost, out, room):
+    """Sample: one divided by the probability that each stored tuple of a result was there; the weight is their product."""
     n, product = cfg["streams"], 1.0
     for stream in range(n):
         x = innermost
         for level in range(n - 1):
             if mem.steps(state, origin * n + level)["stream"] == stream:
                 x = int(mem.levels(state, level)["item"])
-        if stream != origin:
-            product *= sampling.inverse(cfg, state, x, stream)
-    return product
+        inverse = 1.0 if stream == origin else sampling.inverse(cfg, state, x, stream)
+        if n > 2:
+            mem.set_out_inverse(buffers, stream * room + out, inverse)
+        product *= inverse
+    mem.set_out_weight(buffers, out, product)
+    mem.set_out_newest(buffers, out, origin)
 
 
 @kernel
@@ -377,8 +380,7 @@ def _innermost(cfg, state, buffers, origin):
                     mem.set_out_rows(buffers, stream * room + out, e["seq"])
                     mem.set_out_worth(buffers, out, one)
                     if cfg["organisation"] == SAMPLE:
-                        mem.set_out_weight(buffers, out, _inverse(cfg, state, origin, int(e["item"])))
-                        mem.set_out_newest(buffers, out, origin)
+                        _note_weights(cfg, state, buffers, origin, int(e["item"]), out, room)
                     out += 1
             if follows:
                 touch(state, int(e["item"]))

@@ -85,10 +85,15 @@ def priority_of(state, stream, seq, weight):
 
 @kernel
 def enter(cfg, state, x, weight):
-    """A new tuple has its weight: it joins the kept part."""
+    """A new tuple has its weight: it joins the kept part. Where there is none, it is sampled at once."""
     t = mem.pool(state, x)
     stream = int(t["stream"])
     mem.prio(state)[x] = weight
+    if cfg["keep"] == 0.0:
+        mem.since(state)[x] = state["evicted"]
+        prio = priority_of(state, stream, storage.card(cfg, state, x)["seq"], weight)
+        lazy_heap.push(state, stream, prio, 0.0, t["arrival"], x)
+        return
     mem.since(state)[x] = KEPT
     state["kept_bytes"][stream] += t["bytes"]
     lazy_heap.push(state, _kept_heap(cfg, stream), weight, 0.0, t["arrival"], x)
@@ -165,7 +170,7 @@ def _note(state, stream, stamp, prio):
 def note_evicted(cfg, state, x):
     """A tuple is about to be evicted: its priority is a threshold for all tuples of its memory."""
     stream = int(mem.pool(state, x)["stream"])
-    prio = priority_of(state, stream, storage.card(cfg, state, x)["seq"], mem.prio(state)[x])
+    prio = mem.heap(state)[stream, mem.place(state)[x]]["prio"]
     if cfg["memories"] > 1:
         _note(state, stream, state["evicted"], prio)
     else:

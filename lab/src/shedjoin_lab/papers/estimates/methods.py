@@ -122,6 +122,7 @@ def prob(case: Case, seed: int) -> Told:
 METHODS: dict[str, Callable[[Case, int], Told]] = {
     "Sample": sample(),
     "Sample, keep=0.5": sample(keep=0.5),
+    "Sample, keep=0.9": sample(keep=0.9),
     "uniform sampling": sample(power=0.0),
     "universe sampling": universe,
     "PROB / live recall": prob,

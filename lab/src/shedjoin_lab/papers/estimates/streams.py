@@ -27,5 +27,6 @@ STREAMS: dict[str, Callable[[], Stage]] = {
         drifting(ROWS, seed=11, domain=KEYS, skew=1.0, every=20, swaps=4, together=False), WINDOW
     ),
     "bursts": lambda: Stage(bursty(ROWS, seed=11, bursts=BOTH[:3], domain=KEYS), WINDOW),
+    "nearly unique keys": lambda: Stage(zipf(ROWS, seed=11, domain=ROWS, skew=0.0), WINDOW),
     "bursts of keys": lambda: Stage(flashing(ROWS, seed=11), WINDOW),
 }
