@@ -18,7 +18,7 @@ from shedjoin.batch import Batch
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import ShedLog
 from shedjoin.engine.pace import Watch
-from shedjoin.errors import SnapshotError
+from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.plain_dict import make_policy
 from shedjoin.recall.live import LiveRecall
 from shedjoin.spark.budget_split import BudgetSplit
