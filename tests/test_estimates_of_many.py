@@ -73,9 +73,9 @@ def test_intervals_of_three_streams_hold() -> None:
         told = sj.estimate_total(out.inverse, out.rows, by=tables["a"]["key"][out["a"]] % 2)
         held += ((told.low <= exact) & (exact <= told.high))[~np.isnan(told.low)].tolist()
         errors.append(told.value - exact)
-        said.append(((told.high - told.low) / 3.92) ** 2)
+        said.append((told.high - told.low) ** 2 / 80.0)  # Chebyshev: the square root of 20 on each side
     assert len(held) > 100
-    assert 0.87 < np.mean(held) <= 1.0
+    assert np.mean(held) > 0.9
     assert np.sqrt(np.nanmean(said, axis=0)) == pytest.approx(np.std(errors, axis=0), rel=0.3)
     apart = np.mean(errors, axis=0) / (np.std(errors, axis=0) / np.sqrt(len(errors)))
     assert (np.abs(apart) < 4.0).all()

@@ -104,7 +104,7 @@ def estimate_total(
     columns = _columns(weight, stored, value, by)
     group, which = np.unique(columns.group, return_inverse=True)
     sums = _sums(columns._replace(group=which), group.size, columns.value)
-    return _limited(group, sums.total, np.sqrt(sums.variance), sums, level)
+    return _limited(group, sums.total, np.sqrt(sums.variance), sums, _reach(columns, level))
 
 
 def estimate_mean(
@@ -117,7 +117,7 @@ def estimate_mean(
     counts = _sums(columns, group.size, np.ones_like(columns.value))
     mean = _sums(columns, group.size, columns.value).total / counts.total
     apart = _sums(columns, group.size, columns.value - mean[which])
-    return _limited(group, mean, np.sqrt(apart.variance) / counts.total, counts, level)
+    return _limited(group, mean, np.sqrt(apart.variance) / counts.total, counts, _reach(columns, level))
 
 
 def estimate_distinct(
@@ -349,10 +349,18 @@ def check_level(level: object) -> None:
         raise InputError(f"level must be above 0 and below 1, not {level!r}")
 
 
-def _limited(
-    group: NDArray[np.int64], value: NDArray[np.float64], error: NDArray[np.float64], sums: _Sums, level: float
-) -> Estimates:
+def _reach(columns: _Columns, level: float) -> float:
+    """Standard errors on each side of an estimate.
+
+    Weights of several stored rows are products: sums of them have long tails, so the limits are those of Chebyshev.
+    """
     check_level(level)
-    reach = NormalDist().inv_cdf(0.5 + level / 2.0) * error
+    return math.sqrt(1.0 / (1.0 - level)) if columns.weight.ndim > 1 else NormalDist().inv_cdf(0.5 + level / 2.0)
+
+
+def _limited(
+    group: NDArray[np.int64], value: NDArray[np.float64], error: NDArray[np.float64], sums: _Sums, errors: float
+) -> Estimates:
+    reach = errors * error
     reach = np.where((sums.rows < FEWEST_ROWS) & (sums.variance > 0.0), np.nan, reach)
     return Estimates(group, value, value - reach, value + reach, sums.rows)
