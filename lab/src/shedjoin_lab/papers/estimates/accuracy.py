@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,7 @@ def in_per_cent(rows: list[Row]) -> list[Row]:
                 "total": 100.0 * float(np.sqrt(of["square"])),
                 "groups": 100.0 * float(np.sqrt(of["group_square"])),
                 "recall": 100.0 * float(of["delivered"]),
-                "covered": 100.0 * sum(int(str(row["held"])) for row in some) / known if known else None,
+                "covered": 100.0 * sum(int(str(row["held"])) for row in some) / known if known else math.nan,
                 "intervals": known,
             }
         )
@@ -98,7 +99,11 @@ def plot(workloads: tuple[str, ...]) -> Plot:
                 {"workload": name},
                 log_y=column == "total",
             )
-            for column, label in (("total", "error of the total (RMSE), in %"), ("recall", "results delivered, in %"))
+            for column, label in (
+                ("total", "error of the total (RMSE), in %"),
+                ("covered", "intervals that hold, in %"),
+                ("recall", "results delivered, in %"),
+            )
             for name in workloads
         ),
         caption="Universe sampling keeps all rows of some keys. The oracle knows the partners of each row.",

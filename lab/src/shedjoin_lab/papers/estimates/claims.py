@@ -15,7 +15,9 @@ _CHANCE = "200 seeds tell a ratio of two errors to about 7%"
 
 def _hold(rows: list[Row]) -> Finding:
     found = {f"{row['workload']}, {row['method']}": row["covered"] for row in in_per_cent(rows)}
-    shares = {name: float(str(share)) for name, share in found.items() if share is not None}
+    shares = {
+        name: float(str(share)) for name, share in found.items() if share == share
+    }  # NaN: there were no intervals
     low, high = min(shares.values()), max(shares.values())
     return Finding(f"{low:.1f}% to {high:.1f}%", {name: LOW <= share <= HIGH for name, share in shares.items()})
 
