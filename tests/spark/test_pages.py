@@ -46,4 +46,4 @@ def test_python_blocks_on_spark_run(
     if page == "README.md":
         missed, _, rest = capsys.readouterr().out.partition(" ")
         assert int(missed) > 0
-        assert rest.startswith("rows had been missed")
+        assert rest.startswith("missed rows delivered")

@@ -27,11 +27,17 @@ def test_recall_is_told_unless_it_is_left_out() -> None:
         assert told(without, start) == [None]
 
 
-def test_recall_that_was_left_out_does_not_come_back() -> None:
-    """It has not seen the rows of before."""
+def test_recall_that_was_left_out_begins_later() -> None:
+    """It has not seen the rows of before, and is of the results of later rows."""
     first = Shards(job(SPEC, recall=False))
-    told(first, 0)
-    assert told(Shards(replace(first.job, recall=True), first.stores), 20) == [None]
+    assert told(first, 0) == [None]
+    second = Shards(replace(first.job, recall=True), first.stores)
+    ts = range(20, 40)
+    both = table([place % 3 for place in ts], ts)
+    (metric,) = second.batch([both], [both])["metric"]
+    assert metric["recall_from"] == 1
+    assert metric["recall"] is not None
+    assert metric["live_results"] < metric["results"]
 
 
 def test_the_log_of_a_push_is_read_where_it_is() -> None:

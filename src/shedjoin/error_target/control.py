@@ -10,22 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shedjoin.batch import ROW_BYTES, Batch
 from shedjoin.budget import Budget
-from shedjoin.engine import snapshot
-from shedjoin.engine.engine import Engine
-from shedjoin.engine.output import Output
 from shedjoin.error_target.sums import Groups, Open, Sums
 from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.estimates import check_level
 from shedjoin.policies import Sample
 from shedjoin.spec import JoinSpec
 from shedjoin.target import progress
+
+if TYPE_CHECKING:  # a driver reads targets, and has no use for engines
+    from shedjoin.engine.engine import Engine
+    from shedjoin.engine.output import Output
 
 #: The pilot's part of the limit, and the fewest effective rows that it must have of a group.
 PILOT, FEWEST = 1 / 8, 8.0
@@ -38,7 +39,7 @@ FADE = 0.8
 #: Results of the pilot are looked at in pieces of this many.
 PIECE = 1 << 14
 _NAMES = ("by", "sum", "within", "level")
-Column = Callable[[Output], ArrayLike]
+Column = Callable[["Output"], ArrayLike]
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,10 +326,14 @@ class ErrorControl:
             "since": self._since,
             "limit": None if self._limit is None else self._limit.total,
         }
+        from shedjoin.engine import snapshot
+
         return snapshot.pack(columns, {"memories": self._memories}, extra)
 
     def load(self, saved: bytes) -> None:
         """Go on from `to_bytes()`; the target may be another one. Call `fit` if the limit is."""
+        from shedjoin.engine import snapshot
+
         signature, extra, columns = snapshot.unpack(saved)
         if signature != {"memories": self._memories}:
             raise SnapshotError("what is saved of the error target is of a join with another allocation of its memory")

@@ -348,7 +348,8 @@ def estimator_of(spec: JoinSpec, *, drops: bool = False) -> type[LiveRecall]:
     ):
         return SampledRecall
     if len(spec.names) == len(STREAMS):
-        return PairRecall if plan.keyed else SampledRecall
+        # `Met` stores each tuple by itself. The policy may change while the estimate goes on, so it does not matter here.
+        return PairRecall if replace(spec, policy=None).plan().keyed else SampledRecall
     by_time = all(isinstance(window, TimeWindow) for window in spec.windows)
     return MultiRecall if isinstance(spec.on, str) and by_time else SampledRecall
 
