@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,9 +111,40 @@ class LiveRecall:
     def _check(self, spec: JoinSpec) -> None:
         """Refuse a join that this estimator cannot follow."""
 
-    def _start(self, spec: JoinSpec, seed: int, part: tuple[int, int]) -> None:
-        """Make the state."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what each estimator has; `LiveRecall(spec)` makes one of them, so this class is not abstract
+
+        def _start(self, spec: JoinSpec, seed: int, part: tuple[int, int]) -> None:
+            """Make the state."""
+            ...
+
+        def deliver(self, out: Output) -> None:
+            """Count the results of one piece of output."""
+            ...
+
+        def watch(self, batch: Batch, shed: ShedLog, late: int) -> None:
+            """Process the rows of a push, its shed log and its number of late rows, after `deliver` has counted its results."""
+            ...
+
+        def _sums(self) -> tuple[NDArray[np.float64], list[float]]:
+            """Of results, importance, both decayed: delivered, sums of z, (1 - p) z^2, (1 - p) z^3; then shed, unit, late."""
+            ...
+
+        @property
+        def remembered(self) -> int:
+            """The number of rows in the sample."""
+            ...
+
+        def _arrays(self) -> dict[str, NDArray[Any]]:
+            """The arrays to save. The names are part of the format."""
+            ...
+
+        def _numbers(self) -> list[Any]:
+            """The numbers to save."""
+            ...
+
+        def _restore(self, arrays: Mapping[str, NDArray[Any]], numbers: list[Any], snapshot: bytes) -> None:
+            """Go on from what was saved."""
+            ...
 
     def _settings(self, spec: JoinSpec) -> dict[str, Any]:
         """The settings that must not change between saving and loading."""
@@ -132,41 +163,12 @@ class LiveRecall:
                 f"{rows} rows were dropped before the engine: make the estimate with LiveRecall(spec, drops=True)"
             )
 
-    def deliver(self, out: Output) -> None:
-        """Count the results of one piece of output."""
-        raise NotImplementedError
-
     def set_clocks(self, clocks: Sequence[int | None], arrived: Sequence[int] | None = None) -> None:
         """What the engine is told with a push: the clocks and numbers of rows of the streams as a whole."""
-
-    def watch(self, batch: Batch, shed: ShedLog, late: int) -> None:
-        """Process the rows of a push, its shed log and its number of late rows, after `deliver` has counted its results."""
-        raise NotImplementedError
-
-    def _sums(self) -> tuple[NDArray[np.float64], list[float]]:
-        """Of results, importance, and both decayed: delivered, and sums of z, (1 - p) z^2, (1 - p) z^3; then shed, unit, late."""
-        raise NotImplementedError
-
-    @property
-    def remembered(self) -> int:
-        """The number of rows in the sample."""
-        raise NotImplementedError
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays to save. The names are part of the format."""
-        raise NotImplementedError
-
-    def _numbers(self) -> list[Any]:
-        """The numbers to save."""
-        raise NotImplementedError
 
     def _snapshot(self) -> bytes:
         """Other bytes to save."""
         return b""
-
-    def _restore(self, arrays: Mapping[str, NDArray[Any]], numbers: list[Any], snapshot: bytes) -> None:
-        """Go on from what was saved."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------------- pushes
 
