@@ -366,18 +366,22 @@ def test_explain_shared_memory_in_bytes_and_an_unknown_source(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = GOOD.replace('path = "b"', 'format = "rate"') + (
-        'budget = "8 MB"\nallocation = "variable"\n[spark]\nmaster = "local[2]"\n[run]\nmetrics_port = 9464\n'
+        'budget = "64 MB"\nallocation = "variable"\n[spark]\nmaster = "local[2]"\n[run]\nmetrics_port = 9464\n'
         "[sink]\nformat = 'console'\n"
     )
     said = explained(folder, text, capsys, monkeypatch)
     assert "2 shards (one a core)" in said
-    assert "4,000,000 bytes" in said
     assert "shared" in said
-    parts = r"beside its rows a shard takes .* MB \(arrays and filters .*, samples for live recall .*\); a row takes up to \d+ "
+    assert "at most 32 MB" in said
+    assert "at most 64 MB" in said
+    parts = (
+        r"beside its rows a shard takes .* MB \(arrays and filters .*, samples for live recall .*, columns not cleared yet .*\); "
+        r"all estimators together remember [\d,]+ keys without a stored row, which takes .*; the rest is for rows: "
+        r"a row counts \d+ bytes, each key with rows \d+ on each stream, and 1.5 times its columns"
+    )
     assert re.search(parts, " ".join(said.split()))
     assert "http://127.0.0.1:9464/metrics" in said
     assert "console" in said
-    assert "not known before it is read" in said
 
 
 def test_explain_without_a_budget_says_that_there_is_no_cap(

@@ -70,6 +70,7 @@ NUMBERS = (
     "started",
     "faded",
     "lift_tick",
+    "idle_bound",
     "first_mark",
     "last_evaluation",
     "last_expiry",
@@ -335,7 +336,7 @@ def _build_values(cfg: NDArray[Any], state: Handle, columns: Columns) -> None:
     waiting = columns["waiting arrival"].size + columns["fresh item"].size if cfg[0]["waits"] else 0
     tuples = int(_places(cfg, columns).max(initial=0)) + 1 + waiting
     values = keys.size + waiting * int(cfg[0]["parts"])
-    sizes = Sizes(power_of_two(memory.LEAST + tuples), power_of_two(memory.LEAST + values))
+    sizes = Sizes(memory.room_for(cfg, memory.LEAST + tuples), memory.room_for(cfg, memory.LEAST + values))
     state.hold(**memory.pool_arrays(cfg, sizes, state["lag"] > 0))
     state.hold(**memory.value_arrays(cfg, sizes), **memory.order_arrays(cfg, sizes))
     state["free_count"], state["free_cell_count"] = sizes.tuples, state.arrays["free_cells"].size
@@ -368,7 +369,6 @@ def _build_tuples(cfg: NDArray[Any], state: Handle, columns: Columns, items: Int
     for number in range(streams):
         mine = stream == number
         state["resident"][number] = int(mine.sum())
-        state["stored_bytes"][number] = int(columns["tuple bytes"][mine].sum())
     entry = np.zeros(size, ENTRY_RECORD)
     for name in ("ts", "seq", "importance"):
         entry[name] = columns[f"tuple {name}"]
@@ -402,6 +402,7 @@ def _build_tuples(cfg: NDArray[Any], state: Handle, columns: Columns, items: Int
             _build_alone(cfg, state, columns, items)
     if cfg[0]["let_in"]:
         state.arrays["window_number"][items] = columns["tuple window number"]
+    memory.count_bytes(cfg, state, items)
     _build_expiry(cfg, state, stream, items)
     if selection.is_selective(cfg):
         entry["seq"] = columns.get("tuple window number", entry["seq"])  # what the window counts by
@@ -633,7 +634,6 @@ def _build_samples(cfg: NDArray[Any], state: Handle, items: Integers, columns: C
     prio = np.where(kept, weight, weight / _lots(int(state["salt"]), stream, columns["tuple seq"]))
     _build_heaps(state, np.where(kept, streams + stream, stream), items, prio, np.zeros(items.size))
     for one in range(streams):
-        state["kept_bytes"][one] = int(columns["tuple bytes"][kept & (stream == one)].sum())
         stamps = columns[f"threshold stamp {one}"]
         state["threshold_count"][one] = stamps.size
     room = power_of_two(1 + int(state["threshold_count"].max()))
@@ -642,6 +642,7 @@ def _build_samples(cfg: NDArray[Any], state: Handle, items: Integers, columns: C
         for name in ("stamp", "prio"):
             thresholds[name][one, : int(state["threshold_count"][one])] = columns[f"threshold {name} {one}"]
     state.hold(thresholds=thresholds)
+    memory.count_bytes(cfg, state, items)
     state.arrays["moments"][:] = columns["sampling moments"]
 
 

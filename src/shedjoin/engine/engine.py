@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from shedjoin.engine import (
     snapshot,
     waiting_rows,
 )
+from shedjoin.engine.footprint import Footprint, empty_bytes
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.orders import orders_of
 from shedjoin.engine.output import LeftOutLog, Output, ShedLog
@@ -41,6 +43,8 @@ from shedjoin.join_order import JoinOrder
 from shedjoin.row_numbers import check as check_numbers
 
 Integers = NDArray[np.int64]
+#: Where rows count what they take, the memory is looked at after this many rows of a push.
+TIGHTENED = 1 << 16
 #: How many rows are searched at first for the end of an instant.
 SEARCHED = 256
 
@@ -84,6 +88,7 @@ class Engine(Running):
     def _begin(self, plan: Plan) -> None:
         """An empty state, within the plan's budget and by its policy."""
         self._plan, self._budget, self._orders = plan, plan.budget, plan.orders
+        self._most: int | None = None  # bytes; worked out when it is asked for
         self._cfg = plan.settings(plan.budget, **self._watch)
         self._state = memory.allocate(plan, self._cfg, self._seed)
         self._set_caps(plan.budget)
@@ -327,6 +332,7 @@ class Engine(Running):
             if pace is not None:
                 since = int(buffers["since"])
             start = end
+            self._tighten()
             self._look()
             better = None if self._trying is None else self._trying.look(self.clocks)
             if better is not None:
@@ -386,11 +392,11 @@ class Engine(Running):
         elif need == protocol.NEED_ENTRIES:
             memory.grow_entries(cfg, state, wanted)
         elif need == protocol.NEED_EXPIRY:
-            memory.grow_expiry(state, wanted)
+            memory.grow_expiry(cfg, state, wanted)
         elif need == protocol.NEED_STRAYS:
             memory.hold_strays(cfg, state)
         elif need == protocol.NEED_SEEN:
-            memory.grow_seen(state, wanted)
+            memory.grow_seen(cfg, state, wanted)
         elif need == protocol.NEED_ITEMS:
             item_memory.grow_items(state, wanted)
         elif need == protocol.NEED_HISTOGRAM:
@@ -402,6 +408,9 @@ class Engine(Running):
             memory.grow_index_buckets(self._plan, cfg, state, wanted)
         elif need == protocol.NEED_LEFT_OUT and buffers["out_left_out_room"] < wanted:
             push_buffers.hold_left_out(buffers, max(wanted, CHUNK))
+        elif need == protocol.NEED_FORGET:
+            memory.forget_keys(cfg, state)
+            buffers["ahead"] = 0
         elif need == protocol.NEED_THRESHOLDS:
             memory.grow_thresholds(state)
         elif need == protocol.NEED_TIMELINE:
@@ -521,7 +530,9 @@ class Engine(Running):
         self._set_caps(budget)
         if self._trying is not None:
             self._trying.fit(budget)
-        return self._whole(pieces, before, [self._compete()], earlier)
+        evicted = self._compete()
+        self._tighten()
+        return self._whole(pieces, before, [evicted], earlier)
 
     def _close(self, cfg: NDArray[Any] | None = None) -> list[Piece]:
         """Close the open instant, of a join whose rows have their turn one by one."""
@@ -555,13 +566,42 @@ class Engine(Running):
     def _adopt(self, plan: Plan) -> None:
         """Go on by another policy: its state is built from what is stored and known."""
         columns = change.carried(contents.gather(self._cfg, self._state), self._plan.signature(), plan)
-        cfg = plan.settings(self._budget, **self._watch)
-        state = memory.allocate(plan, cfg, self._seed)
-        caps = plan.caps(self._budget)
+        self._plan, self._cfg = plan, plan.settings(self._budget, **self._watch)
+        self._build(columns)
+        self._most = None
+
+    def _build(self, columns: contents.Columns) -> None:
+        """A state of these contents."""
+        state = memory.allocate(self._plan, self._cfg, self._seed)
+        caps = self._plan.caps(self._budget)
         state["caps"][: len(caps)] = caps
-        memory.set_steps(state, plan, self._orders)
-        contents.build(plan, cfg, state, columns)
-        self._plan, self._cfg, self._state = plan, cfg, state
+        memory.set_steps(state, self._plan, self._orders)
+        contents.build(self._plan, self._cfg, state, columns)
+        self._state = state
+
+    @property
+    def _is_tight(self) -> bool:
+        """Whether rows count what they take, so that the memory can be held to the budget."""
+        return memory.is_tight(self._cfg) and not self._waits
+
+    def _most_bytes(self) -> int:
+        """What the arrays and the `bytes` of rows may take."""
+        assert self._budget is not None
+        keys = (self._budget.keys or 0) * Footprint.of(self._plan).remembered
+        return empty_bytes(replace(self._plan, budget=self._budget)) + keys + int(self._budget.bytes or 0)
+
+    def _tighten(self) -> None:
+        """Make the arrays anew if they take more than they may: they have grown for what is not there any more."""
+        if not self._is_tight:
+            return
+        if self._most is None:
+            self._most = self._most_bytes()
+        if self.nbytes + memory.own_bytes(self._state) <= self._most:
+            return
+        loop.forget(self._cfg, self._state)
+        columns = contents.gather(self._cfg, self._state)
+        self._state.arrays.clear()  # before there are others
+        self._build(columns)
 
     def take_in(self, columns: contents.Columns) -> None:
         """Fill an engine that has seen no row."""
@@ -595,11 +635,14 @@ class Engine(Running):
         return push_buffers.take_shed(buffers, self._plan.streams)
 
     def _set_caps(self, budget: Budget | None) -> None:
-        caps = self._plan.caps(budget)
+        caps, was = self._plan.caps(budget), self._cfg[0]
         self._cfg = self._plan.settings(budget, **self._watch)
+        if any(was[name] != self._cfg[0][name] for name in ("row_bytes", "key_bytes")):
+            memory.count_bytes(self._cfg, self._state, contents.live_tuples(self._state))
         self._state["caps"][: len(caps)] = caps
         memory.grow_filters(self._plan, self._state, budget)
         self._budget = budget
+        self._most = None
 
     # ------------------------------------------------------------------------------------------ selective processing
 
@@ -652,6 +695,8 @@ class Engine(Running):
         looks = (
             [self._statistics.next_look - int(self._state["rows"])] if self._statistics.next_look is not None else []
         )
+        if self._is_tight:
+            looks.append(TIGHTENED)
         if self._trying is not None and self._trying.runs:
             looks.append(self._trying.due - self._trying.rows)
         end = start + max(min(looks), 1) if looks else len(batch)
@@ -790,6 +835,15 @@ class Engine(Running):
         items = contents.live_tuples(self._state)
         mine = items[self._state.arrays["pool"]["stream"][items] == number]
         return np.sort(contents.cards_of(self._cfg, self._state, mine)["seq"])
+
+    def own_bytes(self, stream: int) -> int:
+        """The summed `bytes` of the stored rows of a stream, without what the budget counts beside them."""
+        return memory.own_bytes(self._state, stream)
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take: of tuples, keys, indexes, the estimator and filters of shed rows."""
+        return sum(array.nbytes for array in self._state.arrays.values())
 
     def forget_peaks(self) -> None:
         """From now on, peaks are those since here."""

@@ -20,7 +20,7 @@ from shedjoin.engine.records import code_fields
 from shedjoin.engine.snapshot import numbers
 from shedjoin.errors import SnapshotError
 
-FORMAT = 7
+FORMAT = 8
 META = "engine.json"
 TRIALS = "trials"
 #: Arrays below this are written every time, all in one file: a mapping of its own would cost more.

@@ -57,7 +57,7 @@ from shedjoin.engine.records import (
     TUPLE_RECORD,
     WAIT_CODES,
 )
-from shedjoin.engine.stages import ages, learn, neighbours, sampling
+from shedjoin.engine.stages import ages, learn, neighbours, remember, sampling
 from shedjoin.engine.structures import heap, histogram, kinetic_tournament
 from shedjoin.engine.structures.buckets import SMALLEST
 from shedjoin.engine.structures.key_table import hash_of
@@ -68,6 +68,8 @@ Integers = NDArray[np.int64]
 LEAST = 1024
 #: Room for this much of a budget is made at once, for more as it is needed: a cap is no forecast.
 AT_ONCE = 1 << 14
+#: Where arrays are tight, their sizes are multiples of this, and they grow by one part in so many.
+STEP, QUARTER = 64, 4
 #: The arena of entries, and how many buckets an index that grows begins with.
 FIRST_ENTRIES, FEW = 4096, 16
 
@@ -161,6 +163,16 @@ def power_of_two(least: int) -> int:
     return 1 << (least - 1).bit_length()
 
 
+def is_tight(cfg: NDArray[Any]) -> bool:
+    """Whether arrays may hardly be larger than what is in them: rows count what they take, see footprint.py."""
+    return bool(cfg[0]["row_bytes"] > 0) and not has_items(cfg)
+
+
+def room_for(cfg: NDArray[Any], least: int) -> int:
+    """The size of an array for this many, as tight as it may be."""
+    return -(-least // STEP) * STEP if is_tight(cfg) else power_of_two(least)
+
+
 def first_random_state(seed: int) -> int:
     """splitmix64's first output, so that seeds that look alike start far apart."""
     mask = 2**64 - 1
@@ -238,7 +250,7 @@ def pool_arrays(cfg: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
         "came": np.zeros(lazy, np.int64),
         "cell_values": np.full(cells * parts, NONE, np.int32),
         "cell_links": np.full(cells * parts * 2, NONE, np.int32),
-        "cell_heads": np.full(2 * cells, NONE, np.int32),
+        "cell_heads": np.full(power_of_two(2 * cells), NONE, np.int32),
         "free_cells": _free_stack(0, cells),
     }
     if not is_keyed(cfg):
@@ -266,7 +278,7 @@ def value_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     cells = size if cfg[0]["weighed"] and not is_keyed(cfg) else 1
     arrays = {
         "keys": np.zeros(size, KEY_RECORD),
-        "heads": np.full(2 * size, NONE, np.int32),
+        "heads": np.full(power_of_two(2 * size), NONE, np.int32),
         "free_keys": _free_stack(0, size),
         "mass": np.zeros(size * streams if cfg[0]["estimator"] == DECAYED else 1),
         "trail": cache_lines(size * streams if cfg[0]["estimator"] == LEARNED else 1, TRAIL_RECORD),
@@ -287,11 +299,12 @@ def order_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     of_tuples = organisation in (TUPLE, CUMULATIVE, SCHEDULE, SAMPLE)
     by_age = organisation == AGE
     entries = groups if organisation == KEY else tuples if of_tuples else 1
-    leaves = tuples if organisation == LIFE else 1
+    lines = sizes.values if organisation == KEY and is_keyed(cfg) else entries  # of each stream
+    leaves = power_of_two(tuples) if organisation == LIFE else 1
     following = tuples if cfg[0]["follows"] else 1
     heaps = 2 * streams if organisation == SAMPLE else streams
     return {
-        "heap": cache_lines((heaps, _heap_room(entries)), HEAP_RECORD),
+        "heap": cache_lines((heaps, _heap_room(lines)), HEAP_RECORD),
         "place": np.full({RANDOM: tuples, LIFE: groups, AGE: tuples}.get(organisation, entries), NONE, np.int32),
         "more": np.zeros(tuples if by_age or (organisation in (KEY, LIFE) and not cfg[0]["fifo"]) else 1, MORE_RECORD),
         "dense": np.tile(np.arange(tuples if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (streams, 1)),
@@ -442,6 +455,13 @@ def _larger(size: int) -> int:
     return 4 * size if size < AT_ONCE else 2 * size
 
 
+def _grown(cfg: NDArray[Any], before: int, least: int) -> int:
+    """The next size of an array that is full and must have room for `least`."""
+    if is_tight(cfg):
+        return room_for(cfg, max(before + before // QUARTER, least))
+    return power_of_two(max(_larger(before), least))
+
+
 def _exchange(state: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
     """Put larger arrays behind the handle, the old contents at their beginning; returns the old arrays."""
     old = {name: state.arrays[name] for name in new}
@@ -477,7 +497,7 @@ def _grow_order(cfg: NDArray[Any], state: Handle, sizes: Sizes) -> None:
 def grow_pool(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """Room for at least `room` more tuples."""
     before = state.arrays["pool"].size
-    size = power_of_two(max(_larger(before), before - int(state["free_count"]) + room))
+    size = _grown(cfg, before, before - int(state["free_count"]) + room)
     strays = state.arrays["stray_place"].size > 1
     if has_items(cfg):
         size = power_of_two(max(2 * before, before + 2 * room))
@@ -505,10 +525,14 @@ def make_room_for_values(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """Forget what can be forgotten; grow when that is not plenty."""
     loop.forget(cfg, state)
     before = state.arrays["keys"].size
-    if int(state["free_key_count"]) >= max(room, before // 2):
+    plenty = before // (2 * QUARTER) if is_tight(cfg) else before // 2
+    if int(state["free_key_count"]) >= max(room, plenty):
         return
     values = in_use(state, "free_keys", "free_key_count")
-    size = power_of_two(max(_larger(before), before - int(state["free_key_count"]) + room))
+    if is_tight(cfg):
+        size = room_for(cfg, max(before, values.size + values.size // QUARTER + room))
+    else:
+        size = _grown(cfg, before, values.size + room)
     sizes = Sizes(state.arrays["pool"].size, size)
     old = _exchange(state, value_arrays(cfg, sizes), but=("free_keys", "heads"))
     _stack_more(state, "free_keys", "free_key_count", old["free_keys"])
@@ -573,10 +597,13 @@ def rehash_cells(cfg: NDArray[Any], state: Handle) -> None:
     chain(cells, places, state.arrays["cell_heads"], records["next"])
 
 
-def grow_seen(state: Handle, room: int) -> None:
-    """Room for at least `room` more arrivals in InWindow's memory."""
+def grow_seen(cfg: NDArray[Any], state: Handle, room: int) -> None:
+    """Room for at least `room` more arrivals in InWindow's memory, if so many may be remembered."""
     old = state.arrays["seen"]
-    size = power_of_two(max(2 * old.shape[1], int(state["seen_size"].max()) + room))
+    size = max(2 * old.shape[1], int(state["seen_size"].max()) + room)
+    if cfg[0]["keys_kept"] >= 0:
+        size = max(min(size, int(cfg[0]["keys_kept"])), int(state["seen_size"].max()))
+    size = power_of_two(size)
     seen = np.zeros((len(old), size), SEEN_RECORD)
     for stream in range(len(old)):
         held = int(state["seen_size"][stream])
@@ -585,20 +612,30 @@ def grow_seen(state: Handle, room: int) -> None:
     state.hold(seen=seen)
 
 
-def grow_expiry(state: Handle, room: int) -> None:
+def grow_expiry(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """Room for at least `room` more tuples in the order of expiry."""
     old = state.arrays["expiry"]
     streams, before = old.shape
-    span = (state["ring_to"] - state["ring_from"])[:streams]
-    size = power_of_two(max(_larger(before), int(span.max()) + room))
-    expiry = np.zeros((streams, size), EXPIRY_RECORD)
+    rings = []
     for stream in range(streams):
         counters = np.arange(int(state["ring_from"][stream]), int(state["ring_to"][stream]))
-        places = counters & (size - 1)
-        expiry[stream, places] = old[stream, counters & (before - 1)]
-        items = expiry[stream, places]["item"]
-        there = items != NONE
-        state.arrays["pool"]["queued"][items[there]] = places[there]
+        ring = old[stream, counters & (before - 1)]
+        if is_tight(cfg):  # tuples that were evicted have left gaps
+            ring = ring[ring["item"] != NONE]
+            state["ring_to"][stream] = int(state["ring_from"][stream]) + ring.size
+            state["ring_ready"][stream] = 0
+        rings.append(ring)
+    many = max(ring.size for ring in rings)
+    if is_tight(cfg):
+        size = power_of_two(max(LEAST, many + many // QUARTER + room))
+    else:
+        size = power_of_two(max(_larger(before), many + room))
+    expiry = np.zeros((streams, size), EXPIRY_RECORD)
+    for stream, ring in enumerate(rings):
+        places = (int(state["ring_from"][stream]) + np.arange(ring.size)) & (size - 1)
+        expiry[stream, places] = ring
+        there = ring["item"] != NONE
+        state.arrays["pool"]["queued"][ring["item"][there]] = places[there]
     state.hold(expiry=expiry)
 
 
@@ -616,6 +653,85 @@ def grow_thresholds(state: Handle) -> None:
         thresholds[stream, : one.size] = one
         state["threshold_count"][stream] = one.size
     state.hold(thresholds=thresholds)
+
+
+def count_bytes(cfg: NDArray[Any], state: Handle, items: Integers) -> None:
+    """What the stored tuples, and their keys, count against a budget in bytes."""
+    pool, streams = state.arrays["pool"][items], int(cfg[0]["streams"])
+    size = pool["bytes"].astype(np.int64) + int(cfg[0]["row_bytes"])
+    groups = np.unique(pool["group"]) % streams if cfg[0]["key_bytes"] else np.empty(0, np.int64)
+    for stream in range(streams):
+        mine = pool["stream"] == stream
+        keys = int((groups == stream).sum())
+        state["stored_bytes"][stream] = int(size[mine].sum()) + int(cfg[0]["key_bytes"]) * keys
+        if cfg[0]["organisation"] == SAMPLE:
+            kept = state.arrays["since"][items] == sampling.KEPT
+            state["kept_bytes"][stream] = int(size[mine & kept].sum())
+
+
+def own_bytes(state: Handle, stream: int | None = None) -> int:
+    """The summed `bytes` of the stored tuples, of all streams or one: what they take elsewhere."""
+    items = item_memory.places_in_use(state) if "item_at" in state.arrays else in_use(state, "free", "free_count")
+    pool = state.arrays["pool"][items]
+    return int(pool["bytes"][pool["stream"] == stream if stream is not None else slice(None)].sum())
+
+
+def _drop_late_rows(cfg: NDArray[Any], state: Handle) -> None:
+    """Prospect, of a budget that has become smaller: the oldest late rows go."""
+    streams, ring = int(cfg[0]["streams"]), state.arrays["seen"]
+    for stream in range(streams):
+        over = int(state["seen_size"][stream]) - int(cfg[0]["keys_kept"])
+        if over <= 0:
+            continue
+        places = (int(state["seen_head"][stream]) + np.arange(over)) & (ring.shape[1] - 1)
+        np.subtract.at(state.arrays["trail"]["recent"], ring["value"][stream, places] * streams + stream, 1)
+        state["seen_head"][stream] = (int(state["seen_head"][stream]) + over) & (ring.shape[1] - 1)
+        state["seen_size"][stream] -= over
+        for name in ("looked_soon", "looked_later"):
+            state[name][stream] = max(int(state[name][stream]) - over, 0)
+        state["forgotten"] += over
+
+
+def forget_keys(cfg: NDArray[Any], state: Handle) -> None:
+    """The estimator forgets keys without a stored tuple, the least frequent (of Prospect: the least recent) first.
+
+    What stays is half of what may be remembered; the other half is for keys that lose their last tuple from now on.
+    """
+    state["idle_bound"] = 0
+    if has_items(cfg) and item_memory.has_histogram(cfg):
+        return  # which has few values
+    if cfg[0]["estimator"] == LEARNED:
+        _drop_late_rows(cfg, state)
+    loop.forget(cfg, state)  # what has faded is forgotten without this
+    streams, keys = int(cfg[0]["streams"]), state.arrays["keys"]
+    values = in_use(state, "free_keys", "free_key_count")
+    groups = values[:, None] * streams + np.arange(streams)
+    if is_keyed(cfg):
+        idle = state.arrays["buckets"]["count"][groups].sum(axis=1) == 0
+    else:
+        idle = state.arrays["cell_count"][values] == 0
+    if has_items(cfg):
+        idle &= state.arrays["part"][values] != EVERY_ROW
+    idle &= keys["held"][values] > 0
+    state["idle_bound"] = int(idle.sum())
+    if cfg[0]["estimator"] == LEARNED:
+        trail = state.arrays["trail"]
+        idle &= trail["recent"][groups].sum(axis=1) == 0
+        worth = trail["last"][groups].max(axis=1)
+    elif cfg[0]["estimator"] == DECAYED:
+        worth = state.arrays["mass"][groups].sum(axis=1)
+    else:
+        weights = state.arrays["buckets"]["weight"] if is_keyed(cfg) else state.arrays["weight"]
+        worth = weights[groups].sum(axis=1)
+    values, worth = values[idle], worth[idle]
+    gone = values.size - int(cfg[0]["keys_kept"]) // remember.STAYS
+    if gone <= 0:
+        return
+    parts = state.arrays["part"][values] if state.arrays["part"].size > 1 else np.zeros(values.size, np.int32)
+    keys["held"][values[np.lexsort((keys["key"][values], parts, worth))[:gone]]] = 0
+    state["forgotten"] += gone
+    state["idle_bound"] -= gone
+    loop.forget(cfg, state)
 
 
 def grow_marks(state: Handle) -> None:
@@ -668,8 +784,9 @@ def fill_rings(cfg: NDArray[Any], state: Handle, rings: Rings, room: int = 0) ->
     buckets = state.arrays["buckets" if is_keyed(cfg) else "index_buckets"]
     used, counts = np.unique(rings.bucket, return_counts=True)
     rooms = np.maximum(SMALLEST, 1 << np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64))
-    base = np.cumsum(rooms) - rooms
-    state.hold(**arena(cfg, max(FIRST_ENTRIES, power_of_two(2 * (int(rooms.sum()) + room)))))
+    base, taken = np.cumsum(rooms) - rooms, int(rooms.sum())
+    size = room_for(cfg, taken + taken // QUARTER + room) if is_tight(cfg) else power_of_two(2 * (taken + room))
+    state.hold(**arena(cfg, max(FIRST_ENTRIES, size)))
     place = np.repeat(base - (np.cumsum(counts) - counts), counts) + np.arange(rings.bucket.size)
     state.arrays["entries"][place] = rings.entry
     buckets["base"][used], buckets["room"][used], buckets["first"][used] = base, rooms, 0
@@ -695,7 +812,7 @@ def grow_entries(cfg: NDArray[Any], state: Handle, room: int) -> None:
     rings, before = all_rings(cfg, state), state.arrays["entries"].size
     if not is_keyed(cfg):
         _empty(state.arrays["index_buckets"])
-    fill_rings(cfg, state, rings, max(room, (_larger(before) - before) // 4))
+    fill_rings(cfg, state, rings, room if is_tight(cfg) else max(room, (_larger(before) - before) // 4))
 
 
 def _empty(buckets: NDArray[Any]) -> None:

@@ -47,6 +47,9 @@ class Job:
     schemas: tuple[
         bytes, ...
     ] = ()  # the Arrow schemas of the columns kept, where a result may have rows of one side only
+    asked: dict[str, Any] | None = (
+        None  # the budget in bytes that was asked for; that of the spec is what is left for rows
+    )
     files: OutputFiles | None = None  # what shards write themselves
 
     @property

@@ -46,6 +46,7 @@ def metric_schema(
     unmatched: bool = False,
     target: bool = False,
     tries: bool = False,
+    forgets: bool = False,
 ) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
     stood at its end. (Peaks are taken at the end of every instant, when the cap holds.)
@@ -66,6 +67,9 @@ def metric_schema(
         budget keeps recall below the target.
     tries
         Of joins with `Auto`: the policy in use, how often the shard went over to another, and why it is this one.
+    forgets
+        Of joins within a budget in bytes: `forgotten`, the keys without a stored row, and the rows, that estimators forgot because
+        they could remember no more.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(
@@ -85,6 +89,7 @@ def metric_schema(
             *(pa.field(name, pa.int64()) for name in UNMATCHED if unmatched),
             *((pa.field("allowed", pa.int64()), pa.field("limited", pa.bool_())) if target else ()),
             *(pa.field(name, kind) for name, kind in TRIES.items() if tries),
+            *((pa.field("forgotten", pa.int64()),) if forgets else ()),
         ]
     )
 

@@ -48,7 +48,7 @@ from shedjoin.spec import JoinSpec
 #: Results leave in blobs of about this many bytes and at most this many rows.
 BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
 #: What is counted in each micro-batch, under the engine's own names.
-_COUNTED = ("results", "evicted", "scheduled", "expired")
+_COUNTED = ("results", "evicted", "scheduled", "expired", "forgotten")
 #: What a shard makes: of which kind, and rows of it.
 Made = tuple[str, Sequence[pa.RecordBatch]]
 
@@ -316,6 +316,7 @@ class Shard:
             unmatched=self._judges,
             target=self.job.target is not None,
             tries=isinstance(self.spec.policy, Auto),
+            forgets=self.job.asked is not None,
         )
         known = self._known(before, rows, seconds) | self._recall()
         arrays = [pa.array([known.get(field.name)], field.type) for field in schema]

@@ -28,7 +28,7 @@ from shedjoin.spark.host_cache import cache_root
 from shedjoin.spark.host_copy import Copy
 from shedjoin.spark.job import Job
 from shedjoin.spark.micro_batch import MicroBatch
-from shedjoin.spark.payload import Payload
+from shedjoin.spark.payload import COPIES, NUMBERED, Payload
 from shedjoin.spark.state import (
     FORMAT,
     Blobs,
@@ -178,7 +178,7 @@ class ShardState:
         """What may change while the checkpoint lives, and is told when it does."""
         whole = self.job.spec
         policy = changing(self.spec)[1]
-        return {"budget": whole.get("budget"), "policy": policy, "shards": self.job.shards}
+        return {"budget": self.job.asked or whole.get("budget"), "policy": policy, "shards": self.job.shards}
 
     def _signature(self) -> dict[str, Any]:
         spec = {name: value for name, value in self.spec.to_dict().items() if name not in MAY_DIFFER}
@@ -238,7 +238,10 @@ class ShardState:
         now = self.spec.with_budget(self.engine.budget)
         budget, policy = changing(now)
         for stream, payload in enumerate(self.payloads):
-            payload.tidy(self.engine.residents[stream], partial(self.engine.live, stream))
+            residents, counted = self.engine.residents[stream], None
+            if self.job.asked is not None:
+                counted = self.engine.own_bytes(stream) + int(COPIES * NUMBERED) * residents
+            payload.tidy(residents, partial(self.engine.live, stream), counted)
         new = (budget or {}) if moved else None, policy if self._policy_changed else None
         said = None if watch is None else watch.said
         redo = Redo(batch.rows, batch.clocks, *new, batch.arrived, said, batch.dropped)
