@@ -1,11 +1,11 @@
-"""A budget in bytes beside the memory of the workers: a query that stores as much as it may, with few keys and with keys that come once.
+"""A budget in bytes beside the memory of the workers: a query that stores all it may, of few keys, and of keys that come once.
 
-Each run is a process of its own. What is measured is the memory of Spark's Python workers that no file is behind, and the copies of
-the shards on this host; both less what they are after the first micro-batch, which has 1,000 rows of each stream. The state stores
-of Spark, in its JVM or on disk, are not part of the budget.
+Each run is a process of its own. Measured is the memory of Spark's Python workers that no file is behind, and the copies of the
+shards on this host; both less what they are after the first micro-batch, which has 1,000 rows of each stream. The state stores of
+Spark, in its JVM or on disk, are not part of the budget.
 
-    python benchmarks/spark_bytes.py                                  # writes a section of docs/benchmarks-spark.md
-    python benchmarks/spark_bytes.py --rows 300000 --budgets "64 MB"  # prints it only
+    python benchmarks/spark_bytes.py --page docs/benchmarks-spark.md  # writes a section of the page
+    python benchmarks/spark_bytes.py --rows 300000 --budgets "64 MB"  # prints it
 """
 
 from __future__ import annotations

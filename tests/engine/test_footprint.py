@@ -10,6 +10,7 @@ import pytest
 
 import shedjoin as sj
 from shedjoin.engine import memory
+from shedjoin.engine.engine import Engine
 from shedjoin.engine.footprint import Footprint, empty_bytes, within
 
 WHOLE = 1 << 17
@@ -57,8 +58,9 @@ def pushes(spec: sj.JoinSpec, seed: int) -> Any:
 def combinations() -> list[Any]:
     chosen = [("two streams", policy) for policy in POLICIES]
     chosen += [(join, policy) for join in JOINS for policy in ("prospect", "prob by history")]
+    small = {("late rows", "prob by history"), ("two streams", "rand"), ("graph", "prob by history")}
     return [
-        pytest.param(join, policy, id=f"{join}, {policy}")
+        pytest.param(join, policy, id=f"{join}, {policy}", marks=pytest.mark.small if (join, policy) in small else ())
         for join, policy in dict.fromkeys(chosen)
         if (join, policy) != ("graph", "prospect")
     ]
@@ -71,7 +73,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "FIRST_ENTRIES", 64)
 
 
-@pytest.mark.small
 @pytest.mark.parametrize(("join", "policy"), combinations())
 def test_arrays_stay_within_the_budget(join: str, policy: str) -> None:
     spec = sj.JoinSpec(**JOINS[join], policy=POLICIES[policy], budget=sj.Budget(bytes=WHOLE))
@@ -84,3 +85,39 @@ def test_arrays_stay_within_the_budget(join: str, policy: str) -> None:
         assert engine.nbytes + memory.own_bytes(engine._state) <= most
     assert engine.counters["evicted"] > 100
     assert sum(engine.used) > 0.9 * budget.total
+
+
+def idle_keys(engine: Any) -> int:
+    """Keys that the estimator knows and no stored row has."""
+    cfg, state = engine._cfg, engine._state
+    memory.loop.forget(cfg, state)
+    values = memory.in_use(state, "free_keys", "free_key_count")
+    groups = values[:, None] * engine.plan.streams + np.arange(engine.plan.streams)
+    return int((state.arrays["buckets"]["count"][groups].sum(axis=1) == 0).sum())
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("policy", ["prob by history", "prob by window", "life, decayed", "prospect"])
+def test_estimators_remember_no_more_than_they_may(policy: str) -> None:
+    spec = sj.JoinSpec(sj.TimeWindow(8000), sj.Budget(tuples=50, keys=10), POLICIES[policy])
+    engine = spec.build()
+    for tables in pushes(spec, seed=3):
+        engine.push(tables)
+        assert idle_keys(engine) <= {"prospect": 30, "prob by window": 20}.get(policy, 10)
+        assert max(engine._state["seen_size"]) <= 10
+    assert engine.counters["forgotten"] > 1000
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_arrays_that_are_made_anew_change_nothing(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = sj.Budget(bytes=60_000, row_bytes=200, key_bytes=100, keys=20)
+    spec = sj.JoinSpec(sj.TimeWindow(8000), budget, POLICIES[policy])
+
+    def run() -> list[Any]:
+        engine = spec.build(seed=2)
+        outs = [engine.push(tables) for tables in pushes(spec, seed=5)]
+        return [*(out.rows.tolist() for out in outs), *(out.shed.seq.tolist() for out in outs), engine.counters]
+
+    expected = run()
+    monkeypatch.setattr(Engine, "_most_bytes", lambda engine: 0)
+    assert run() == expected

@@ -68,8 +68,8 @@ def metric_schema(
     tries
         Of joins with `Auto`: the policy in use, how often the shard went over to another, and why it is this one.
     forgets
-        Of joins within a budget in bytes: `forgotten`, the keys without a stored row, and the rows, that estimators forgot because
-        they could remember no more.
+        Of joins within a budget in bytes: `forgotten`, the keys without a stored row, and the rows, that estimators could
+        remember no more.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(
