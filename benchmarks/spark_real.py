@@ -285,13 +285,14 @@ def line(run: Run, found: dict[str, Any]) -> list[str]:
 
 
 TEXT = """\
-Written by `python benchmarks/spark_real.py`, which fails unless every result of the exact join is there, once, in every run
-without a budget (the sizes were counted by other means, see [data.md](data.md), and sums over the rows agree with sorted
-arrays), and unless the cap holds in every run with one. `left first`: the right source begins when the left one is read to its
-end. `shuffled`: rows are out of order by up to the lateness. The runs of `flood` are of a client that floods a server in one
-minute of the log, those of `half` of a stream in which one key has half of all rows; `even` has as many rows, and no such key.
-Memory is the most that was held at once (proportional, so that shared pages count once); the JVM may have 2 GB of heap, and
-takes it when it can.
+`python benchmarks/spark_real.py` writes this page. It fails unless every run without a budget has every result of the exact join
+once, and every run with a budget keeps its cap. The sizes of the joins were counted in another way ([data.md](data.md)), and sums
+over the rows agree with sorted arrays.
+
+`left first`: the right source begins when the left one is read to its end. `shuffled`: rows are out of order by up to the lateness.
+`flood` is a client that floods a server in one minute of the log. In `half` one key has half of all rows. `even` has as many rows,
+and no such key. Memory is the most that was held at once; shared pages count once. The JVM may have 2 GB of heap, and takes it
+when it can.
 """
 
 

@@ -21,7 +21,7 @@ COLUMNS = {
     "importance2006": ("importance", "matches", "cpu_seconds", "top_kilobytes", "wall_least_seconds"),
     "golab2003": ("matches", "cost", "rate", "share", "fifth", "place_of_4"),
     "dual2006": ("rate", "subset", "best"),
-    "open": ("incomplete", "share", "expected", "rate"),
+    "open": ("incomplete", "share", "expected", "rate", "precision", "certain", "wrong", "lots"),
     "gedik2007": ("phi", "share", "output", "utility", "dropped", "r", "r1", "r2", "arriving", "matches"),
 }
 #: How strongly the methods and settings of a made-up world differ.

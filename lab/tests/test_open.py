@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shedjoin.join_order import Model, StreamStats
 from shedjoin.workloads import zipf
-from shedjoin_lab.papers.open import archive, shared
+from shedjoin_lab.papers.open import archive, shared, top
 from shedjoin_lab.papers.open.division import divide, gains
 from shedjoin_lab.papers.open.index_choice import by_cost, choices, largest_first, plan_cost
 from shedjoin_lab.papers.open.whole_keys import fewest_incomplete, priorities
@@ -107,3 +107,18 @@ def test_parts_never_exceed_the_memory() -> None:
     curves = [np.full(2 * window, 1.0) for window, *_ in shared.JOINS]
     for method in shared.METHODS:
         assert sum(shared.parts(method, curves, 450)) <= 450
+
+
+@pytest.mark.parametrize("by", top.GROUPS)
+def test_a_top_ten_from_the_whole_memory_is_exact(by: str) -> None:
+    params = {"by": by, "ranks": "uncorrelated", "part": 1.0, "rows": 900, "window": 100, "seed": 1}
+    for method in top.METHODS:
+        row = top.measure({**params, "method": method}, None)[0]
+        assert row["precision"] == 1.0, method
+        assert row["wrong"] == 0, method
+
+
+def test_more_memory_makes_the_top_ten_better() -> None:
+    params = {"method": "Sample", "by": "key", "ranks": "correlated", "rows": 2000, "window": 200, "seed": 0}
+    little, much = (float(str(top.measure({**params, "part": part}, None)[0]["precision"])) for part in (0.03, 0.5))
+    assert little < much

@@ -21,8 +21,10 @@ from shedjoin.errors import ShedjoinError as ShedjoinError
 from shedjoin.errors import SnapshotError as SnapshotError
 from shedjoin.errors import SpecError as SpecError
 from shedjoin.estimates import Estimates as Estimates
+from shedjoin.estimates import Top as Top
 from shedjoin.estimates import estimate_distinct as estimate_distinct
 from shedjoin.estimates import estimate_mean as estimate_mean
+from shedjoin.estimates import estimate_top as estimate_top
 from shedjoin.estimates import estimate_total as estimate_total
 from shedjoin.estimators import *
 from shedjoin.joins import DualJoin as DualJoin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -34,6 +35,30 @@ class Estimates(NamedTuple):
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     rows: NDArray[np.float64]
+
+
+class Top(NamedTuple):
+    """The groups with the largest estimated totals, the largest first.
+
+    Attributes
+    ----------
+    group, value, rows
+        As in `Estimates`.
+    low, high
+        Limits that hold for all groups at once, however few rows are behind a group.
+    certain
+        Whether the group is one of the k largest of the exact join. All that are called certain are so at once, at the level.
+    others
+        No group that is not listed has a total above this, at the same level.
+    """
+
+    group: NDArray[np.int64]
+    value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    certain: NDArray[np.bool_]
+    others: float
 
 
 class _Sums(NamedTuple):
@@ -111,6 +136,112 @@ def estimate_distinct(
     value = np.empty(order.size)
     value[order] = first
     return estimate_total(weight, columns.stored, value, columns.group, level=level)
+
+
+def estimate_top(
+    weight: ArrayLike,
+    stored: ArrayLike,
+    by: ArrayLike,
+    k: int,
+    value: ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+) -> Top:
+    """The k groups with the largest totals over the exact join, and which of them are certain to belong there.
+
+    A group is certain if fewer than k others can have a total as large as its lower limit. Groups without a delivered result
+    count as others: how large they can be follows from the largest share that one stored row was seen to have in a group.
+
+    Parameters
+    ----------
+    weight, stored, by
+        As in `estimate_total`.
+    k
+        How many groups are listed, if there are as many.
+    value
+        What is summed, not below 0; default: 1, the total is the number of results.
+    level
+        Of all limits and all that is called certain, together.
+
+    Examples
+    --------
+    >>> top = estimate_top([1, 1, 1, 1, 2], [1, 2, 3, 4, 5], by=[8, 8, 8, 8, 9], k=1)
+    >>> top.group.tolist(), top.value.tolist(), top.certain.tolist()
+    ([8], [4.0], [False])
+    """
+    check_level(level)
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"k must be a whole number from 1 on, not {k!r}")
+    columns = _columns(weight, stored, value, by)
+    if columns.value.size and not columns.value.min() >= 0.0:
+        raise InputError(f"value must be at least 0 for every result, not {columns.value.min()}: totals are compared")
+    group, which = np.unique(columns.group, return_inverse=True)
+    columns = columns._replace(group=which)
+    sums = _sums(columns, group.size, columns.value)
+    low, high, unseen = _limits_at_once(columns, sums.total, 1.0 - level)
+    order = np.argsort(-sums.total, kind="stable")
+    chosen, rest = order[:k], order[k:]
+    # As many as reach the lower limit of a group, itself left out.
+    reached = group.size - np.searchsorted(np.sort(high), low[chosen]) - 1
+    certain = (reached < k) & (unseen < low[chosen])
+    others = max(unseen, float(high[rest].max(initial=0.0)))
+    return Top(group[chosen], sums.total[chosen], low[chosen], high[chosen], sums.rows[chosen], certain, others)
+
+
+def _limits_at_once(
+    columns: _Columns, total: NDArray[np.float64], doubt: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Limits of all groups' totals, and one for groups without a result, all of which hold but for a chance of `doubt`.
+
+    A total is a sum of independent parts between 0 and the largest share of a row in a group, to which Chernoff's bound applies
+    (M. Thorup: Confidence intervals for priority sampling, 2006). Unlike a normal distribution it holds for few rows, and far
+    from the mean. Results with a weight of 1 are certain, and are counted as they are.
+    """
+    groups = total.size
+    lots = columns.weight > 1.0
+    share = _largest_share(columns, lots)
+    if share == 0.0:
+        return total, total, 0.0 if groups else math.inf
+    sure = np.bincount(columns.group[~lots], columns.value[~lots], groups)
+    found = (total - sure) / share
+    nats = -math.log(doubt / (2 * groups + 1))
+    low, high = (sure + share * _chernoff(found, nats, upper=upper) for upper in (False, True))
+    return low, high, _unseen(float(high.sum()), share, nats)
+
+
+def _largest_share(columns: _Columns, lots: NDArray[np.bool_]) -> float:
+    """The most that one stored row adds to one group, of results that were left to chance."""
+    if not lots.any():
+        return 0.0
+    stored, group = columns.stored[lots], columns.group[lots]
+    order = np.lexsort((stored, group))
+    stored, group = stored[order], group[order]
+    first = np.flatnonzero(np.append(True, (stored[1:] != stored[:-1]) | (group[1:] != group[:-1])))
+    return float(np.add.reduceat((columns.weight[lots] * columns.value[lots])[order], first).max())
+
+
+def _chernoff(found: NDArray[np.float64], nats: float, *, upper: bool) -> NDArray[np.float64]:
+    """The mean m at which a sum of independent parts from 0 to 1 reaches `found` with a chance of at most exp(-nats).
+
+    That chance is at most exp(-d) with d = m - found + found log(found / m).
+    """
+    below = found if upper else np.zeros_like(found)
+    above = found + nats + np.sqrt(nats * (nats + 2.0 * found)) if upper else found
+    for _ in range(60):
+        middle = 0.5 * (below + above)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            apart = middle - found + np.where(found > 0.0, found * np.log(found / middle), 0.0)
+        outside = (apart > nats) == upper
+        below, above = np.where(outside, below, middle), np.where(outside, middle, above)
+    return above if upper else below
+
+
+def _unseen(total: float, share: float, nats: float) -> float:
+    """No group of which nothing was delivered has a larger total: there are at most total / limit groups as large."""
+    limit = share * nats
+    for _ in range(60):
+        limit = share * (nats + max(0.0, math.log(total / limit)))
+    return limit
 
 
 class _Columns(NamedTuple):
