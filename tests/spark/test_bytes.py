@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from plans import large_plans
 from shards import Shards, Sides, cut, job
+from streams import SECOND, begin, exact, pairs, rows_of, side, write
 
 import shedjoin as sj
 from shedjoin.engine import memory
-from shedjoin.spark import payload, room
+from shedjoin.spark import payload, refine, room
 from shedjoin.spark.room import Room
 from shedjoin.spark.shard_state import ShardState
 
@@ -84,3 +88,29 @@ def test_a_row_counts_what_bytes_for_says() -> None:
         budget = Room(spec.with_budget(sj.Budget(bytes=asked)), 3, recall=True).rows_budget()
         each = budget.row_bytes + budget.key_bytes + payload.COPIES * 40
         assert tuples <= budget.total / each + 1 < 1.01 * tuples + 2
+
+
+def test_a_query_goes_over_to_a_budget_in_bytes(spark: Any, tmp_path: Path, cache: str) -> None:
+    """It says what was asked for, runs within what is left for rows, and refine completes what was shed."""
+    sides = [side(41, 900, 40, "a"), side(42, 900, 40, "b")]
+    join: dict[str, Any] = {
+        "streams": "lr", "on": "k", "time": "ts", "window": "3 seconds", "select": ["k", "a", "b"], "lateness": 0,
+        "archive": True, "cache": cache, "shards": 2,
+    }  # fmt: skip
+    for first, budget in ((0, 60), (3, "8 MB")):
+        for name, table in zip("lr", sides, strict=True):
+            write(tmp_path / name, table.slice(first * 150, 450), 3, first)
+        (query,) = begin(spark, tmp_path, tmp_path, {"out": {**join, "budget": budget}}, trigger={"availableNow": True})
+        query.awaitTermination()
+    assert json.loads((tmp_path / "out" / "job.json").read_text())["spec"]["budget"]["bytes"] == 8_000_000
+    told = spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "out" / "metrics")).toArrow().to_pylist()
+    (change,) = {row["changed"] for row in told if row["changed"]}
+    assert change == "budget: 60 tuples -> 8000000 bytes"
+    assert {row["forgotten"] for row in told if row["batch"] < 3} == {None}
+    last = [row for row in told if row["batch"] == max(row["batch"] for row in told)]
+    rows = sum(row["resident_left"] + row["resident_right"] for row in last)
+    assert sum(row["bytes_left"] + row["bytes_right"] for row in last) > 290 * rows
+    with large_plans(spark):
+        done = refine(tmp_path / "out")
+    found = [*pairs(spark, tmp_path / "out" / "results"), *rows_of(done.rows, "ab")]
+    assert sorted(found) == exact(*sides, 3 * SECOND)
