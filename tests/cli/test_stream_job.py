@@ -304,9 +304,9 @@ def test_explain_shows_memory_by_shard_and_stream(
     assert "3 shards (join.shards)" in said
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
     # A row has two numbers of 8 bytes, a truth value and a text: 49 bytes of columns.
-    assert ["0", "250 tuples", "84 tuples", "2.4 MB to 2.74 MB"] in rows
-    assert ["2", "250 tuples", "83 tuples", "2.4 MB to 2.74 MB"] in rows
-    assert ["all", "750 tuples", "250 tuples", "7.21 MB to 8.23 MB"] in rows
+    assert ["0", "250 tuples", "84 tuples", "2.34 MB to 2.68 MB"] in rows
+    assert ["2", "250 tuples", "83 tuples", "2.34 MB to 2.68 MB"] in rows
+    assert ["all", "750 tuples", "250 tuples", "7.01 MB to 8.04 MB"] in rows
     assert not (folder / "out").exists()
 
 

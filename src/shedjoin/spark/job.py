@@ -72,6 +72,11 @@ class Job:
             return spec
         return spec.with_budget(share_of(spec.budget, shard, self.shards, self.streams))
 
+    @property
+    def set_aside(self) -> int:
+        """What each shard has of a budget in bytes for all but rows, in bytes."""
+        return 0 if self.asked is None else int(self.asked["bytes"] - self.spec["budget"]["bytes"]) // self.shards
+
     def part_of(self, shard: int) -> tuple[int, int]:
         """Which part of a join that is split a shard is."""
         return (shard, self.shards) if self.cube.is_everywhere else (0, 1)

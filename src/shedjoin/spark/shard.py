@@ -334,7 +334,7 @@ class Shard:
             "nulls": counters["null"] - before["null"] - sum(self.dropped),
             "late": self.late,
             "peak_tuples": counters["peak_tuples"],
-            "peak_bytes": counters["peak_bytes"],
+            "peak_bytes": counters["peak_bytes"] + self.job.set_aside,
             "state_bytes": blobs.written if blobs is not None else 0,
             "seconds": seconds,
             "restored": self.state.restored,
@@ -344,10 +344,10 @@ class Shard:
             known[f"rows_{name}"] = rows[stream] * int(self.counts[stream])
             known[f"dropped_{name}"] = self.dropped[stream] * int(self.counts[stream])
             known[f"resident_{name}"] = engine.residents[stream]
-            known[f"bytes_{name}"] = engine.stored_bytes[stream]
+            known[f"bytes_{name}"] = engine.stored_bytes[stream] + self.job.set_aside // self.job.streams
             known[f"clock_{name}"] = engine.clocks[stream]
         if (control := self.state.control) is not None and engine.budget is not None:
-            known |= {"allowed": engine.budget.total, "limited": control.limited}
+            known |= {"allowed": engine.budget.total + self.job.set_aside, "limited": control.limited}
         if (trying := engine.trying) is not None:
             known |= {"policy": repr(trying.now), "policy_changes": len(trying.changes), "policy_why": trying.why}
         if self._judges:
