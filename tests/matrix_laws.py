@@ -41,6 +41,8 @@ from strategies import records
 NAMES = ("a", "b", "c")
 #: The dials of the twin's join that a spec has under the same name.
 SHARED = ("budget", "policy", "importance", "lateness", "max_skew", "evaluate_every", "expire_every", "matches")
+#: Miniatures of all rows with other memories.
+FORESEEING = sj.WhatIf(tuples=2**20, memory=1e6, every=8)
 CPU_DIALS = ("selective", "cpu", "queue", "dual")
 
 
@@ -107,8 +109,8 @@ def batch_of(engine: sj.Engine, case: Case, rows: Sequence[Row]) -> sj.Batch:
 class Run:
     """A case on its way through the engine."""
 
-    def __init__(self, case: Case, recall: bool = False) -> None:
-        self.case, self.spec = case, spec_of(case)
+    def __init__(self, case: Case, recall: bool = False, what_if: sj.WhatIf | None = None) -> None:
+        self.case, self.spec = case, replace(spec_of(case), what_if=what_if)
         self.engine = self.spec.build(seed=case.seed)
         self.recall = LiveRecall(self.spec, seed=case.seed) if recall else None
         self.logs: list[sj.ShedLog] = []
@@ -326,6 +328,16 @@ def the_logs_say_what_is_missing(trial: Trial) -> None:
         assert rows_of(trial.history) + trial.missing == trial.exact
 
 
+def miniatures_with_other_memories_change_nothing(trial: Trial) -> None:
+    """And what they know depends neither on cuts nor on restarts."""
+    if trial.case.join.how.name in ("left_semi", "left_anti") or isinstance(trial.case.join.policy, sj.Replay):
+        return
+    run, again = (Run(trial.case, what_if=FORESEEING) for _ in range(2))
+    assert run.whole(trial.batches) == trial.history
+    assert again.whole(trial.batches, stops=range(0, len(trial.batches), 2)) == trial.history
+    assert run.engine.foreseeing.to_bytes() == again.engine.foreseeing.to_bytes()
+
+
 def the_same_seed_gives_the_same_output(trial: Trial) -> None:
     assert Run(trial.case).whole(trial.batches) == trial.history
 
@@ -429,6 +441,7 @@ LAWS: tuple[Callable[[Trial], None], ...] = (
     the_cap_holds_when_the_budget_changes,
     shed_log_and_archive_complete_the_results,
     live_recall_is_exact_while_there_is_room_for_all_rows,
+    miniatures_with_other_memories_change_nothing,
 )
 
 

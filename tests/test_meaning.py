@@ -68,6 +68,8 @@ EXAMPLES: list[tuple[Dials, dict[str, Any]]] = [
         Dials(windows=frozenset({"row"}), dual=True, how="left_outer"),
         dict(window=sj.RowWindow(9), dual=sj.Dual(front=0.3), how="left"),
     ),
+    (Dials(how="left_anti", what_if=True), dict(how="anti", what_if=sj.WhatIf())),
+    (Dials(budget=True, policy="replay", what_if=True), dict(budget=BUDGET, policy=sj.Replay([], []), what_if=sj.WhatIf())),
     (Dials(how="left_semi", recall=True), dict(how="semi")),
 ]  # fmt: skip
 EVERY_REASON = pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_prospect_learns_from_a_key_however_it_is_stored() -> None:
 
 
 #: Combinations of the matrix, one for each sentence. It never draws a queue or a deadline without its other half, or a best
-#: speed of three streams.
+#: speed of three streams. Other memories are a law of it, and no dial.
 LEFT_OUT = [
     Combination(3, "overlap"),
     Combination(also="budget change"),
@@ -136,7 +138,13 @@ LEFT_OUT = [
 
 
 def test_the_matrix_leaves_out_what_the_list_says() -> None:
-    outside = (Dials(queue="random"), Dials(cpu="deadline"), Dials(streams=3, dual=True, best_speed=True))
+    outside = (
+        Dials(queue="random"),
+        Dials(cpu="deadline"),
+        Dials(streams=3, dual=True, best_speed=True),
+        Dials(how="left_semi", what_if=True),
+        Dials(budget=True, policy="replay", what_if=True),
+    )
     never = [why_not(dials) for dials in outside]
     assert [one.why_not for one in LEFT_OUT] == [reason for reason in MEANINGLESS if reason not in never]
     assert Combination().why_not is None

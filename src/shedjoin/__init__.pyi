@@ -48,6 +48,8 @@ from shedjoin.simulation import simulate_multi as simulate_multi
 from shedjoin.spec import JoinSpec as JoinSpec
 from shedjoin.target import Target as Target
 from shedjoin.target import TargetControl as TargetControl
+from shedjoin.what_if import Curve as Curve
+from shedjoin.what_if import WhatIf as WhatIf
 from shedjoin.window import UNLIMITED as UNLIMITED
 from shedjoin.window import RowWindow as RowWindow
 from shedjoin.window import TimeWindow as TimeWindow

@@ -48,6 +48,8 @@ class Dials:
         The join type.
     recall
         Whether recall is estimated while the join runs.
+    what_if
+        Whether other memories are tried while the join runs.
     best_speed
         Whether dual windows look for the best speed, to drop the rows beyond it.
     """
@@ -66,6 +68,7 @@ class Dials:
     dual: bool = False
     how: str = "inner"
     recall: bool = False
+    what_if: bool = False
     best_speed: bool = False
 
     @property
@@ -171,6 +174,16 @@ MEANINGLESS: tuple[Meaningless, ...] = (
         "how",
         lambda d: d.dual and d.how != "inner" and "row" in d.windows,
         "Dual windows of rows count the rows that are let in, so nothing tells what a row without a partner has missed.",
+    ),
+    Meaningless(
+        "what_if",
+        lambda d: d.what_if and d.how in ("left_semi", "left_anti"),
+        "A what-if curve is that of pairs, and left_semi and left_anti joins give none.",
+    ),
+    Meaningless(
+        "what_if",
+        lambda d: d.what_if and d.policy == "replay",
+        "Replay() knows the rows of one join by their numbers, and miniatures get some of them: leave one of the two out.",
     ),
     Meaningless(
         "how",

@@ -34,10 +34,11 @@ from shedjoin.parse import (
 from shedjoin.plain_dict import made_of, make_estimator, only, plain
 from shedjoin.policies import POLICIES, Auto, KeepAll, Policy, Prob, Prospect, SimpProb
 from shedjoin.predicates import PREDICATES, Predicate
+from shedjoin.what_if import WhatIf, what_if_of
 from shedjoin.window import RowWindow, TimeWindow, Window, check_duration, check_interval, interval_windows
 
 if TYPE_CHECKING:
-    from shedjoin.auto import Trials
+    from shedjoin.auto import Foresight, Trials
     from shedjoin.engine.engine import Engine
 
 #: How a window is looked into: an index that grows, no index, or a number of hash buckets.
@@ -118,6 +119,8 @@ class JoinSpec:
     matches
         A number for each stream, or None: its rows leave once they have found that many partners, as an order does that is paid
         once. Exact where no row has more partners than that.
+    what_if
+        Tell what other memories would deliver (`Engine.what_if`), from miniatures of the join that run beside it. None: do not.
 
     Examples
     --------
@@ -152,6 +155,7 @@ class JoinSpec:
     where: str | None = None
     how: str = "inner"
     matches: tuple[int | None, ...] | None = None
+    what_if: WhatIf | None = None
 
     def __post_init__(self) -> None:
         self._check_windows()
@@ -249,6 +253,8 @@ class JoinSpec:
         if not isinstance(self.policy, Policy):
             known = ", ".join(kind.__name__ + "()" for kind in POLICIES.values())
             raise SpecError(f"JoinSpec.policy must be a policy ({known}), not {self.policy!r}")
+        if self.what_if is not None and not isinstance(self.what_if, WhatIf):
+            raise SpecError(f"JoinSpec.what_if must be a WhatIf or None, not {self.what_if!r}")
         if not isinstance(self.importance, str) or self.importance not in IMPORTANCE:
             raise SpecError(f"JoinSpec.importance must be one of {', '.join(IMPORTANCE)}, not {self.importance!r}")
 
@@ -369,6 +375,7 @@ class JoinSpec:
             selective=getattr(self, "selective", None) is not None,
             dual=getattr(self, "dual", None) is not None,
             how=self.how,
+            what_if=self.what_if is not None,
             best_speed=self.dual is not None and (self.dual.front is True or self.dual.distribution is not None),
         )
 
@@ -461,7 +468,20 @@ class JoinSpec:
 
         check_seed(seed)
         plan = self.plan(part)
-        return Engine(plan, int(seed), reordering=self._reordering(), trying=self._trying(plan, int(seed)), **watched)
+        beside: dict[str, Any] = self._beside(plan, int(seed))
+        return Engine(plan, int(seed), reordering=self._reordering(), **beside, **watched)
+
+    def _beside(self, plan: Plan, seed: int) -> dict[str, Any]:
+        """What runs beside the join."""
+        return {"trying": self._trying(plan, seed), "foreseeing": self._foreseeing(plan, seed)}
+
+    def _foreseeing(self, plan: Plan, seed: int) -> Foresight | None:
+        """The miniatures with other memories."""
+        if self.what_if is None:
+            return None
+        from shedjoin.auto import Foresight
+
+        return Foresight(self.what_if, self.first_policy, plan, seed)
 
     def _trying(self, plan: Plan, seed: int) -> Trials | None:
         """What `Auto` tries beside the join."""
@@ -484,7 +504,7 @@ class JoinSpec:
         from shedjoin.engine.engine import Engine
 
         plan = self.plan(part)
-        return Engine.resume(plan, snapshot, reordering=self._reordering(), trying=self._trying(plan, 0))
+        return Engine.resume(plan, snapshot, reordering=self._reordering(), **self._beside(plan, 0))
 
     def with_budget(self, budget: Budget | None) -> JoinSpec:
         """The same join within another budget. A join that kept everything gets the default policy."""
@@ -532,6 +552,8 @@ class JoinSpec:
             data["how"] = self.how
         if self.matches is not None:
             data["matches"] = [number or 0 for number in self.matches]  # TOML knows no null
+        if self.what_if is not None:
+            data["what_if"] = plain(self.what_if)
         return data
 
     def _plain_windows(self) -> Any:
@@ -566,6 +588,8 @@ class JoinSpec:
         for name, kind in kinds.items():
             if data.get(name) is not None:
                 made[name] = made_of(kind, name, _with_table(data[name]))
+        if data.get("what_if") is not None:
+            made["what_if"] = what_if_of(data["what_if"])
         if data.get("matches") is not None:
             made["matches"] = [number or None for number in data["matches"]]
         return cls(**made)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import tomllib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,11 +18,15 @@ from prometheus_client import generate_latest
 from rich.console import Console
 
 from shedjoin.cli import main, top
+from shedjoin.cli.advice import WORDS, what_if_lines
 from shedjoin.cli.view import of_rows, of_samples
+from shedjoin.parse import parse_policy
+from shedjoin.plots.what_if import draw_curve
 from shedjoin.recall.estimate import LIVE_COLUMNS
 from shedjoin.spark.metric_files import MetricFiles
-from shedjoin.spark.metrics import METRIC_SCHEMA, metric_schema
+from shedjoin.spark.metrics import METRIC_SCHEMA, metric_schema, summarise
 from shedjoin.spark.prometheus import Endpoint, QueryCollector, samples_of
+from shedjoin.what_if import FACTORS, GROUPS, written
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 BUDGET = {"tuples": 400, "allocation": "fixed"}
@@ -223,3 +229,61 @@ def test_what_cannot_be_watched_gets_one_sentence(tmp_path: Path, capsys: pytest
     assert "the metrics at http://127.0.0.1:1/metrics cannot be read" in capsys.readouterr().err
     assert main(["top", str(tmp_path), "--every", "0"]) == 2
     assert "--every must be from 0.1" in capsys.readouterr().err
+
+
+def test_a_join_that_tries_other_memories_shows_what_they_would_deliver(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sums = np.zeros((1, len(FACTORS) + 3, 2 * GROUPS))
+    sums[0, :, :GROUPS] = np.array([300, 500, 700, 900, 1000, 740, 950, 1000])[:, None]
+    found = {"rows": 5000, "policy": "Prob(estimator=History())", "rivals": ["Rand()", "Age(estimator=None)"]}
+    found |= {
+        "held": 512.0,
+        "need": 8.0,
+        "sampled": [0.1, 1.0],
+        "seen": 10_000.0,
+        "delivered": [7000.0],
+        "sums": sums.tolist(),
+    }
+    rows = [
+        {**metric(0, shard), "what_if": written(found), "what_if_why": None, "live_results": None} for shard in (0, 1)
+    ]
+    collector = QueryCollector()
+    collector.add(rows)
+    seen, told = of_rows(rows, BUDGET), of_samples(samples_of(collector.collect()), None, 1.0)
+    assert seen is not None
+    assert told is not None
+    assert [factor for factor, _ in seen.what_if] == list(FACTORS)
+    assert np.allclose(np.array([share for _, share in told.what_if]), [share for _, share in seen.what_if])
+    assert [policy for policy, _ in told.by_policy] == [policy for policy, _ in seen.by_policy]
+    for view in (seen, told):
+        printed = io.StringIO()
+        Console(file=printed, width=200).print(top.frame(view, "q"))
+        assert "2 x the memory: 9" in printed.getvalue()
+        assert "policy Rand()" in printed.getvalue()
+        assert 'set policy = "age"' in printed.getvalue()
+        assert "no more than a random choice" in printed.getvalue()
+    done = summarise(rows)
+    assert done is not None
+    curve = done.what_if
+    assert curve is not None
+    draw_curve(replace(curve, importance=curve.recall), [tmp_path / "curve.png"])
+    assert (tmp_path / "curve.png").stat().st_size > 1000
+    (tmp_path / "job.json").write_text(json.dumps({"format": 4, "spec": {}}))
+    assert main(["top", str(tmp_path), "--plot", str(tmp_path / "none.svg")]) == 2
+    assert "it needs what_if = true" in capsys.readouterr().err
+    place = tmp_path / "metrics" / "batch=0"
+    place.mkdir(parents=True)
+    given = pa.Table.from_pylist(rows, metric_schema(("left", "right"), what_if=True))
+    pq.write_table(given.drop_columns(["batch"]), place / "0.parquet")
+    (place / "_SUCCESS").touch()
+    assert main(["top", str(tmp_path), "--plot", str(tmp_path / "none.pdf")]) == 2
+    assert main(["top", str(tmp_path), "--plot", str(tmp_path / "curve.svg")]) == 0
+    assert "the curve is drawn in" in capsys.readouterr().out
+    assert any(line.startswith("With twice the memory recall would be about 9") for line in what_if_lines(done.what_if))
+
+
+@pytest.mark.parametrize(("written_as", "policy"), WORDS.items())
+def test_advised_policies_are_written_as_job_files_take_them(written_as: str, policy: str) -> None:
+    wanted = tomllib.loads(f"policy = {policy}")["policy"]
+    assert repr(parse_policy(wanted)) == written_as

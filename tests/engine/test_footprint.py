@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import shedjoin as sj
-from shedjoin.engine import memory
+from shedjoin.engine import growth, loop, memory, stored
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.footprint import Footprint, empty_bytes, within
 
@@ -69,8 +69,9 @@ def combinations() -> list[Any]:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays begin small, so that they grow with a few hundred rows."""
-    monkeypatch.setattr(memory, "LEAST", 64)
-    monkeypatch.setattr(memory, "FIRST_ENTRIES", 64)
+    for module in (memory, growth):
+        monkeypatch.setattr(module, "LEAST", 64)
+        monkeypatch.setattr(module, "FIRST_ENTRIES", 64)
 
 
 @pytest.mark.parametrize(("join", "policy"), combinations())
@@ -82,7 +83,7 @@ def test_arrays_stay_within_the_budget(join: str, policy: str) -> None:
     most = empty_bytes(spec.plan()) + WHOLE
     for tables in pushes(spec, seed=7):
         engine.push(tables)
-        assert engine.nbytes + memory.own_bytes(engine._state) <= most
+        assert engine.nbytes + stored.own_bytes(engine._state) <= most
     assert engine.counters["evicted"] > 100
     assert sum(engine.used) > 0.9 * budget.total
 
@@ -90,7 +91,7 @@ def test_arrays_stay_within_the_budget(join: str, policy: str) -> None:
 def idle_keys(engine: Any) -> int:
     """Keys that the estimator knows and no stored row has."""
     cfg, state = engine._cfg, engine._state
-    memory.loop.forget(cfg, state)
+    loop.forget(cfg, state)
     values = memory.in_use(state, "free_keys", "free_key_count")
     groups = values[:, None] * engine.plan.streams + np.arange(engine.plan.streams)
     return int((state.arrays["buckets"]["count"][groups].sum(axis=1) == 0).sum())

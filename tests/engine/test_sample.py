@@ -13,7 +13,7 @@ import shedjoin as sj
 from naive import Join, Row, Twin, cut
 from naive.conditions import Key
 from naive.order import Order
-from shedjoin.engine import memory
+from shedjoin.engine import growth
 
 ESTIMATORS: list[sj.Estimator] = [
     sj.History(), sj.InWindow(), sj.Decayed(5.0), sj.CountMin(8, 2), sj.InMemory(), sj.Met(),
@@ -207,8 +207,8 @@ def test_a_running_join_is_refused_it_as_well(settings: dict[str, Any], sentence
 def test_thresholds_outgrow_their_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ever lower thresholds, none of which is forgotten while the first tuple is there: the room for them grows."""
     grown = []
-    grow = memory.grow_thresholds
-    monkeypatch.setattr(memory, "grow_thresholds", lambda state: grown.append(1) or grow(state))
+    grow = growth.grow_thresholds
+    monkeypatch.setattr(growth, "grow_thresholds", lambda state: grown.append(1) or grow(state))
     keys = list(range(60))
     likely = {key: 0.5 * 0.25**key for key in keys} | {60: 0.9}
     spec = sj.JoinSpec(sj.TimeWindow(1000), sj.Budget(tuples=2), sj.Sample(sj.Table(likely, likely)))

@@ -13,7 +13,7 @@ from shards import Shards, Sides, cut, job
 from streams import SECOND, begin, exact, pairs, rows_of, side, write
 
 import shedjoin as sj
-from shedjoin.engine import memory
+from shedjoin.engine import growth, memory
 from shedjoin.spark import payload, refine, room
 from shedjoin.spark.room import Room
 from shedjoin.spark.shard_state import ShardState
@@ -24,8 +24,9 @@ WHOLE, SHARDS = 400_000, 2
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays begin small, so that they grow with a few hundred rows."""
-    monkeypatch.setattr(memory, "LEAST", 64)
-    monkeypatch.setattr(memory, "FIRST_ENTRIES", 64)
+    for module in (memory, growth):
+        monkeypatch.setattr(module, "LEAST", 64)
+        monkeypatch.setattr(module, "FIRST_ENTRIES", 64)
     for module in (payload, room):
         monkeypatch.setattr(module, "UNCLEARED", 4096)
 

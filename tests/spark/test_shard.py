@@ -19,12 +19,15 @@ from shedjoin.spark import host_copy, payload, shard, state
 from shedjoin.spark.exchange import Message, from_blob
 from shedjoin.spark.host_cache import OWNER, forget
 from shedjoin.spark.job import Job
+from shedjoin.spark.metrics import curve_of_rows
 from shedjoin.spark.state import read_head
 
 SPEC = sj.JoinSpec(sj.TimeWindow(300), lateness=40)
 SHEDDING = sj.JoinSpec(sj.TimeWindow(300), sj.Budget(tuples=120, allocation="fixed"), sj.Prob(), lateness=40)
 #: Goes over to another policy whenever that found more in the last 150 rows or so of the shard.
 TRYING = replace(SHEDDING, policy=sj.Auto(memory=16.0, every=150, gain=0.0, stretches=1))
+#: Beside miniatures of all rows with other memories.
+FORESEEING = replace(SHEDDING, what_if=sj.WhatIf(tuples=10_000, memory=1e6, every=60))
 
 
 def rows(seed: int, count: int = 900, keys: int = 12) -> Sides:
@@ -159,7 +162,9 @@ def without_a_copy(spec: sj.JoinSpec) -> list[dict[str, list[dict[str, Any]]]]:
     return [plain.batch(left, right) for left, right in cut(rows(5), 30)]
 
 
-@pytest.mark.parametrize("spec", [SPEC, SHEDDING, TRYING], ids=["exact", "shedding", "trying"])
+@pytest.mark.parametrize(
+    "spec", [SPEC, SHEDDING, TRYING, FORESEEING], ids=["exact", "shedding", "trying", "foreseeing"]
+)
 @pytest.mark.parametrize("way", Ways.names)
 def test_however_the_state_is_kept_the_output_is_the_same(
     spec: sj.JoinSpec, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -189,6 +194,10 @@ def test_however_the_state_is_kept_the_output_is_the_same(
         restored.append({row["restored"] for row in given["metric"]})
     if spec == TRYING:
         assert sum(row["policy_changes"] for row in given["metric"]) > 1
+    if spec == FORESEEING:
+        curve = curve_of_rows(given["metric"])
+        assert curve is not None
+        assert curve.recall[4.0].recall > curve.recall[0.25].recall > 0.0
     wanted: dict[str, list[set[bool]]] = {
         "copy": [{False}] * 30,
         "store": [{False}] + [{True}] * 29,

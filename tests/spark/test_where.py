@@ -17,7 +17,8 @@ from streams import SECOND, pairs, read, run, write
 import shedjoin as sj
 from shedjoin.spark import refine, shed_join, start
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.where import Splitter, read_where, split_where
+from shedjoin.spark.where_split import Splitter, split_where
+from shedjoin.spark.where_text import read_where
 
 ROWS, KEYS, WINDOW = 90, 4, SECOND
 #: Columns with some values that are near each other, and the strange ones of their type.

@@ -1,3 +1,4 @@
-"""What `Auto` does: miniatures of a join, and a judge over what they find."""
+"""What runs beside a join: miniatures of it by other policies, with a judge, and with other memories."""
 
+from shedjoin.auto.foresight import Foresight as Foresight
 from shedjoin.auto.trials import Trials as Trials

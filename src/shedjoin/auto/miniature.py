@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,20 @@ def scaled(budget: Budget, rate: float, streams: int) -> Budget | None:
     except SpecError:
         return None
     return made
+
+
+def stretch_of(budget: Budget | None, rate: float, *, shortest: int, sampled: int) -> int:
+    """Rows between two looks: half of what the budget has room for, but enough to say something."""
+    tuples = 0.0 if budget is None else tuples_of(budget)
+    return int(max(tuples / 2, sampled / rate if rate > 0 else 0.0, shortest))
+
+
+def budget_of(data: dict[str, Any] | None) -> Budget | None:
+    """A budget from its fields, as plain data has them."""
+    if data is None:
+        return None
+    shares = data.get("shares")
+    return Budget(**{**data, "shares": None if shares is None else tuple(shares)})
 
 
 def miniature_of(plan: Plan, rate: float) -> Plan:

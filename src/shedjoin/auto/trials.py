@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shedjoin.auto.candidates import FEWEST, candidates_of
 from shedjoin.auto.judge import better
-from shedjoin.auto.miniature import Sampler, in_miniature, miniature_of, rate_of, scaled, tuples_of
+from shedjoin.auto.miniature import Sampler, budget_of, in_miniature, miniature_of, rate_of, scaled, stretch_of
 from shedjoin.auto.rows import joined, read_rows, written_rows
 from shedjoin.batch import Batch
 from shedjoin.budget import Budget
@@ -83,7 +83,7 @@ class Trials:
         small_ones = [in_miniature(one, rate) for one in self.candidates]
         self._engines = [Engine(mini.with_policy(one, small), self._seed, emit=False) for one in small_ones]
         self._sampler = Sampler(self._plan, rate, self._seed)
-        self.every = self._auto.every or _stretch(budget, rate)
+        self.every = self._auto.every or stretch_of(budget, rate, shortest=SHORTEST, sampled=SAMPLED)
         self.due = self.rows + self.every
         self._waiting: list[Batch] = []
         self._seen = 0
@@ -235,8 +235,8 @@ class Trials:
             self._begin(wanted, valued=valued)
             return
         candidates = [known[one] for one in extra["candidates"]]
-        self._make(_budget(extra["tried"]), candidates, float(extra["rate"]), valued)
-        self._budget = _budget(extra["budget"])
+        self._make(budget_of(extra["tried"]), candidates, float(extra["rate"]), valued)
+        self._budget = budget_of(extra["budget"])
         small = None if self._budget is None else scaled(self._budget, self.rate, self._plan.streams)
         self._engines = [
             Engine.resume(replace(engine.plan, budget=small), columns[f"miniature {place}"].tobytes())
@@ -263,16 +263,3 @@ def _than(mine: float, other: float) -> str:
         return "as much as" if mine <= 0.0 else "results, unlike"
     share = mine / other - 1.0
     return "about as much as" if abs(share) < 0.005 else f"{abs(share):.0%} {'more' if share > 0 else 'less'} than"
-
-
-def _stretch(budget: Budget | None, rate: float) -> int:
-    """Rows between two looks: half of what the budget has room for, but enough to say something."""
-    tuples = 0.0 if budget is None else tuples_of(budget)
-    return int(max(tuples / 2, SAMPLED / rate if rate > 0 else 0.0, SHORTEST))
-
-
-def _budget(data: dict[str, Any] | None) -> Budget | None:
-    if data is None:
-        return None
-    shares = data.get("shares")
-    return Budget(**{**data, "shares": None if shares is None else tuple(shares)})

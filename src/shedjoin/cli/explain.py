@@ -31,7 +31,7 @@ from shedjoin.spark.room import SOME, Room, width
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import checkpoint_of, read_job
-from shedjoin.spark.where import Splitter
+from shedjoin.spark.where_split import Splitter
 from shedjoin.spec import JoinSpec
 from shedjoin.target import Target
 from shedjoin.window import UNLIMITED, TimeWindow
@@ -89,6 +89,10 @@ def what_runs(job: StreamJob) -> Table:
     if spec.budget is not None and isinstance(spec.policy, Auto):
         part = f"miniatures take up to {spec.policy.memory:.0%} on top of the budget"
         table.add_row("", f"begins with {spec.first_policy}; each shard tries others, {part}")
+    if spec.budget is not None and spec.what_if is not None:
+        table.add_row(
+            "what if", f"miniatures with other memories take up to {spec.what_if.memory:.0%} of the budget on top of it"
+        )
     if job.join["target"] is not None:
         table.add_row(
             "target", f"{Target.of(job.join['target']).recall:.3g} of results; memory follows it, up to the budget"

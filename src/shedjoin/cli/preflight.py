@@ -18,7 +18,7 @@ from shedjoin.spark.join_args import PARAMETERS
 from shedjoin.spark.key_table import is_table
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import check_before, check_writable, is_default, read_job
-from shedjoin.spark.where import Clause, read_where
+from shedjoin.spark.where_text import Clause, read_where
 
 
 def check_job(job: StreamJob) -> None:

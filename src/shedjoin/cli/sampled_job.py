@@ -9,14 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shedjoin.batch import Checked
 from shedjoin.cli.file_job import FileJob, keys_as_text, read_file_job
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.cli.tables import read_toml
+from shedjoin.engine.where import parse_where
 from shedjoin.errors import InputError, SpecError
-from shedjoin.join_type import PAIRS, TYPES
 from shedjoin.spark.sources import Source
 from shedjoin.spec import JoinSpec
 
+#: What columns of a sample are called.
+RESERVED = ("key", "ts", "importance", "bytes")
 #: Formats whose files say which columns they have, and that are read without Spark.
 FORMATS = ("parquet", "orc")
 
@@ -36,18 +39,22 @@ def read_sampled_job(path: Path) -> FileJob:
         for column in (*(pair[place] for pair in job.on.keys), time, importance):
             if column is not None and column not in table.schema.names:
                 raise InputError(f"{name} has no column {column!r}; it has {', '.join(table.schema.names)}")
-    keys = _keys(tables, job.on.keys)
-    sides = []
-    for table, key, time, importance in zip(tables, keys, job.times, job.importances, strict=True):
-        columns = {"key": key, "ts": _times(table, time)}
-        if importance is not None:
-            columns["importance"] = table.column(importance)
-        sides.append(pa.table(columns))
     spec = JoinSpec(
         None if job.spec.between is not None else job.spec.window,
         between=job.spec.between,
         importance=job.spec.importance,
+        how=job.spec.how,
+        where=_condition(job),
+        matches=job.spec.matches,
     )
+    keys = _keys(tables, job.on.keys)
+    sides = []
+    for stream, (table, key, time, importance) in enumerate(zip(tables, keys, job.times, job.importances, strict=True)):
+        columns = {"key": key, "ts": _times(table, time)}
+        if importance is not None:
+            columns["importance"] = table.column(importance)
+        columns |= _checked(job.names[stream], table, spec.plan().checked, stream)
+        sides.append(pa.table(columns))
     return FileJob(spec, sides[0], sides[1])
 
 
@@ -55,13 +62,6 @@ def _check(job: StreamJob) -> None:
     """Refuse what a plan does not count, or cannot read."""
     if len(job.names) != 2 or not job.on.keys:
         raise SpecError("plan takes a join of two streams on keys, and this job has another join")
-    if TYPES[job.spec.how].gives != PAIRS:
-        raise SpecError(f"join.how: plan counts pairs of rows, and a {job.spec.how} join gives none: plan it as inner")
-    for name in ("where", "matches"):
-        if job.join[name] is not None:
-            raise SpecError(
-                f"join.{name}: plan does not count by it: plan the join without it, which needs as much or more"
-            )
     for name, source in zip(job.names, job.sources, strict=True):
         if source.format not in FORMATS:
             raise SpecError(
@@ -70,6 +70,28 @@ def _check(job: StreamJob) -> None:
             )
         if source.select:
             raise SpecError(f"{name}.select: plan reads columns as they are: write a sample and plan its two files")
+
+
+def _condition(job: StreamJob) -> str | None:
+    """The condition, if it is one that is evaluated without Spark."""
+    where: str | None = job.join["where"]
+    if where is not None:
+        try:
+            parse_where(where, job.names)
+        except SpecError as reason:
+            raise SpecError(f"join.where: plan evaluates it without Spark, which knows less of SQL: {reason}") from None
+    return where
+
+
+def _checked(name: str, table: pa.Table, checked: Sequence[Checked] | None, stream: int) -> dict[str, pa.ChunkedArray]:
+    """The columns of a stream that the condition looks at."""
+    wanted = () if checked is None else checked[stream].names
+    for column in wanted:
+        if column not in table.schema.names:
+            raise InputError(f"{name} has no column {column!r}; it has {', '.join(table.schema.names)}")
+        if column in RESERVED:
+            raise InputError(f"join.where: a column called {column!r} means something else to a plan: rename it")
+    return {column: table.column(column) for column in wanted}
 
 
 def _read(source: Source) -> pa.Table:

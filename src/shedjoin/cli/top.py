@@ -14,13 +14,17 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from shedjoin.cli.advice import better_policies
 from shedjoin.cli.view import FRONT, Share, View, of_rows, of_samples
 from shedjoin.errors import InputError, SpecError
 from shedjoin.parse import format_age
 from shedjoin.spark.metric_files import MetricFiles
+from shedjoin.spark.metrics import curve_of_rows, latest
 from shedjoin.spark.prometheus import Samples, read_endpoint
 from shedjoin.spark.start import read_job
 
+#: What a plot may be.
+PLOTS = (".png", ".svg")
 #: Rates and shares are over this many batches.
 BATCHES = 20
 #: With --once, an endpoint is asked twice, this many seconds apart, to see rates.
@@ -33,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="DIR_OR_URL", help="the query's output directory, or its metrics endpoint")
     parser.add_argument("--once", action="store_true", help="show one frame and end")
     parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between frames (default: 1)")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help=f"draw the curve of a query with what_if, and end: {' or '.join(PLOTS)}",
+    )
     parser.set_defaults(handler=handle)
 
 
@@ -40,6 +50,10 @@ def handle(args: argparse.Namespace) -> int:
     """Show frames until the user has seen enough."""
     if not 0.1 <= args.every <= 3600:
         raise SpecError(f"--every must be from 0.1 to 3600 seconds, not {args.every}")
+    if args.plot is not None:
+        draw(args.query, args.plot)
+        print(f"the curve is drawn in {args.plot}")
+        return 0
     console = Console()
     look = reader(args.query)
     if args.once or not console.is_terminal:
@@ -56,6 +70,22 @@ def handle(args: argparse.Namespace) -> int:
                 live.update(frame(look(), args.query), refresh=True)
     except KeyboardInterrupt:
         return 0
+
+
+def draw(query: str, path: Path) -> None:
+    """Draw what other memories would deliver."""
+    if path.suffix not in PLOTS or not path.parent.is_dir():
+        raise SpecError(
+            f"--plot must be a file that ends in {' or '.join(PLOTS)} in a directory that is there, not {path}"
+        )
+    if "://" in query or read_job(query) is None:
+        raise InputError(f"--plot needs the output directory of a query, not {query}")
+    curve = curve_of_rows(latest(MetricFiles(query).last(BATCHES)))
+    if curve is None:
+        raise InputError(f"{query} has no curve: it needs what_if = true, and a window must have passed")
+    from shedjoin.plots.what_if import draw_curve  # with matplotlib
+
+    draw_curve(curve, [path])
 
 
 def reader(query: str) -> Callable[[], View | None]:
@@ -133,7 +163,22 @@ def _numbers(view: View) -> Table:
             grid.add_row("", share(view.recent), "recent batches")
         if view.importance is not None and view.importance != view.recall:
             grid.add_row("of importance", share(view.importance), "")
+    for factor, recall in view.what_if:
+        if factor != 1.0:
+            grid.add_row("what if", f"{factor:g} x the memory: {share(recall)}", "")
+    for policy, recall in view.by_policy[1:]:
+        grid.add_row("", f"policy {policy}: {share(recall)}", "with the memory of now")
+    for sentence in told(view):
+        grid.add_row("", sentence, "")
     return grid
+
+
+def told(view: View) -> list[str]:
+    """What to set, from what other policies would deliver."""
+    if not view.by_policy:
+        return []
+    (policy, now), *others = view.by_policy
+    return better_policies(policy, now, dict(others))
 
 
 def share(value: Share) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 from shedjoin.cli.advice import idle_memory
 from shedjoin.parse import parse_budget
-from shedjoin.spark.metrics import Row, Summary, fractions_of, latest, recall_of, summarise
+from shedjoin.spark.metrics import Row, Summary, curve_of_rows, fractions_of, latest, recall_of, summarise
 from shedjoin.spark.prometheus import BEST, Samples
+from shedjoin.what_if import Point
 
 WHY = ("evicted", "late", "schedule")
 #: Of rows that are dropped before they are sent to shards.
@@ -47,6 +48,10 @@ class View:
         With a target: how much may be stored now, and whether the budget keeps recall below the target.
     idle
         A sentence if memory lies idle while rows are evicted.
+    what_if
+        With `what_if`: the share of results by multiples of the budget.
+    by_policy
+        The same for policies with the memory of now, first the one in use.
     age
         Seconds since the last batch ended.
     """
@@ -76,6 +81,8 @@ class View:
     policies: tuple[str, ...] | None = None
     policy_changes: int = 0
     policy_why: tuple[str, ...] = ()
+    what_if: tuple[tuple[float, Share], ...] = ()
+    by_policy: tuple[tuple[str, Share], ...] = ()
     age: float = field(default=0.0, compare=False)
 
     @property
@@ -91,6 +98,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         return None
     now = now or datetime.now(UTC)
     recent = recall_of(latest(known), recent=True)
+    curve = curve_of_rows(latest(known))
     batches = found.batches[1] - found.batches[0] + 1
     return View(
         batch=found.batches[1],
@@ -120,6 +128,8 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         policy_why=tuple(row["policy_why"] for row in latest(known) if row.get("policy_why")),
         policy_changes=sum(row.get("policy_changes") or 0 for row in latest(known)),
         idle=None if budget is None else idle_memory(found, parse_budget(budget)),
+        what_if=() if curve is None else tuple((factor, _limits(one)) for factor, one in curve.recall.items()),
+        by_policy=() if curve is None else tuple((policy, _limits(one)) for policy, one in curve.policies.items()),
         age=max((now - found.at).total_seconds(), 0.0),
     )
 
@@ -194,6 +204,8 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
         policies=tuple(labels["policy"] for labels, _ in now["policy"]) if "policy" in now else None,
         policy_changes=int(total(now, "policy_changes")),
         unmatched=_unmatched(now),
+        what_if=tuple((float(name), share) for name, share in _shares(now, "what_if_recall", "memory")),
+        by_policy=tuple(_shares(now, "what_if_policy_recall", "policy")),
         age=max(datetime.now(UTC).timestamp() - ended, 0.0),
     )
 
@@ -226,6 +238,22 @@ def _first_ranking(samples: Samples, names: tuple[str, ...]) -> tuple[tuple[int,
         tuple(int(age) for labels, age in found if labels["shard"] == shard and labels["side"] == name)
         for name in names
     )
+
+
+def _limits(point: Point) -> Share:
+    return point.recall, point.low, point.high
+
+
+def _shares(samples: Samples, name: str, label: str) -> list[tuple[str, Share]]:
+    """The shares of each value of a label, in their order."""
+    values = dict.fromkeys(labels[label] for labels, _ in samples.get(name, []))
+    return [
+        (one, (estimate, low, high))
+        for one in values
+        for estimate, low, high in [
+            [total(samples, name, bound=bound, **{label: one}) for bound in ("estimate", "low", "high")]
+        ]
+    ]
 
 
 def _share(samples: Samples, name: str) -> Share | None:

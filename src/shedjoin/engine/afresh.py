@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from shedjoin.batch import Batch, Values
 from shedjoin.engine.codes import IN_WINDOW
-from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
+from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import NEVER
+from shedjoin.engine.stored import Columns
 from shedjoin.join_type import TYPES
 from shedjoin.window import UNLIMITED, RowWindow
 

@@ -33,12 +33,13 @@ from shedjoin.engine.codes import (
     TUPLE,
     WHY,
 )
-from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
+from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS
 from shedjoin.engine.item_memory import counts_values, has_items, has_numbers, values_of_numbers
 from shedjoin.engine.memory import has_floor
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import COUNTERS, NEVER, NONE, TRAIL_RECORD, shed_record
 from shedjoin.engine.stages import ages, learn, neighbours, sampling
+from shedjoin.engine.stored import Columns
 from shedjoin.engine.structures.histogram import NOTHING, ONE, SEVERAL
 from shedjoin.errors import SnapshotError
 

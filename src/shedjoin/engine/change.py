@@ -25,9 +25,10 @@ from shedjoin.engine.codes import (
     Order,
     Weigher,
 )
-from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS, Columns
+from shedjoin.engine.contents import BY_STREAM, FLOATS, NUMBERS
 from shedjoin.engine.plan import FAR, Plan, check_order
 from shedjoin.engine.stages import ages
+from shedjoin.engine.stored import Columns
 from shedjoin.errors import SnapshotError
 
 #: The columns of a sample.

@@ -16,13 +16,16 @@ from shedjoin.engine import (
     audit,
     change,
     contents,
+    growth,
     item_memory,
     loop,
     memory,
     protocol,
     push_buffers,
+    remembered,
     selection,
     snapshot,
+    stored,
     waiting_rows,
 )
 from shedjoin.engine.footprint import Footprint, empty_bytes
@@ -36,11 +39,12 @@ from shedjoin.engine.records import COUNTERS, NEVER, WAITING_COUNTERS, WORK_COUN
 from shedjoin.engine.reordering import Reordering
 from shedjoin.engine.running import Clocks, Running, check_arrived, check_clocks, check_limit
 from shedjoin.engine.statistics import Statistics
-from shedjoin.engine.trying import COLUMN, Trying
+from shedjoin.engine.trying import COLUMN, FORESIGHT, Foreseeing, Trying
 from shedjoin.engine.weights import Weights
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.join_order import JoinOrder
 from shedjoin.row_numbers import check as check_numbers
+from shedjoin.what_if import Curve, Measured, curve_of
 
 Integers = NDArray[np.int64]
 #: Where rows count what they take, the memory is looked at after this many rows of a push.
@@ -76,9 +80,11 @@ class Engine(Running):
         trace_every: int = 0,
         emit: bool = True,
         trying: Trying | None = None,
+        foreseeing: Foreseeing | None = None,
     ) -> None:
         self._seed = seed
         self._trying = trying
+        self._foreseeing = foreseeing
         self._watch: dict[str, Any] = {"warmup": warmup, "trace_every": trace_every, "emit": emit}
         self._statistics = Statistics(plan, reordering)
         self._begin(plan)
@@ -97,15 +103,20 @@ class Engine(Running):
 
     @classmethod
     def resume(
-        cls, plan: Plan, saved: bytes, *, reordering: Reordering | None = None, trying: Trying | None = None
+        cls,
+        plan: Plan,
+        saved: bytes,
+        *,
+        reordering: Reordering | None = None,
+        trying: Trying | None = None,
+        foreseeing: Foreseeing | None = None,
     ) -> Engine:
         """An engine that goes on from a snapshot, within the plan's budget and by its policy, or that of the trials."""
         signature, extra, columns = snapshot.unpack(saved)
         _check_meaning(plan, signature)
-        engine = cls(plan, reordering=reordering, trying=trying)
-        if COLUMN in columns:
-            engine._go_on_trying(columns.pop(COLUMN).tobytes())
-            plan = engine._plan
+        engine = cls(plan, reordering=reordering, trying=trying, foreseeing=foreseeing)
+        engine.go_on_beside({name: columns.pop(name).tobytes() for name in (COLUMN, FORESIGHT) if name in columns})
+        plan = engine._plan
         was = change.as_it_was(plan, signature)
         audit.audit(was, was.settings(None, **engine._watch), columns)
         columns = change.carried(columns, signature, plan)
@@ -116,21 +127,29 @@ class Engine(Running):
             engine._pending.append(engine._compete())
         return engine
 
-    def _go_on_trying(self, tried: bytes) -> None:
-        """Of an empty engine: go on with trials, and by the policy that they had led to. Without trials, nothing."""
-        if self._trying is not None:
-            self._trying.load(tried)
+    def beside(self) -> dict[str, bytes]:
+        """What runs beside the join, as bytes by its name."""
+        known = {COLUMN: self._trying, FORESIGHT: self._foreseeing}
+        return {name: one.to_bytes() for name, one in known.items() if one is not None}
+
+    def go_on_beside(self, saved: Mapping[str, bytes]) -> None:
+        """Of an empty engine: go on with trials, by the policy that they had led to, and with other memories."""
+        if self._trying is not None and COLUMN in saved:
+            self._trying.load(saved[COLUMN])
             self._begin(self._plan.with_policy(self._trying.now, self._plan.budget))
+            if self._foreseeing is not None:
+                self._foreseeing.adopt(self._trying.now)
+        if self._foreseeing is not None and FORESIGHT in saved:
+            self._foreseeing.load(saved[FORESIGHT])
 
     def snapshot(self) -> bytes:
         """All that is stored and known between two pushes, with a version and a checksum."""
         self._check_idle()
-        columns = self.columns()
-        if self._trying is not None:
-            columns = {**columns, COLUMN: np.frombuffer(self._trying.to_bytes(), np.int8)}
+        beside = {name: np.frombuffer(saved, np.int8) for name, saved in self.beside().items()}
+        columns = {**self.columns(), **beside}
         return snapshot.pack(columns, self._plan.signature(), self._extra())
 
-    def columns(self) -> contents.Columns:
+    def columns(self) -> stored.Columns:
         """All that is stored and known between two pushes, as columns."""
         self._check_idle()
         return contents.gather(self._cfg, self._state)
@@ -325,6 +344,8 @@ class Engine(Running):
             some = batch if end - start == len(batch) else batch.take(slice(start, end))
             if self._trying is not None:
                 self._trying.see(some)
+            if self._foreseeing is not None:
+                self._foreseeing.see(some)
             buffers = push_buffers.make(cfg, self._state, some, results=room, shed=CHUNK)
             if pace is not None:
                 buffers["until"], buffers["since"] = part, since
@@ -335,10 +356,14 @@ class Engine(Running):
             self._tighten()
             self._look()
             better = None if self._trying is None else self._trying.look(self.clocks)
+            if self._foreseeing is not None:
+                self._foreseeing.look(self.clocks, (float(self._state["results"]), float(self._state["importance"])))
             if better is not None:
                 yield from self._close(cfg)
                 self._adopt(self._plan.with_policy(better, self._budget))
                 cfg = self._told_to(emit)
+                if self._foreseeing is not None:
+                    self._foreseeing.adopt(better)
             if start >= len(batch):
                 break
         if "told" in told and self._waits:
@@ -385,34 +410,34 @@ class Engine(Running):
         elif need == protocol.NEED_SHED:  # the full one is part of the log now
             push_buffers.hold_shed(buffers, streams, max(wanted, CHUNK))
         elif need in (protocol.NEED_POOL, protocol.NEED_CELLS):
-            memory.grow_pool(cfg, state, wanted)
+            growth.grow_pool(cfg, state, wanted)
         elif need == protocol.NEED_KEYS:
-            memory.make_room_for_values(cfg, state, wanted)
+            growth.make_room_for_values(cfg, state, wanted)
             buffers["ahead"] = 0  # values that were looked up may be gone
         elif need == protocol.NEED_ENTRIES:
-            memory.grow_entries(cfg, state, wanted)
+            growth.grow_entries(cfg, state, wanted)
         elif need == protocol.NEED_EXPIRY:
-            memory.grow_expiry(cfg, state, wanted)
+            growth.grow_expiry(cfg, state, wanted)
         elif need == protocol.NEED_STRAYS:
-            memory.hold_strays(cfg, state)
+            growth.hold_strays(cfg, state)
         elif need == protocol.NEED_SEEN:
-            memory.grow_seen(cfg, state, wanted)
+            growth.grow_seen(cfg, state, wanted)
         elif need == protocol.NEED_ITEMS:
             item_memory.grow_items(state, wanted)
         elif need == protocol.NEED_HISTOGRAM:
             fresh = buffers.arrays["out_fresh"][: int(buffers["fresh"])]
-            memory.widen_histogram(cfg, state, state.arrays["number"][fresh].tolist())
+            growth.widen_histogram(cfg, state, state.arrays["number"][fresh].tolist())
         elif need == protocol.NEED_MARKS:
-            memory.grow_marks(state)
+            growth.grow_marks(state)
         elif need == protocol.NEED_BUCKETS:
-            memory.grow_index_buckets(self._plan, cfg, state, wanted)
+            growth.grow_index_buckets(self._plan, cfg, state, wanted)
         elif need == protocol.NEED_LEFT_OUT and buffers["out_left_out_room"] < wanted:
             push_buffers.hold_left_out(buffers, max(wanted, CHUNK))
         elif need == protocol.NEED_FORGET:
-            memory.forget_keys(cfg, state)
+            remembered.forget_keys(cfg, state)
             buffers["ahead"] = 0
         elif need == protocol.NEED_THRESHOLDS:
-            memory.grow_thresholds(state)
+            growth.grow_thresholds(state)
         elif need == protocol.NEED_TIMELINE:
             selection.grow_timeline(cfg, state, wanted)
         elif self._waits:
@@ -530,6 +555,8 @@ class Engine(Running):
         self._set_caps(budget)
         if self._trying is not None:
             self._trying.fit(budget)
+        if self._foreseeing is not None:
+            self._foreseeing.fit(budget)
         evicted = self._compete()
         self._tighten()
         return self._whole(pieces, before, [evicted], earlier)
@@ -561,6 +588,8 @@ class Engine(Running):
             earlier, self._pending = self._pending, []
         closed = self._whole(self._close(), before, earlier=earlier)
         self._adopt(plan)
+        if self._foreseeing is not None:
+            self._foreseeing.adopt(policy)
         return closed
 
     def _adopt(self, plan: Plan) -> None:
@@ -570,7 +599,7 @@ class Engine(Running):
         self._build(columns)
         self._most = None
 
-    def _build(self, columns: contents.Columns) -> None:
+    def _build(self, columns: stored.Columns) -> None:
         """A state of these contents."""
         state = memory.allocate(self._plan, self._cfg, self._seed)
         caps = self._plan.caps(self._budget)
@@ -596,14 +625,13 @@ class Engine(Running):
             return
         if self._most is None:
             self._most = self._most_bytes()
-        if self.nbytes + memory.own_bytes(self._state) <= self._most:
+        if self.nbytes + stored.own_bytes(self._state) <= self._most:
             return
-        loop.forget(self._cfg, self._state)
         columns = contents.gather(self._cfg, self._state)
         self._state.arrays.clear()  # before there are others
         self._build(columns)
 
-    def take_in(self, columns: contents.Columns) -> None:
+    def take_in(self, columns: stored.Columns) -> None:
         """Fill an engine that has seen no row."""
         contents.build(self._plan, self._cfg, self._state, columns)
 
@@ -638,7 +666,7 @@ class Engine(Running):
         caps, was = self._plan.caps(budget), self._cfg[0]
         self._cfg = self._plan.settings(budget, **self._watch)
         if any(was[name] != self._cfg[0][name] for name in ("row_bytes", "key_bytes")):
-            memory.count_bytes(self._cfg, self._state, contents.live_tuples(self._state))
+            stored.count_bytes(self._cfg, self._state, stored.live_tuples(self._state))
         self._state["caps"][: len(caps)] = caps
         memory.grow_filters(self._plan, self._state, budget)
         self._budget = budget
@@ -699,6 +727,8 @@ class Engine(Running):
             looks.append(TIGHTENED)
         if self._trying is not None and self._trying.runs:
             looks.append(self._trying.due - self._trying.rows)
+        if self._foreseeing is not None and self._foreseeing.runs:
+            looks.append(self._foreseeing.due - self._foreseeing.rows)
         end = start + max(min(looks), 1) if looks else len(batch)
         step = SEARCHED
         while end < len(batch):
@@ -763,6 +793,30 @@ class Engine(Running):
     def trying(self) -> Trying | None:
         """Of a join with `Auto`: the policy in use (`now`), the log of changes (`changes`), and what is tried."""
         return self._trying
+
+    @property
+    def foreseeing(self) -> Foreseeing | None:
+        """Of a join with `JoinSpec.what_if`: the miniatures with other memories."""
+        return self._foreseeing
+
+    def what_if(self, live: Measured | None = None, *, level: float = 0.95) -> Curve | None:
+        """What other memories would deliver, with limits. None: that is not known yet, or never (`foreseeing.why`).
+
+        Parameters
+        ----------
+        live
+            Recall as it was measured (`LiveRecall.estimate(recent=True)`), by which the curve is corrected. None: by what was
+            delivered.
+        level
+            The level of the limits.
+        """
+        return curve_of([self.what_if_sums()], live=live, level=level)
+
+    def what_if_sums(self) -> dict[str, Any]:
+        """The sums behind `what_if`, as plain data: `shedjoin.what_if.curve_of` makes a curve of those of several engines."""
+        if self._foreseeing is None:
+            raise SpecError("what_if needs a join that tries other memories: JoinSpec(..., what_if=WhatIf())")
+        return self._foreseeing.sums()
 
     @property
     def arrived(self) -> tuple[int, ...]:
@@ -832,13 +886,13 @@ class Engine(Running):
             known = ", ".join(f"{place} ({name})" for place, name in enumerate(self.names))
             raise InputError(f"stream must be one of {known}, not {stream!r}")
         self._check_idle()
-        items = contents.live_tuples(self._state)
+        items = stored.live_tuples(self._state)
         mine = items[self._state.arrays["pool"]["stream"][items] == number]
-        return np.sort(contents.cards_of(self._cfg, self._state, mine)["seq"])
+        return np.sort(stored.cards_of(self._cfg, self._state, mine)["seq"])
 
     def own_bytes(self, stream: int) -> int:
         """The summed `bytes` of the stored rows of a stream, without what the budget counts beside them."""
-        return memory.own_bytes(self._state, stream)
+        return stored.own_bytes(self._state, stream)
 
     @property
     def nbytes(self) -> int:

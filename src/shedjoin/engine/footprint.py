@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from shedjoin.budget import Budget
-from shedjoin.engine import memory
+from shedjoin.engine import growth, memory
 from shedjoin.engine.codes import DECAYED, HISTORY, IN_WINDOW, KEYED, LEARNED
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import BUCKET_RECORD, ENTRY_RECORD, EXPIRY_RECORD, SEEN_RECORD
@@ -84,7 +84,7 @@ def empty_bytes(plan: Plan) -> int:
     """What a join takes before the first row, its filters of shed rows included."""
     cfg = plan.settings(plan.budget, warmup=0, trace_every=0, emit=True)
     state = memory.allocate(plan, cfg, 0)
-    memory.hold_strays(cfg, state)
+    growth.hold_strays(cfg, state)
     return sum(array.nbytes for array in state.arrays.values())
 
 

@@ -18,11 +18,11 @@ from shedjoin.engine.boot import boot_mark
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.records import code_fields
 from shedjoin.engine.snapshot import numbers
+from shedjoin.engine.trying import COLUMN, FORESIGHT
 from shedjoin.errors import SnapshotError
 
 FORMAT = 8
 META = "engine.json"
-TRIALS = "trials"
 #: Arrays below this are written every time, all in one file: a mapping of its own would cost more.
 SMALL = 1 << 16
 
@@ -57,9 +57,12 @@ def write_copy(engine: Engine, directory: Path, **notes: Any) -> None:
     for stale in directory.glob("*.array"):
         if stale.name not in mapped.values():
             stale.unlink(missing_ok=True)
-    (directory / TRIALS).unlink(missing_ok=True)
-    if engine._trying is not None:
-        (directory / TRIALS).write_bytes(engine._trying.to_bytes())
+    beside = engine.beside()
+    for name in (COLUMN, FORESIGHT):
+        if name in beside:
+            (directory / name).write_bytes(beside[name])
+        else:
+            (directory / name).unlink(missing_ok=True)
     (directory / "small").write_bytes(numbers(state.record).tobytes() + small)
     meta = {
         "format": FORMAT,
@@ -78,8 +81,8 @@ def read_copy(engine: Engine, directory: Path) -> None:
     From now on the directory is its own: write it there again, or remove both.
     """
     meta = _meta(directory)
-    if (directory / TRIALS).exists():
-        engine._go_on_trying((directory / TRIALS).read_bytes())
+    files = (directory / name for name in (COLUMN, FORESIGHT))
+    engine.go_on_beside({file.name: file.read_bytes() for file in files if file.exists()})
     plan, state = engine._plan, engine._state
     if meta["signature"] != json.loads(json.dumps(plan.signature())):
         raise SnapshotError(f"the copy in {directory} is of another join")

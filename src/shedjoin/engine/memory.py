@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.budget import Budget
-from shedjoin.engine import indirect, item_memory, loop, selection, waiting_rows
+from shedjoin.engine import indirect, item_memory, selection, waiting_rows
 from shedjoin.engine.codes import (
     AGE,
     CUMULATIVE,
@@ -33,7 +33,6 @@ from shedjoin.engine.layouts.items import EVERY_ROW
 from shedjoin.engine.plan import Plan
 from shedjoin.engine.records import (
     BUCKET_RECORD,
-    CELL_RECORD,
     COHORT_RECORD,
     ENTRY_RECORD,
     EXPIRY_RECORD,
@@ -57,9 +56,8 @@ from shedjoin.engine.records import (
     TUPLE_RECORD,
     WAIT_CODES,
 )
-from shedjoin.engine.stages import ages, learn, neighbours, remember, sampling
+from shedjoin.engine.stages import ages, learn, neighbours, sampling
 from shedjoin.engine.structures import heap, histogram, kinetic_tournament
-from shedjoin.engine.structures.buckets import SMALLEST
 from shedjoin.engine.structures.key_table import hash_of
 
 Arrays = dict[str, NDArray[Any]]
@@ -74,7 +72,7 @@ STEP, QUARTER = 64, 4
 FIRST_ENTRIES, FEW = 4096, 16
 
 # The hash as plain Python, which takes whole arrays.
-_hash_of = getattr(hash_of, "py_func", hash_of)
+whole_hash_of = getattr(hash_of, "py_func", hash_of)
 
 
 class Sizes(NamedTuple):
@@ -182,7 +180,7 @@ def first_random_state(seed: int) -> int:
     return (x ^ (x >> 31)) or 1
 
 
-def _free_stack(first: int, size: int) -> NDArray[np.int32]:
+def free_stack(first: int, size: int) -> NDArray[np.int32]:
     """Places first .. size - 1, the lowest on top."""
     return np.arange(size - 1, first - 1, -1, dtype=np.int32)
 
@@ -210,7 +208,7 @@ def is_keyed(cfg: NDArray[Any]) -> bool:
     return bool(cfg[0]["layout"] == KEYED)
 
 
-def _has_cells(cfg: NDArray[Any]) -> bool:
+def has_cells(cfg: NDArray[Any]) -> bool:
     return not is_keyed(cfg) and bool(cfg[0]["weighed"]) and not cfg[0]["alone"]
 
 
@@ -237,11 +235,11 @@ def pool_arrays(cfg: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
     size, streams = sizes.tuples, int(cfg[0]["streams"])
     cards = 1 if is_keyed(cfg) else size
     lazy = size if cfg[0]["evaluate_every"] else 1
-    cells, parts = size if _has_cells(cfg) else 1, max(int(cfg[0]["parts"]), 1)
+    cells, parts = size if has_cells(cfg) else 1, max(int(cfg[0]["parts"]), 1)
     arrays = {
         "pool": cache_lines(size, TUPLE_RECORD),
-        "free": _free_stack(0, size),
-        **_strays(streams, size if strays else 1),
+        "free": free_stack(0, size),
+        **stray_arrays(streams, size if strays else 1),
         "card": np.zeros(cards, ENTRY_RECORD),
         "attr": np.zeros((size if cfg[0]["where"] else cards) * int(cfg[0]["width"]), np.int64),
         "spot": np.full(cards * int(cfg[0]["spots"]), NONE, np.int32),
@@ -251,7 +249,7 @@ def pool_arrays(cfg: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
         "cell_values": np.full(cells * parts, NONE, np.int32),
         "cell_links": np.full(cells * parts * 2, NONE, np.int32),
         "cell_heads": np.full(power_of_two(2 * cells), NONE, np.int32),
-        "free_cells": _free_stack(0, cells),
+        "free_cells": free_stack(0, cells),
     }
     if not is_keyed(cfg):
         arrays["buckets"] = cache_lines(_groups(cfg, sizes), BUCKET_RECORD)
@@ -264,7 +262,7 @@ def pool_arrays(cfg: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
     return {**arrays, **waiting_rows.pool_arrays(cfg, size)}
 
 
-def _strays(streams: int, size: int) -> Arrays:
+def stray_arrays(streams: int, size: int) -> Arrays:
     """Heaps of the tuples that came out of order."""
     return {
         "stray": cache_lines((streams, _heap_room(size)), HEAP_RECORD),
@@ -279,7 +277,7 @@ def value_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     arrays = {
         "keys": np.zeros(size, KEY_RECORD),
         "heads": np.full(power_of_two(2 * size), NONE, np.int32),
-        "free_keys": _free_stack(0, size),
+        "free_keys": free_stack(0, size),
         "mass": np.zeros(size * streams if cfg[0]["estimator"] == DECAYED else 1),
         "trail": cache_lines(size * streams if cfg[0]["estimator"] == LEARNED else 1, TRAIL_RECORD),
         "part": np.zeros(1 if is_pair(cfg) else size, np.int32),
@@ -414,15 +412,15 @@ def add_values(
     if arrays["trail"].size > 1:
         arrays["trail"]["last"][: size * streams] = NEVER
     state["free_key_count"] = arrays["keys"].size - size  # the stack has the lowest on top
-    _rehash(cfg, state, np.arange(size))
+    rehash(cfg, state, np.arange(size))
 
 
-def _rehash(cfg: NDArray[Any], state: Handle, values: Integers) -> None:
+def rehash(cfg: NDArray[Any], state: Handle, values: Integers) -> None:
     """Put values into their chains, which are empty."""
     keys, heads = state.arrays["keys"], state.arrays["heads"]
     parts = state.arrays["part"][values] if state.arrays["part"].size > 1 else np.zeros(values.size, np.int64)
     with np.errstate(over="ignore"):
-        places = _hash_of(keys["key"][values] + parts.astype(np.int64) * 0x9E3779B9, heads.size)
+        places = whole_hash_of(keys["key"][values] + parts.astype(np.int64) * 0x9E3779B9, heads.size)
     chain(values, places, heads, keys["next"])
 
 
@@ -445,400 +443,3 @@ def in_use(state: Handle, stack: str, count: str) -> NDArray[np.int64]:
     used = np.ones(free.size, np.bool_)
     used[free[: int(state[count])]] = False
     return np.flatnonzero(used)
-
-
-# ------------------------------------------------------------------------------------------------------------- growing
-
-
-def _larger(size: int) -> int:
-    """The next size of an array that is full: small ones grow faster, since each step takes as long as thousands of rows."""
-    return 4 * size if size < AT_ONCE else 2 * size
-
-
-def _grown(cfg: NDArray[Any], before: int, least: int) -> int:
-    """The next size of an array that is full and must have room for `least`."""
-    if is_tight(cfg):
-        return room_for(cfg, max(before + before // QUARTER, least))
-    return power_of_two(max(_larger(before), least))
-
-
-def _exchange(state: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
-    """Put larger arrays behind the handle, the old contents at their beginning; returns the old arrays."""
-    old = {name: state.arrays[name] for name in new}
-    for name, array in new.items():
-        if name not in but:
-            array[tuple(slice(0, length) for length in old[name].shape)] = old[name]
-    state.hold(**new)
-    return old
-
-
-def _stack_more(state: Handle, stack: str, count: str, old: NDArray[np.int32]) -> None:
-    """New places go below the old ones: low places are used first."""
-    free = state.arrays[stack]
-    held, added = int(state[count]), free.size - old.size
-    free[:added] = _free_stack(old.size, free.size)
-    free[added : added + held] = old[:held]
-    state[count] = held + added
-
-
-def _sizes(state: Handle) -> Sizes:
-    return Sizes(state.arrays["pool"].size, state.arrays["keys"].size)
-
-
-def _grow_order(cfg: NDArray[Any], state: Handle, sizes: Sizes) -> None:
-    before = state.arrays["match"].shape[1] // 2
-    old = _exchange(state, order_arrays(cfg, sizes), but=("match",))
-    if cfg[0]["organisation"] == LIFE:
-        leaves = state.arrays["match"].shape[1] // 2
-        state.arrays["match"][:, leaves : leaves + before] = old["match"][:, before:]
-        replay_tournaments(state)
-
-
-def grow_pool(cfg: NDArray[Any], state: Handle, room: int) -> None:
-    """Room for at least `room` more tuples."""
-    before = state.arrays["pool"].size
-    size = _grown(cfg, before, before - int(state["free_count"]) + room)
-    strays = state.arrays["stray_place"].size > 1
-    if has_items(cfg):
-        size = power_of_two(max(2 * before, before + 2 * room))
-        used = item_memory.places_in_use(state)
-    sizes = Sizes(size, state.arrays["keys"].size)
-    old = _exchange(state, pool_arrays(cfg, sizes, strays), but=("free", "free_cells", "cell_heads"))
-    if has_items(cfg):
-        item_memory.set_free(state, used)
-        item_memory.renew_bitmaps(state)
-    else:
-        _stack_more(state, "free", "free_count", old["free"])
-    if _has_cells(cfg):
-        _stack_more(state, "free_cells", "free_cell_count", old["free_cells"])
-        rehash_cells(cfg, state)
-    _grow_order(cfg, state, sizes)
-
-
-def hold_strays(cfg: NDArray[Any], state: Handle) -> None:
-    """Room for tuples that come out of order: only then is there any."""
-    size, streams = state.arrays["pool"].size, int(cfg[0]["streams"])
-    state.hold(**_strays(streams, size))
-
-
-def make_room_for_values(cfg: NDArray[Any], state: Handle, room: int) -> None:
-    """Forget what can be forgotten; grow when that is not plenty."""
-    loop.forget(cfg, state)
-    before = state.arrays["keys"].size
-    plenty = before // (2 * QUARTER) if is_tight(cfg) else before // 2
-    if int(state["free_key_count"]) >= max(room, plenty):
-        return
-    values = in_use(state, "free_keys", "free_key_count")
-    if is_tight(cfg):
-        size = room_for(cfg, max(before, values.size + values.size // QUARTER + room))
-    else:
-        size = _grown(cfg, before, values.size + room)
-    sizes = Sizes(state.arrays["pool"].size, size)
-    old = _exchange(state, value_arrays(cfg, sizes), but=("free_keys", "heads"))
-    _stack_more(state, "free_keys", "free_key_count", old["free_keys"])
-    _rehash(cfg, state, values)
-    if is_keyed(cfg):
-        _grow_order(cfg, state, sizes)
-
-
-def widen_histogram(cfg: NDArray[Any], state: Handle, numbers: list[float]) -> None:
-    """Wider buckets of numbers, so that these have one. What was counted by old buckets is counted by new ones."""
-    before = int(state["known_numbers"]), float(state["bucket_width"])
-    histogram.widen(state, numbers)
-    values, streams = in_use(state, "free_keys", "free_key_count"), int(cfg[0]["streams"])
-    arrays, old = state.arrays, state.arrays["keys"][values]
-    order = np.argsort(old["key"], kind="stable")
-    keys, which = np.unique(histogram.renamed(old["key"][order], before, state), return_inverse=True)
-    number = np.zeros(arrays["keys"].size, np.int64)
-    number[values[order]] = which
-    groups = values[order][:, None] * streams + np.arange(streams)
-    merged = {
-        name: _merged(arrays[name][groups], which, keys.size) for name in ("weight", "mass") if arrays[name].size > 1
-    }
-    counted = {name: arrays[name] for name in ("kept", "stock", "windowed") if name in arrays}
-    held = _merged(old["held"][order], which, keys.size)
-    if cfg[0]["estimator"] != IN_WINDOW:
-        held = np.minimum(held, 1)  # known, not counted
-    stored = _merged(arrays["cell_count"][values[order]], which, keys.size)
-    places, _ = item_memory.item_places(state, item_memory.places_in_use(state), more=1)
-    arrays["item_values"][places] = number[arrays["item_values"][places]]
-    arrays["seen"]["value"] = number[arrays["seen"]["value"]]
-    if cfg[0]["dual"]:
-        arrays["let_value"][:] = number[arrays["let_value"]]
-    state.hold(**value_arrays(cfg, _sizes(state)))
-    add_values(cfg, state, keys, np.zeros(keys.size, np.int64), held, merged["weight"])
-    state.arrays["cell_count"][: keys.size] = stored
-    if "kept" in counted:
-        state.arrays["kept"][: keys.size] = _merged(counted["kept"][values[order]], which, keys.size)
-    for name in ("stock", "windowed"):
-        if name in counted and counted[name].size > 1:
-            state.arrays[name][: keys.size * streams] = _merged(counted[name][groups], which, keys.size).reshape(-1)
-    if "mass" in merged:
-        state.arrays["mass"][: keys.size * streams] = merged["mass"].reshape(-1)
-
-
-def _merged(counts: NDArray[Any], which: Integers, size: int) -> NDArray[Any]:
-    """Sums of counts, one after the other."""
-    sums = np.zeros((size, *counts.shape[1:]), counts.dtype)
-    np.add.at(sums, which, counts)
-    return sums
-
-
-def rehash_cells(cfg: NDArray[Any], state: Handle) -> None:
-    """Put all cells into their chains, which are empty."""
-    cells = in_use(state, "free_cells", "free_cell_count")
-    records, parts = state.arrays["buckets"].view(CELL_RECORD), int(cfg[0]["parts"])
-    mixed = records["stream"][cells].astype(np.int64)
-    values = state.arrays["cell_values"].reshape(-1, max(parts, 1))[cells].astype(np.int64)
-    with np.errstate(over="ignore"):
-        for part in range(parts):
-            mixed = mixed * 0x100000001B3 + values[:, part]
-        places = _hash_of(mixed, state.arrays["cell_heads"].size)
-    chain(cells, places, state.arrays["cell_heads"], records["next"])
-
-
-def grow_seen(cfg: NDArray[Any], state: Handle, room: int) -> None:
-    """Room for at least `room` more arrivals in InWindow's memory, if so many may be remembered."""
-    old = state.arrays["seen"]
-    size = max(2 * old.shape[1], int(state["seen_size"].max()) + room)
-    if cfg[0]["keys_kept"] >= 0:
-        size = max(min(size, int(cfg[0]["keys_kept"])), int(state["seen_size"].max()))
-    size = power_of_two(size)
-    seen = np.zeros((len(old), size), SEEN_RECORD)
-    for stream in range(len(old)):
-        held = int(state["seen_size"][stream])
-        seen[stream, :held] = np.roll(old[stream], -int(state["seen_head"][stream]))[:held]
-    state["seen_head"] = 0
-    state.hold(seen=seen)
-
-
-def grow_expiry(cfg: NDArray[Any], state: Handle, room: int) -> None:
-    """Room for at least `room` more tuples in the order of expiry."""
-    old = state.arrays["expiry"]
-    streams, before = old.shape
-    rings = []
-    for stream in range(streams):
-        counters = np.arange(int(state["ring_from"][stream]), int(state["ring_to"][stream]))
-        ring = old[stream, counters & (before - 1)]
-        if is_tight(cfg):  # tuples that were evicted have left gaps
-            ring = ring[ring["item"] != NONE]
-            state["ring_to"][stream] = int(state["ring_from"][stream]) + ring.size
-            state["ring_ready"][stream] = 0
-        rings.append(ring)
-    many = max(ring.size for ring in rings)
-    if is_tight(cfg):
-        size = power_of_two(max(LEAST, many + many // QUARTER + room))
-    else:
-        size = power_of_two(max(_larger(before), many + room))
-    expiry = np.zeros((streams, size), EXPIRY_RECORD)
-    for stream, ring in enumerate(rings):
-        places = (int(state["ring_from"][stream]) + np.arange(ring.size)) & (size - 1)
-        expiry[stream, places] = ring
-        there = ring["item"] != NONE
-        state.arrays["pool"]["queued"][ring["item"][there]] = places[there]
-    state.hold(expiry=expiry)
-
-
-def grow_thresholds(state: Handle) -> None:
-    """Room for more thresholds. Those from before all that is sampled are forgotten."""
-    old, streams = state.arrays["thresholds"], state.arrays["thresholds"].shape[0]
-    with_items = "item_at" in state.arrays
-    places = item_memory.places_in_use(state) if with_items else in_use(state, "free", "free_count")
-    since = state.arrays["since"][places]
-    least = int(since[since >= 0].min(initial=int(state["evicted"])))
-    kept = [old[one, : int(state["threshold_count"][one])] for one in range(streams)]
-    kept = [one[one["stamp"] >= least] for one in kept]
-    thresholds = np.zeros((streams, power_of_two(2 * max(FEW, *(one.size for one in kept)))), THRESHOLD_RECORD)
-    for stream, one in enumerate(kept):
-        thresholds[stream, : one.size] = one
-        state["threshold_count"][stream] = one.size
-    state.hold(thresholds=thresholds)
-
-
-def count_bytes(cfg: NDArray[Any], state: Handle, items: Integers) -> None:
-    """What the stored tuples, and their keys, count against a budget in bytes."""
-    pool, streams = state.arrays["pool"][items], int(cfg[0]["streams"])
-    size = pool["bytes"].astype(np.int64) + int(cfg[0]["row_bytes"])
-    groups = np.unique(pool["group"]) % streams if cfg[0]["key_bytes"] else np.empty(0, np.int64)
-    for stream in range(streams):
-        mine = pool["stream"] == stream
-        keys = int((groups == stream).sum())
-        state["stored_bytes"][stream] = int(size[mine].sum()) + int(cfg[0]["key_bytes"]) * keys
-        if cfg[0]["organisation"] == SAMPLE:
-            kept = state.arrays["since"][items] == sampling.KEPT
-            state["kept_bytes"][stream] = int(size[mine & kept].sum())
-
-
-def own_bytes(state: Handle, stream: int | None = None) -> int:
-    """The summed `bytes` of the stored tuples, of all streams or one: what they take elsewhere."""
-    items = item_memory.places_in_use(state) if "item_at" in state.arrays else in_use(state, "free", "free_count")
-    pool = state.arrays["pool"][items]
-    return int(pool["bytes"][pool["stream"] == stream if stream is not None else slice(None)].sum())
-
-
-def _drop_late_rows(cfg: NDArray[Any], state: Handle) -> None:
-    """Prospect, of a budget that has become smaller: the oldest late rows go."""
-    streams, ring = int(cfg[0]["streams"]), state.arrays["seen"]
-    for stream in range(streams):
-        over = int(state["seen_size"][stream]) - int(cfg[0]["keys_kept"])
-        if over <= 0:
-            continue
-        places = (int(state["seen_head"][stream]) + np.arange(over)) & (ring.shape[1] - 1)
-        np.subtract.at(state.arrays["trail"]["recent"], ring["value"][stream, places] * streams + stream, 1)
-        state["seen_head"][stream] = (int(state["seen_head"][stream]) + over) & (ring.shape[1] - 1)
-        state["seen_size"][stream] -= over
-        for name in ("looked_soon", "looked_later"):
-            state[name][stream] = max(int(state[name][stream]) - over, 0)
-        state["forgotten"] += over
-
-
-def forget_keys(cfg: NDArray[Any], state: Handle) -> None:
-    """The estimator forgets keys without a stored tuple, the least frequent (of Prospect: the least recent) first.
-
-    What stays is half of what may be remembered; the other half is for keys that lose their last tuple from now on.
-    """
-    state["idle_bound"] = 0
-    if has_items(cfg) and item_memory.has_histogram(cfg):
-        return  # which has few values
-    if cfg[0]["estimator"] == LEARNED:
-        _drop_late_rows(cfg, state)
-    loop.forget(cfg, state)  # what has faded is forgotten without this
-    streams, keys = int(cfg[0]["streams"]), state.arrays["keys"]
-    values = in_use(state, "free_keys", "free_key_count")
-    groups = values[:, None] * streams + np.arange(streams)
-    if is_keyed(cfg):
-        idle = state.arrays["buckets"]["count"][groups].sum(axis=1) == 0
-    else:
-        idle = state.arrays["cell_count"][values] == 0
-    if has_items(cfg):
-        idle &= state.arrays["part"][values] != EVERY_ROW
-    idle &= keys["held"][values] > 0
-    state["idle_bound"] = int(idle.sum())
-    if cfg[0]["estimator"] == LEARNED:
-        trail = state.arrays["trail"]
-        idle &= trail["recent"][groups].sum(axis=1) == 0
-        worth = trail["last"][groups].max(axis=1)
-    elif cfg[0]["estimator"] == DECAYED:
-        worth = state.arrays["mass"][groups].sum(axis=1)
-    else:
-        weights = state.arrays["buckets"]["weight"] if is_keyed(cfg) else state.arrays["weight"]
-        worth = weights[groups].sum(axis=1)
-    values, worth = values[idle], worth[idle]
-    gone = values.size - int(cfg[0]["keys_kept"]) // remember.STAYS
-    if gone <= 0:
-        return
-    parts = state.arrays["part"][values] if state.arrays["part"].size > 1 else np.zeros(values.size, np.int32)
-    keys["held"][values[np.lexsort((keys["key"][values], parts, worth))[:gone]]] = 0
-    state["forgotten"] += gone
-    state["idle_bound"] -= gone
-    loop.forget(cfg, state)
-
-
-def grow_marks(state: Handle) -> None:
-    """Room for more instants that wait for their evaluation."""
-    _exchange(state, {"marks": np.zeros(2 * state.arrays["marks"].size, np.int64)})
-
-
-def replay_tournaments(state: Handle) -> None:
-    """Play LIFE's tournaments again, from the leaves up."""
-    loop.replay(state)
-
-
-# ------------------------------------------------------------------------------------------------------------- entries
-
-
-class Rings(NamedTuple):
-    """Entries that are stored, bucket by bucket and oldest first."""
-
-    bucket: Integers  # of each entry
-    entry: NDArray[Any]
-    key: Integers  # its value, in an index
-    stream: Integers
-    which: Integers  # the index among those of its stream
-
-
-def all_rings(cfg: NDArray[Any], state: Handle) -> Rings:
-    """All entries of all buckets."""
-    keyed = is_keyed(cfg)
-    buckets = state.arrays["buckets" if keyed else "index_buckets"]
-    used = np.flatnonzero(buckets["count"] > 0)
-    base, room, first, span = (buckets[name][used].astype(np.int64) for name in ("base", "room", "first", "span"))
-    owner = np.repeat(np.arange(used.size), span)
-    step = np.arange(owner.size) - np.repeat(np.cumsum(span) - span, span)
-    place = base[owner] + ((first[owner] + step) & (room[owner] - 1))
-    entry = state.arrays["entries"][place]
-    there = entry["item"] != NONE
-    bucket, entry, place = used[owner][there], entry[there], place[there]
-    streams = int(cfg[0]["streams"])
-    if keyed:
-        nothing = np.zeros(bucket.size, np.int64)
-        return Rings(bucket, entry, nothing, bucket % streams, nothing)
-    indexes = state.arrays["indexes"]
-    number = np.searchsorted(indexes["first"], bucket, side="right") - 1
-    stream = indexes["stream"][number]
-    return Rings(bucket, entry, state.arrays["entry_key"][place], stream, number - state["first_index"][stream])
-
-
-def fill_rings(cfg: NDArray[Any], state: Handle, rings: Rings, room: int = 0) -> None:
-    """A new arena with these entries, which are in the order of their buckets, each in a ring that fits, and `room` more."""
-    buckets = state.arrays["buckets" if is_keyed(cfg) else "index_buckets"]
-    used, counts = np.unique(rings.bucket, return_counts=True)
-    rooms = np.maximum(SMALLEST, 1 << np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64))
-    base, taken = np.cumsum(rooms) - rooms, int(rooms.sum())
-    size = room_for(cfg, taken + taken // QUARTER + room) if is_tight(cfg) else power_of_two(2 * (taken + room))
-    state.hold(**arena(cfg, max(FIRST_ENTRIES, size)))
-    place = np.repeat(base - (np.cumsum(counts) - counts), counts) + np.arange(rings.bucket.size)
-    state.arrays["entries"][place] = rings.entry
-    buckets["base"][used], buckets["room"][used], buckets["first"][used] = base, rooms, 0
-    buckets["span"][used], buckets["count"][used] = counts, counts
-    items = rings.entry["item"]
-    if is_keyed(cfg):
-        state.arrays["pool"]["place"][items] = place
-        empty = np.ones(buckets.size, np.bool_)
-        empty[used] = False
-        for name, value in (("base", NONE), ("room", 0), ("first", 0), ("span", 0), ("count", 0)):
-            buckets[name][empty] = value
-    else:
-        state.arrays["entry_key"][place] = rings.key
-        state.arrays["spot"][items.astype(np.int64) * int(cfg[0]["spots"]) + rings.which] = place
-    state["entry_top"], state["free_entries"] = int(rooms.sum()), NONE
-
-
-def grow_entries(cfg: NDArray[Any], state: Handle, room: int) -> None:
-    """A new arena, with room for at least one more ring of `room` places, or for a row of that many items."""
-    if has_items(cfg):
-        item_memory.fill_lists(cfg, state, room)
-        return
-    rings, before = all_rings(cfg, state), state.arrays["entries"].size
-    if not is_keyed(cfg):
-        _empty(state.arrays["index_buckets"])
-    fill_rings(cfg, state, rings, room if is_tight(cfg) else max(room, (_larger(before) - before) // 4))
-
-
-def _empty(buckets: NDArray[Any]) -> None:
-    buckets[:] = 0
-    buckets["base"] = NONE
-
-
-def grow_index_buckets(plan: Plan, cfg: NDArray[Any], state: Handle, room: int) -> None:
-    """More buckets for the indexes that grow: one for each tuple that is there or comes."""
-    rings = all_rings(cfg, state)
-    wanted = {
-        number: max(int(index["many"]), power_of_two(int(state["resident"][index["stream"]]) + room))
-        for number, index in enumerate(state.arrays["indexes"])
-    }
-    state.hold(**index_arrays(plan, FEW, wanted))
-    fill_indexes(cfg, state, rings, room)
-
-
-def fill_indexes(cfg: NDArray[Any], state: Handle, rings: Rings, room: int = 0) -> None:
-    """The entries of all indexes into their buckets, which are empty; `rings.bucket` is worked out anew."""
-    indexes = state.arrays["indexes"]
-    index = indexes[state["first_index"][rings.stream] + rings.which]
-    with np.errstate(over="ignore"):
-        hashed = _hash_of(rings.key, index["many"])
-    bucket = np.where(index["modular"] == 1, rings.key % index["many"], hashed)
-    bucket = index["first"] + np.where(index["many"] == 1, 0, bucket)
-    order = np.lexsort((state.arrays["pool"]["arrival"][rings.entry["item"]], bucket))
-    _empty(state.arrays["index_buckets"])
-    fill_rings(cfg, state, Rings(bucket[order], *(column[order] for column in rings[1:])), room)

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from shedjoin.engine import change, snapshot
 from shedjoin.engine.afresh import learned_afresh
 from shedjoin.engine.codes import AGE, CUMULATIVE, MET, RANDOM, TUPLE
-from shedjoin.engine.contents import BY_STREAM, NUMBERS, Columns
+from shedjoin.engine.contents import BY_STREAM, NUMBERS
 from shedjoin.engine.engine import Engine
 from shedjoin.engine.plan import Plan
+from shedjoin.engine.stored import Columns
 from shedjoin.errors import SnapshotError
 from shedjoin.window import RowWindow
 

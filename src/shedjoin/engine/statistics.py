@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shedjoin.engine.contents import keys_of, live_tuples
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.plan import Orders, Plan
 from shedjoin.engine.records import NEVER
 from shedjoin.engine.reordering import Reordering
+from shedjoin.engine.stored import keys_of, live_tuples
 from shedjoin.join_order import Equality, JoinOrder, Model, StreamStats, Theta, along_the_graph, best_orders
 
 #: A stream that has stopped still has a rate, so that its window has a length.

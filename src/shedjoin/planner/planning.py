@@ -34,13 +34,16 @@ def plan(
     target: float = 0.95,
     objective: str | None = None,
     importance: str = "min",
+    how: str = "inner",
+    where: str | None = None,
+    matches: Sequence[int | None] | None = None,
     policies: Iterable[object] | None = None,
     allocations: Sequence[str] = ALLOCATIONS,
     memory: Sequence[int] | None = None,
     sample: object = None,
     warmup: int | None = None,
     seed: int = 0,
-    optimum: bool = True,
+    optimum: bool | None = None,
     within: float = 0.01,
     spark: Any = None,
     progress: Tell | None = None,
@@ -63,6 +66,9 @@ def plan(
         ``"matches"`` or ``"importance"``: what is counted. Default: importance where the rows differ in it.
     importance
         How an output's importance follows from its inputs': min, max, sum, product or mean.
+    how, where, matches
+        The join type, a condition, and after how many partners rows leave, as `JoinSpec` takes them. What is counted are the
+        rows of the result, with or without a partner.
     policies
         Policies, their names, or tables of settings. Default: all that make sense, with estimators that a running join
         can have.
@@ -77,7 +83,8 @@ def plan(
     seed
         For policies that draw lots.
     optimum
-        Whether to find OPT, which takes longer than all policies together. Needs the extra `offline`.
+        Whether to find OPT, which takes longer than all policies together. Needs the extra `offline`. Default: yes, of inner
+        joins without `where` and `matches`; OPT is not defined for others.
     within
         How closely OPT is to be known at every memory, as a share of the exact join.
     spark
@@ -100,15 +107,21 @@ def plan(
     """
 
     begin = time.monotonic()
-    if optimum:
-        check_solver()  # before the work, not after it
-    goal = Goal(target, objective, allocations, within, optimum, time_limit)
     check_seed(seed)
     spec = JoinSpec(
         None if window is None else parse_window(window),
         between=None if between is None else parse_interval(between),
         importance=importance,
+        how=how,
+        where=where,
+        matches=None if matches is None else tuple(matches),
     )
+    optimum = _has_optimum(spec) if optimum is None else optimum
+    if optimum:
+        check_solver()  # before the work, not after it
+        if not _has_optimum(spec):
+            raise SpecError("optimum: OPT is that of inner joins without where and matches: leave it out")
+    goal = Goal(target, objective, allocations, within, optimum, time_limit)
     rows = sample_of(spec, left, right, sample, warmup)
     if objective is None:
         differ = (rows.batch.importance != rows.batch.importance[0]).any()
@@ -122,6 +135,10 @@ def plan(
         check = _until(begin, time_limit, interrupts.check)
         optima, complete = _explore(setup, trials, grid, goal, spark, tell, check)
     return _result(setup, trials, optima, grid, target, complete)
+
+
+def _has_optimum(spec: JoinSpec) -> bool:
+    return spec.how == "inner" and spec.where is None and spec.matches is None
 
 
 @dataclass(frozen=True, slots=True)

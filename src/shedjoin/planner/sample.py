@@ -44,7 +44,8 @@ class StreamSample:
 
 def sample_of(spec: JoinSpec, left: TableLike, right: TableLike, cut: object, warmup: int | None) -> StreamSample:
     """Both streams in time order, or their last part (`cut`)."""
-    whole = _in_order(Batch.of(left, right))
+    tables, checked = {"left": left, "right": right}, spec.plan().checked
+    whole = _in_order(Batch.of_streams(tables, dict.fromkeys(STREAMS, ("key",)), checked=checked))
     batch = whole if cut is None or not len(whole) else _latest(whole, cut)
     for stream, name in enumerate(STREAMS):
         if not (whole.stream == stream).any():

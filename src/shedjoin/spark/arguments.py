@@ -26,9 +26,10 @@ from shedjoin.spark.keys import SIDES, by_stream, check_suffixes, column_names, 
 from shedjoin.spark.on_args import rates_of, read_on
 from shedjoin.spark.selective_spec import check_types, selective_of
 from shedjoin.spark.weights import check_weights
-from shedjoin.spark.where import read_where
+from shedjoin.spark.where_text import read_where
 from shedjoin.spec import JoinSpec, check_seed
 from shedjoin.target import Target, check_target
+from shedjoin.what_if import what_if_of
 from shedjoin.window import RowWindow, TimeWindow, Window, interval_windows
 
 MOST_SHARDS = 1024
@@ -111,6 +112,8 @@ def spec_of(
     if isinstance(args["matches"], tuple | list):  # job files know no None
         given["matches"] = [number or None for number in args["matches"]]
     given |= {name: duration_of(given[name], kind, name) for name in DURATIONS if name in given}
+    if (what_if := what_if_of(args["what_if"])) is not None:
+        given["what_if"] = what_if
     if args["reordering"] is not None:
         given["reordering"] = _reordering(args["reordering"])
     if not on.keys:

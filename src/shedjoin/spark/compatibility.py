@@ -16,7 +16,7 @@ WORDS = (
     "columns of results may change in a query of `start` alone. Put the rest back, or start from a new checkpoint"
 )
 #: Of a spec as plain data: what may change, and what follows from things that may not: the number of shards, the text of `where`.
-MAY_DIFFER = ("budget", "policy", "counted_elsewhere", "where")
+MAY_DIFFER = ("budget", "policy", "counted_elsewhere", "where", "what_if")
 
 
 def check_same(was: dict[str, Any], now: dict[str, Any], *, timestamps: bool = True) -> None:

@@ -25,7 +25,8 @@ from shedjoin.spark.on_args import rates_of, read_on
 from shedjoin.spark.plan import JoinPlan
 from shedjoin.spark.value_columns import check_values
 from shedjoin.spark.weights import ROW, WEIGHT
-from shedjoin.spark.where import Split, split_where
+from shedjoin.spark.where import Split
+from shedjoin.spark.where_split import split_where
 from shedjoin.target import Target
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from shedjoin.errors import SpecError
 from shedjoin.parse import nearest
 from shedjoin.policies import Policy
 from shedjoin.predicates import Predicate
+from shedjoin.what_if import WhatIf
 
 #: The default of `lateness`: the delay of the inputs' watermarks.
 WATERMARK = "watermark"
@@ -178,6 +179,11 @@ class JoinArgs(TypedDict, total=False):
         "The share of rows, from 0 to 1, that is dropped by lot before rows are sent to shards (dual2006's front shedding): a "
         "number, or a pair (left, right). Dropped rows are logged, and `refine` joins them later. May change while a checkpoint "
         "lives.",
+    ]
+    what_if: Annotated[
+        bool | WhatIf | dict[str, Any] | None,
+        "Tell what other memories would deliver, from miniatures of the join that run beside it: True, a `WhatIf`, or a table of "
+        "its settings. `shedjoin top`, metrics and the end of a run show it. May change while a checkpoint lives.",
     ]
     order: Annotated[
         str | Sequence[str] | Mapping[str, Sequence[str]] | None,

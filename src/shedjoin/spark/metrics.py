@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, combine
 from shedjoin.spark.keys import SIDES
+from shedjoin.what_if import Curve, curve_of, read
 
 Row = Mapping[str, Any]
 
@@ -25,6 +26,8 @@ _COUNTS = (
 UNMATCHED = ("certain", "unknown")
 #: What is told of a shard that tries policies.
 TRIES = {"policy": pa.string(), "policy_changes": pa.int64(), "policy_why": pa.string()}
+#: What is told of a shard that tries other memories.
+WHAT_IF = ("what_if", "what_if_why")
 _PEAKS = ("peak_tuples", "peak_bytes")
 _RECALLS = (
     "recall",
@@ -47,6 +50,7 @@ def metric_schema(
     target: bool = False,
     tries: bool = False,
     forgets: bool = False,
+    what_if: bool = False,
 ) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
     stood at its end. (Peaks are taken at the end of every instant, when the cap holds.)
@@ -70,6 +74,8 @@ def metric_schema(
     forgets
         Of joins within a budget in bytes: `forgotten`, the keys without a stored row, and the rows, that estimators could
         remember no more.
+    what_if
+        Of joins that try other memories: what miniatures found (`shedjoin.what_if`), as text, and why there is no curve.
     """
     rows, residents, sizes, clocks = ([f"{what}_{name}" for name in names] for what in (*_BY_STREAM, "clock"))
     return pa.schema(
@@ -90,6 +96,7 @@ def metric_schema(
             *((pa.field("allowed", pa.int64()), pa.field("limited", pa.bool_())) if target else ()),
             *(pa.field(name, kind) for name, kind in TRIES.items() if tries),
             *((pa.field("forgotten", pa.int64()),) if forgets else ()),
+            *(pa.field(name, pa.string()) for name in WHAT_IF if what_if),
         ]
     )
 
@@ -134,6 +141,8 @@ class Summary:
         Since the query's first batch. None without a budget: then nothing is shed.
     certain, unknown
         Rows that left without a partner: those that certainly have none, and those that may have one. None in inner joins.
+    what_if
+        What other memories would deliver, if that is told.
     """
 
     batches: tuple[int, int]
@@ -158,6 +167,7 @@ class Summary:
     dropped_of: dict[str, int] = field(default_factory=dict)
     certain: int | None = None
     unknown: int | None = None
+    what_if: Curve | None = None
 
     @property
     def rows(self) -> int:
@@ -218,6 +228,7 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
         **{name: max(sum(row[name] for row in some) for some in batches.values()) for name in _PEAKS},
         seconds=sum(max(row["seconds"] for row in some) for some in batches.values()),
         recall=recall_of(last, level=level),
+        what_if=curve_of_rows(last, level=level),
         rows_of=by_stream("rows", known),
         resident_of=by_stream("resident", last),
         bytes_of=by_stream("bytes", last),
@@ -256,6 +267,13 @@ def latest(rows: Iterable[Row]) -> list[Row]:
         if row["shard"] not in last or last[row["shard"]]["batch"] <= row["batch"]:
             last[row["shard"]] = row
     return [last[shard] for shard in sorted(last)]
+
+
+def curve_of_rows(rows: Iterable[Row], *, level: float = 0.95) -> Curve | None:
+    """What other memories would deliver, from one row of each shard; None if that is not told, or not known yet."""
+    parts = list(rows)
+    found = read([row.get("what_if") for row in parts])
+    return curve_of(found, live=recall_of(parts, level=level, recent=True), level=level) if found else None
 
 
 def recall_of(rows: Iterable[Row], *, level: float = 0.95, recent: bool = False) -> RecallEstimate | None:

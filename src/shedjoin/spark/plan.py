@@ -120,6 +120,7 @@ class JoinPlan:
             target=self.target is not None,
             tries=isinstance(self.spec.policy, Auto),
             forgets=self.asked is not None,
+            what_if=self.spec.what_if is not None,
         )
         return from_arrow_schema(made)
 

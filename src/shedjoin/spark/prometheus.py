@@ -15,7 +15,8 @@ from prometheus_client.exposition import MetricsHandler
 from prometheus_client.parser import text_string_to_metric_families
 
 from shedjoin.errors import EnvironmentProblem, InputError
-from shedjoin.spark.metrics import Row, latest, recall_of, streams_of
+from shedjoin.spark.metrics import Row, curve_of_rows, latest, recall_of, streams_of
+from shedjoin.what_if import Point
 
 PREFIX = "shedjoin_"
 #: Serve the ages of this many basic windows, the most profitable ones.
@@ -146,8 +147,27 @@ class QueryCollector:
                 "allowed", "What may be stored now to hold the target, in the budget's unit.", allowed, "shard"
             )
             yield self._gauge("limited", "1 if the budget keeps recall below the target.", limited, "shard")
+        yield from self._what_if(rows)
         yield from self._recall(rows, "recall", "since the beginning")
         yield from self._recall(rows, "recent_recall", "in recent micro-batches", recent=True)
+
+    def _what_if(self, rows: list[Row]) -> Iterator[Metric]:
+        if (curve := curve_of_rows(rows)) is None:
+            return
+        for weight, what, points in (
+            ("", "results", curve.recall),
+            ("importance_", "importance", curve.importance or {}),
+        ):
+            samples = [
+                ((f"{factor:g}", bound), value) for factor, point in points.items() for bound, value in _bounds(point)
+            ]
+            if samples:
+                words = f"The share of {what} that so many times the budget would deliver, with its limits."
+                yield self._gauge(f"what_if_{weight}recall", words, samples, "memory", "bound")
+        named = curve.policies.items()
+        by_policy = [((policy, bound), value) for policy, point in named for bound, value in _bounds(point)]
+        words = "The share of results that each policy would deliver with the budget, with its limits."
+        yield self._gauge("what_if_policy_recall", words, by_policy, "policy", "bound")
 
     def _recall(self, rows: list[Row], name: str, when: str, *, recent: bool = False) -> Iterator[Metric]:
         found = recall_of(rows, recent=recent)
@@ -171,6 +191,10 @@ class QueryCollector:
         for values, value in samples:
             family.add_metric([*self._labels.values(), *map(str, values)], value)
         return family
+
+
+def _bounds(point: Point) -> list[tuple[str, float]]:
+    return [("estimate", point.recall), ("low", point.low), ("high", point.high)]
 
 
 class Endpoint:

@@ -44,6 +44,7 @@ from shedjoin.spark.state import Store
 from shedjoin.spark.task_report import Integers
 from shedjoin.spark.weights import weights_of
 from shedjoin.spec import JoinSpec
+from shedjoin.what_if import written
 
 #: Results leave in blobs of about this many bytes and at most this many rows.
 BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
@@ -317,6 +318,7 @@ class Shard:
             target=self.job.target is not None,
             tries=isinstance(self.spec.policy, Auto),
             forgets=self.job.asked is not None,
+            what_if=self.spec.what_if is not None,
         )
         known = self._known(before, rows, seconds) | self._recall()
         arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
@@ -350,6 +352,8 @@ class Shard:
             known |= {"allowed": engine.budget.total + self.job.set_aside, "limited": control.limited}
         if (trying := engine.trying) is not None:
             known |= {"policy": repr(trying.now), "policy_changes": len(trying.changes), "policy_why": trying.why}
+        if (foreseeing := engine.foreseeing) is not None:
+            known |= {"what_if": written(engine.what_if_sums()), "what_if_why": foreseeing.why or None}
         if self._judges:
             known |= {name: counters[name] - before.get(name, 0) for name in ("certain", "unknown")}
         if self.spec.selective is not None:
