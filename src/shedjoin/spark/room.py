@@ -128,7 +128,7 @@ class Room:
 
     def bytes_for(self, tuples: int, columns: float = 0.0) -> int:
         """The budget in bytes within which so many rows are stored, each with a key of its own and columns of so many bytes."""
-        rows = tuples * (self.row + math.ceil(self.copies * columns))
+        rows = float(tuples * (self.row + math.ceil(self.copies * columns)))
         if self.footprint.remembered:
             rows = rows / (1.0 - REMEMBERED)
         if isinstance(self.spec.policy, Auto):
