@@ -16,7 +16,7 @@ ALLOCATIONS = ("fixed", "variable")
 BITS = {"tuples": 30, "bytes": 62}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Budget:
     """A hard cap on what is stored between two instants.
 
@@ -41,7 +41,7 @@ class Budget:
     Examples
     --------
     >>> Budget(tuples=400)
-    Budget(tuples=400, bytes=None, allocation='variable', shares=None, keys=None, row_bytes=0, key_bytes=0)
+    Budget(tuples=400, bytes=None, allocation='variable', shares=None)
     >>> Budget(tuples=400, allocation="fixed").caps(streams=2)
     (200, 200)
     >>> Budget(tuples=400, shares=(3, 1)).caps(streams=2)
@@ -59,6 +59,12 @@ class Budget:
     keys: int | None = None
     row_bytes: int = 0
     key_bytes: int = 0
+
+    def __repr__(self) -> str:
+        """What few budgets have is left out of the others."""
+        said = [f"{name}={getattr(self, name)!r}" for name in ("tuples", "bytes", "allocation", "shares")]
+        said += [f"{name}={value!r}" for name in ("keys", "row_bytes", "key_bytes") if (value := getattr(self, name))]
+        return f"Budget({', '.join(said)})"
 
     def __post_init__(self) -> None:
         if (self.tuples is None) == (self.bytes is None):
