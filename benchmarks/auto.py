@@ -17,6 +17,7 @@ from page_sections import check_sections, write_section
 from rich.console import Console
 
 import shedjoin as sj
+from shedjoin_lab.papers.prospect.auto import OF_ALL, SINGLES
 from shedjoin_lab.papers.prospect.streams import REAL, SYNTHETIC
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,18 +25,8 @@ PAGE = ROOT / "docs" / "policies.md"
 SECTIONS = ("long", "short", "speed")
 PARTS = (0.1, 0.25, 0.5)
 KEYS, WINDOW = 20_000, 10_000
-SINGLES: dict[str, sj.Policy] = {
-    "PROSPECT": sj.Prospect(),
-    "AGE": sj.Age(),
-    "PROB": sj.Prob(),
-    "PROB, window": sj.Prob(sj.InWindow()),
-    "LIFE": sj.Life(),
-    "LIFE, window": sj.Life(sj.InWindow()),
-    "DGL": sj.Dgl(),
-    "RAND": sj.Rand(),
-}
 #: The lab's streams are short, and their memories hold 80 to 800 rows: there, miniatures may have all rows.
-AUTO, AUTO_OF_ALL = sj.Auto(), sj.Auto(memory=8.0)
+AUTO, AUTO_OF_ALL = sj.Auto(), OF_ALL
 
 
 class Input(NamedTuple):

@@ -171,7 +171,7 @@ def shed_version(spark: Any) -> str:
     return f"shedjoin {shedjoin.__version__}, {spark_version(spark)}"
 
 
-LEAN = "the settings of `shedjoin.spark.lean()`"
+LEAN = "the settings of `shedjoin.spark.lean()`, checkpoints written as on local disks"
 FORMAT = f"RocksDB, changelog checkpoints, `spark.sql.streaming.join.stateFormatVersion={JOIN_FORMAT}`"
 SPARK = f"{CORES} cores and shuffle partitions, heap up to {HEAP}"
 SYSTEMS = {

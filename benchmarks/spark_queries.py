@@ -48,8 +48,9 @@ def spark_session(system: str) -> Any:
     )
     if system == "shedjoin" or system.endswith(LEANLY):
         from shedjoin.spark import lean
+        from shedjoin.spark.checkpoint_files import LOCAL, SETTING
 
-        builder = builder.config(map=lean())
+        builder = builder.config(map={**lean(), SETTING: LOCAL})  # as in the commands, whose checkpoints are on a disk
     if system == "shedjoin":
         from shedjoin.spark import session
 

@@ -290,9 +290,9 @@ once, and every run with a budget keeps its cap. The sizes of the joins were cou
 over the rows agree with sorted arrays.
 
 `left first`: the right source begins when the left one is read to its end. `shuffled`: rows are out of order by up to the
-lateness. `flood` is a client that floods a server in one minute of the log. In `half` one key has half of all rows. `even` has as
-many rows, and no such key. Memory is the most that was held at once; shared pages count once. The JVM may have 2 GB of heap, and takes it
-when it can.
+lateness. `flood` is a client that floods a server in one minute of the log. In `half` one key has half of all rows. `even` has
+as many rows, and no such key. Memory is the most that was held at once; shared pages count once. The JVM may have 2 GB of heap,
+and takes it when it can.
 """
 
 

@@ -33,6 +33,8 @@ ESTIMATORS = ("table", "in_memory", "in_window", "history", "decayed", "count_mi
 CPUS = (
     None, "deadline", "queue", "selective queue", "semantic queue", "integrated queue", "dual", "selective dual",
 )  # fmt: skip
+#: Another limit, for those who have time.
+MORE_CPUS = ("deadline dual",)
 ALSO = (
     None, "archive", "live recall", "snapshot", "budget change", "policy change", "lazy evaluation", "lazy expiry",
     "matches",
@@ -128,13 +130,17 @@ class Combination:
             estimator=self.estimator,
             follows_results=self.policy in FOLLOWING or self.estimator == "met",
             lazy=self.also == "lazy evaluation",
-            cpu="virtual" if queued else "deadline" if self.cpu == "deadline" else None,
+            cpu="virtual" if queued else "deadline" if self.meets_deadline else None,
             queue=QUEUES.get(str(self.cpu)),
             how=self.how,
             recall=self.also == "live recall",
-            selective=self.cpu == "deadline" or str(self.cpu).startswith("selective"),
+            selective=self.meets_deadline or str(self.cpu).startswith("selective"),
             dual=str(self.cpu).endswith("dual"),
         )
+
+    @property
+    def meets_deadline(self) -> bool:
+        return str(self.cpu).startswith("deadline")
 
     @property
     def moments(self) -> tuple[Dials, ...]:
@@ -314,9 +320,7 @@ def draw(combination: Combination, seed: int, size: int = 40) -> Case:
             policies = {random.randrange(1, 3): _policy(other, random, schedule)}
             if budget is None:  # it comes later, once there is an order
                 budgets = {1 + min(policies): made for made in [_budget(other, random)] if made is not None}
-    scripted = (
-        combination.cpu == "deadline" and combination.policy != "auto"
-    )  # r is said for each push, which AUTO cuts
+    scripted = combination.meets_deadline and combination.policy != "auto"  # r is said for each push, which AUTO cuts
     script = [random.choice((1.0, 0.6, 0.3, 0.1)) for _ in range(20)] if scripted else None
     return Case(combination, join, pushes, seed, budgets, policies, script)
 
@@ -410,10 +414,11 @@ def _cpu(combination: Combination, random: Random) -> dict[str, Any]:
             return {"cpu": cpu, "queue": sj.Queue(**bound, drop="semantic")}
         case "integrated queue":
             return {"cpu": cpu, "queue": sj.Queue(integrated=True, drop="semantic")}
-        case "dual" | "selective dual":
+        case "dual" | "selective dual" | "deadline dual":
             follows = combination.streams == 2 and combination.condition in KEYED
             shares = (random.choice((0.0, 0.3, True)), random.choice((False, 0.3, True) if follows else (False, 0.3)))
-            dual = {"dual": Dual(*shares, period=5), "cpu": random.choice((None, cpu))}
+            slow = None if combination.meets_deadline else random.choice((None, cpu))
+            dual = {"dual": Dual(*shares, period=5), "cpu": slow}
             return dual if combination.cpu == "dual" else {**dual, "selective": selective}
     return {}
 

@@ -200,7 +200,10 @@ SAME = ("left.key = right.key",)
             "JoinSpec.how must be one of inner, left_semi, left_anti, left_outer, right_outer, full_outer",
         ),
         (dict(how=3), "JoinSpec.how must be one of"),
-        (dict(matches=(0, None)), "JoinSpec.matches must have one number from 1 on, or None, for each of 2 streams"),
+        (
+            dict(matches=(0, None)),
+            "JoinSpec.matches must have one number from 1 on, or None (in a job file 0), for each of 2 streams",
+        ),
         (dict(matches=1), "JoinSpec.matches must have one number"),
         (dict(matches=(1, 2, 3)), "JoinSpec.matches must have one number"),
         (

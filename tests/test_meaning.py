@@ -68,9 +68,9 @@ EXAMPLES: list[tuple[Dials, dict[str, Any]]] = [
         Dials(windows=frozenset({"row"}), dual=True, how="left_outer"),
         dict(window=sj.RowWindow(9), dual=sj.Dual(front=0.3), how="left"),
     ),
+    (Dials(how="left_semi", recall=True), dict(how="semi")),
     (Dials(how="left_anti", what_if=True), dict(how="anti", what_if=sj.WhatIf())),
     (Dials(budget=True, policy="replay", what_if=True), dict(budget=BUDGET, policy=sj.Replay([], []), what_if=sj.WhatIf())),
-    (Dials(how="left_semi", recall=True), dict(how="semi")),
 ]  # fmt: skip
 EVERY_REASON = pytest.mark.parametrize(
     ("reason", "dials", "settings"),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import shedjoin as sj
 from matrix import BY_HAND, CHANGES, GRAPHS, PREDICATES, Case, Combination, draw, random_ones
 from naive import Key, LeftOut, Output, Row, Twin
+from shedjoin.engine.pace import Script
 from strategies import records
 
 NAMES = "abc"
@@ -114,7 +115,9 @@ def run_engine(case: Case, *, resumes: bool = False, tells: bool = False) -> tup
             engine = spec.resume(engine.snapshot())
         clocks = clocks_of(case, number) if tells else None
         batch = engine.rows(columns(spec, rows)).in_canonical_order()
-        steps.append(_step_of_engine(engine, sj.Output.joined([*closed, engine.push(batch, clocks=clocks)])))
+        pace = None if case.script is None else Script(case.script)
+        pieces = engine.chunks(batch, limit=1 << 16, clocks=clocks, pace=pace)
+        steps.append(_step_of_engine(engine, sj.Output.joined([*closed, *pieces])))
         closed = []
     if resumes:
         engine = spec.resume(engine.snapshot())
@@ -130,7 +133,7 @@ def run_twin(case: Case, *, tells: bool = False) -> tuple[list[Step], Twin]:
             steps.append(_step_of_twin(twin, twin.set_budget(case.budgets[number])))
         if number in case.policies:
             closed = twin.set_policy(case.policies[number])
-        out = twin.push(rows, clocks_of(case, number) if tells else None)
+        out = twin.push(rows, clocks_of(case, number) if tells else None, script=case.script)
         steps.append(_step_of_twin(twin, out.after(closed)))
         closed = Output()
     steps.append(_step_of_twin(twin, twin.flush()))

@@ -11,7 +11,7 @@ from shedjoin.workloads import Workload, zipf
 from shedjoin_lab.agreement import FAILS, HOLDS
 from shedjoin_lab.catalogue import find
 from shedjoin_lab.experiment import Row, Scale
-from shedjoin_lab.papers.prospect import claims, contest
+from shedjoin_lab.papers.prospect import auto, claims, contest
 from shedjoin_lab.papers.prospect.iid import KNOWS
 from shedjoin_lab.papers.prospect.oracle import KNOWS_AHEAD, KNOWS_NOW, ORACLES, schedules
 from shedjoin_lab.papers.prospect.streams import SYNTHETIC, Stage
@@ -131,3 +131,17 @@ def test_no_rival_is_told_more_than_prospect_but_by_the_table() -> None:
     names = [name for name, policy in contest.rivals(SYNTHETIC["drift: slow"](1)) if isinstance(policy, sj.Prob)]
     assert "PROB Table" not in names
     assert "PROB Table" in [name for name, _ in contest.rivals(SYNTHETIC["burst: in turn"](1))]
+
+
+def test_regret_is_behind_the_best_single_policy() -> None:
+    figure = find("prospect", "auto")
+    (params,) = figure.parameters(Scale(seeds=1, quick=True))
+    measured = figure.measure(params, None)
+    assert {str(row["method"]) for row in measured} == {auto.AUTO, *auto.SINGLES}
+    assert all(0 <= int(str(row["matches"])) <= int(str(row["exact"])) for row in measured)
+    matches = {str(row["method"]): int(str(row["matches"])) for row in measured}
+    drawn = {str(row["method"]): row for row in figure.derive(measured)}
+    best = max(auto.SINGLES, key=lambda name: matches[name])
+    assert drawn["RAND"]["best"] == best
+    assert drawn["RAND"]["regret"] == pytest.approx(1 - matches["RAND"] / matches[best])
+    assert figure.derive([row for row in measured if row["method"] != auto.AUTO]) == []

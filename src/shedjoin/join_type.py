@@ -70,6 +70,7 @@ def check_matches(argument: str, matches: object, streams: int) -> tuple[int | N
     fits = isinstance(matches, list | tuple) and len(matches) == streams
     if not fits or not all(one is None or (type(one) is int and 1 <= one < 2**31) for one in matches):  # type: ignore[attr-defined]
         raise SpecError(
-            f"{argument} must have one number from 1 on, or None, for each of {streams} streams, not {matches!r}"
+            f"{argument} must have one number from 1 on, or None (in a job file 0), for each of {streams} streams, "
+            f"not {matches!r}"
         )
     return tuple(matches)  # type: ignore[arg-type]

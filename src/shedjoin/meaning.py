@@ -176,6 +176,11 @@ MEANINGLESS: tuple[Meaningless, ...] = (
         "Dual windows of rows count the rows that are let in, so nothing tells what a row without a partner has missed.",
     ),
     Meaningless(
+        "how",
+        lambda d: d.recall and d.how in ("left_semi", "left_anti"),
+        "Live recall is that of pairs, and left_semi and left_anti joins give none.",
+    ),
+    Meaningless(
         "what_if",
         lambda d: d.what_if and d.how in ("left_semi", "left_anti"),
         "A what-if curve is that of pairs, and left_semi and left_anti joins give none.",
@@ -184,11 +189,6 @@ MEANINGLESS: tuple[Meaningless, ...] = (
         "what_if",
         lambda d: d.what_if and d.policy == "replay",
         "Replay() knows the rows of one join by their numbers, and miniatures get some of them: leave one of the two out.",
-    ),
-    Meaningless(
-        "how",
-        lambda d: d.recall and d.how in ("left_semi", "left_anti"),
-        "Live recall is that of pairs, and left_semi and left_anti joins give none.",
     ),
 )
 

@@ -57,12 +57,13 @@ class Target:
         """From text such as "95% recall", a number, a table or a `Target`."""
         if isinstance(value, Target):
             return value
+        given = value
         if isinstance(value, str) and (found := _TEXT.fullmatch(value)):
             value = float(found[1]) / 100.0
         if isinstance(value, Mapping) and {*value} == {"recall"}:
             value = value["recall"]
         if isinstance(value, bool) or not isinstance(value, float | int) or not 0.0 < value < 1.0:
-            raise SpecError(f"target must be a share of results such as '95% recall' or 0.95, not {value!r}")
+            raise SpecError(f"target must be a share of results such as '95% recall' or 0.95, not {given!r}")
         return cls(float(value))
 
 

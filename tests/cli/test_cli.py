@@ -186,7 +186,7 @@ JOIN = "[join]\nwindow = {time = 3}\n"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[join", "is not a TOML file"),
+        ("[join", "is not valid TOML"),
         ("[left]\npath = 'x'\n", "needs a table [join]"),
         ("[joint]\n", "unknown table `[joint]`; perhaps `join`"),
         ("join = 3\n", "join must be a table of settings"),

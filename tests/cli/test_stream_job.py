@@ -181,14 +181,14 @@ BAD = [
     (ITEMS + "budget = 9\nshares = 'adaptive'\n", "join.shares must be 'equal' for a join on a predicate"),
     (THREE.replace('on = "k"', LIKE), "join.on: A predicate compares two streams"),
     (GOOD + "front = 2\n", "join.front must be a share from 0 to 1"),
-    (GOOD + "cpu = {name = 'virtual', capacity = 5}\n", "join.cpu: A virtual CPU, its queue and dual windows live in"),
+    (GOOD + "cpu = {name = 'virtual', capacity = 5}\n", "join.cpu: A virtual CPU works in virtual time"),
     (GOOD + "deadline = 'soon'\n", "join.deadline must be a duration such as"),
     (GOOD + "deadline = 0\n", "join.deadline must be above 0"),
     (GOOD + "deadline = true\n", "join.deadline must be a duration such as '2 seconds', or a number of seconds"),
     ("[joint]\n", "unknown table `[joint]`; perhaps `join`"),
-    ("", "left is missing: a job to run needs the tables"),
-    (SIDES + JOIN, "output is missing"),
-    (SIDES + OUTPUT, "join is missing"),
+    ("", "[left] is missing: a job to run needs the tables"),
+    (SIDES + JOIN, "[output] is missing"),
+    (SIDES + OUTPUT, "[join] is missing"),
     ("[workload]\nrows = 3\n", "workload: made-up streams are for `shedjoin simulate`"),
     ("left = 3\nright = 3\njoin = 3\noutput = 3\n", "left must be a table of settings, not 3"),
     (GOOD.replace("window", "windw"), "unknown setting `[join] windw`; perhaps `window`"),
@@ -536,6 +536,9 @@ def test_explain_lets_a_query_go_on(folder: Path, capsys: pytest.CaptureFixture[
     ):
         (folder / "job.toml").write_text(GOOD + more)
         assert main(["explain", str(folder / "job.toml")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for change in ("budget: 9 tuples -> 12 tuples", "Dgl", "Age", "shards: 1 -> 2"):
+        assert change in said
     (folder / "out" / "checkpoint").rmdir()
     assert main(["explain", str(folder / "job.toml")]) == 2
     assert "its checkpoint" in capsys.readouterr().err
@@ -573,6 +576,20 @@ POSTGRES = 'format = "jdbc"\noptions.url = "jdbc:postgresql://host/db"\n'
         ),
         (GOOD.replace('"a"', '"a/0.parquet"'), "left.path must be a directory of files, but "),
         (GOOD + 'budget = "900 TB"\n', "join.budget: 900 TB are more than this machine has, "),
+        (
+            GOOD.replace('"10 minutes"', "600"),
+            "join.window=600 has no unit, but times are timestamps: say '600 seconds'",
+        ),
+        (GOOD.replace("lateness = 0", "lateness = 60"), "join.lateness=60 has no unit, but times are timestamps"),
+        (
+            GOOD.replace('time = "at"', 'time = "x"'),
+            "join.time: left.x must be a timestamp or a whole number, not bool",
+        ),
+        (
+            GOOD + "how = 'left_outer'\nwhere = 'levenshtein(a, b) < 2'\n",
+            "join.where: LEVENSHTEIN(left.a, right.b) < 2 cannot be decided while rows are joined",
+        ),
+        (GOOD + "where = 'left.k <<< 2'\n", "join.where cannot be read as SQL at '<'"),
     ],
 )
 @pytest.mark.parametrize("command", ["explain", "run"])
@@ -583,6 +600,16 @@ def test_what_cannot_run_is_refused_before_spark_starts(
     assert main([command, str(folder / "job.toml")]) == 2
     assert words in capsys.readouterr().err
     assert {path.name for path in folder.iterdir()} == {"a", "b", "job.toml"}
+
+
+@pytest.mark.parametrize("command", ["explain", "run"])
+def test_a_directory_without_files_has_no_columns(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (folder / "a" / "0.parquet").rename(folder / "a" / "_0.parquet")
+    (folder / "job.toml").write_text(GOOD)
+    assert main([command, str(folder / "job.toml")]) == 2
+    assert "has no parquet files yet, so its columns are not known: give schema" in capsys.readouterr().err
 
 
 def test_a_jar_that_is_given_is_trusted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,11 @@ from prometheus_client import generate_latest
 from rich.console import Console
 
 from shedjoin.cli import main, top
-from shedjoin.cli.advice import WORDS, what_if_lines
 from shedjoin.cli.view import of_rows, of_samples
 from shedjoin.parse import parse_policy
 from shedjoin.plots.what_if import draw_curve
 from shedjoin.recall.estimate import LIVE_COLUMNS
+from shedjoin.spark.advice import WORDS, what_if_lines
 from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.metrics import METRIC_SCHEMA, metric_schema, summarise
 from shedjoin.spark.prometheus import Endpoint, QueryCollector, samples_of
@@ -141,13 +141,13 @@ def test_one_frame_of_a_directory(folder: Path, capsys: pytest.CaptureFixture[st
     for words in (
         "batch 2, 2 shards",
         "left 60/s, right 20/s",
-        "2,400 last 3 batches",
+        "2,400 in the last 3 batches",
         "shed: evicted  25.0% of rows",
         "late           5.0% of rows",
         "80.0% (",
         "60.0% of the budget, 240 tuples",
         "30.0% of the budget, 120 tuples",
-        "360 of 400 tuples",
+        "360 of 400 tuples now, 0 at most in the last 3 batches",
     ):
         assert words in said
 
@@ -225,6 +225,8 @@ def test_a_join_that_tries_policies_shows_what_it_goes_by() -> None:
 def test_what_cannot_be_watched_gets_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top", str(tmp_path), "--once"]) == 2
     assert "is not the output directory of a query: it has no job.json" in capsys.readouterr().err
+    assert main(["top", str(tmp_path / "nowhere"), "--once"]) == 2
+    assert f"there is no directory {tmp_path / 'nowhere'}" in capsys.readouterr().err
     assert main(["top", "http://127.0.0.1:1/metrics", "--once"]) == 2
     assert "the metrics at http://127.0.0.1:1/metrics cannot be read" in capsys.readouterr().err
     assert main(["top", str(tmp_path), "--every", "0"]) == 2

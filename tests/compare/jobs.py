@@ -71,6 +71,10 @@ DIALS: dict[str, tuple[Any, ...]] = {
 }
 
 
+#: The dials that `Job.has_meaning` looks at.
+DECIDING = ("form", "how", "unique", "order", "watermarks", "batches", "duplicates")
+
+
 @dataclass(frozen=True)
 class Job:
     """One job: a value of each dial, and the seed of its rows."""
@@ -134,5 +138,12 @@ def all_jobs(count: int = JOBS) -> list[Job]:
 def possible() -> set[tuple[str, Any, str, Any]]:
     """The pairs of values that some job has."""
     assert [field.name for field in fields(Job)] == ["seed", *DIALS]
-    whole = (Job(0, *values) for values in product(*DIALS.values()))
-    return {pair for job in whole if job.has_meaning for pair in pairs_of(job)}
+    some = {name: values if name in DECIDING else values[:1] for name, values in DIALS.items()}
+    whole = [job for job in (Job(0, *values) for values in product(*some.values())) if job.has_meaning]
+    # The other dials take any value beside these.
+    single = {(name, getattr(job, name)) for job in whole for name in DECIDING}
+    single |= {(name, value) for name, values in DIALS.items() if name not in DECIDING for value in values}
+    order = [*DIALS]
+    free = {(*a, *b) for a in single for b in single if order.index(a[0]) < order.index(b[0])}
+    decided = {pair for job in whole for pair in pairs_of(job)}
+    return {pair for pair in free if pair in decided or not {pair[0], pair[2]} <= {*DECIDING}}

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
+import pyarrow as pa
 import pytest
-from outputs import BUDGET, write_batch, write_query
+from outputs import BUDGET, SCHEMA, metric, write, write_batch, write_query
 
 from shedjoin.cli import main
 from shedjoin.dashboard.query import Query
@@ -22,6 +24,7 @@ from shedjoin.dashboard.server import FILES, PAGE, Dashboard
 from shedjoin.errors import EnvironmentProblem
 from shedjoin.spark.lock import Owner, is_running
 from shedjoin.spark.metric_files import MetricFiles
+from shedjoin.what_if import FACTORS, GROUPS, written
 
 
 def followed(folder: Path) -> Query:
@@ -193,3 +196,18 @@ def test_bad_arguments_get_one_sentence(
     (tmp_path / "file").touch()
     assert main(["dashboard", str(tmp_path / "file"), *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_page_says_what_to_set(tmp_path: Path) -> None:
+    idle = {**BUDGET, "tuples": 1_000_000, "allocation": "fixed"}
+    (note,) = shown(followed(write_query(tmp_path / "idle", 2, budget=idle)))["notes"]
+    assert "of the budget lies idle" in note
+    folder = write_query(tmp_path / "curve", 2)
+    sums = np.zeros((1, len(FACTORS) + 2, 2 * GROUPS))
+    sums[0, :, :GROUPS] = np.array([300, 500, 700, 900, 1000, 740, 1000])[:, None]
+    found = {"rows": 5000, "policy": "Prob()", "rivals": ["Rand()"], "held": 512.0, "need": 8.0, "sampled": [0.1, 1.0]}
+    found |= {"seen": 10_000.0, "delivered": [7000.0], "sums": sums.tolist()}
+    rows = pa.Table.from_pylist([metric(2, shard, datetime.now(UTC)) for shard in (0, 1)], SCHEMA)
+    write(folder, 2, rows.drop_columns(["batch"]).append_column("what_if", pa.array([written(found)] * 2)))
+    notes = shown(followed(folder))["notes"]
+    assert notes[0].startswith("With twice the memory recall would be about")

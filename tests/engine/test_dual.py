@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import shedjoin as sj
-from matrix import Case
+from matrix import MORE_CPUS, Case
 from naive import Dual
 from shedjoin.engine import waiting_rows
 from waiting_cases import CONDITIONS, PREDICATE_CONDITIONS, check, drawn, some
@@ -24,8 +24,12 @@ QUEUES = {
 }
 EVERY_KIND = pytest.mark.parametrize(
     ("cpu", "conditions"),
-    [(cpu, conditions) for cpu in ("dual", "selective dual") for conditions in (CONDITIONS, PREDICATE_CONDITIONS)],
-    ids=["keys", "predicates", "keys, selective", "predicates, selective"],
+    [
+        (cpu, conditions)
+        for cpu in ("dual", "selective dual", *MORE_CPUS)
+        for conditions in (CONDITIONS, PREDICATE_CONDITIONS)
+    ],
+    ids=["keys", "predicates", "keys, selective", "predicates, selective", "keys, deadline", "predicates, deadline"],
 )
 KNOWN = ((1.0, 2.0, 3.0, 1.0, 1.0), (2.0, 1.0, 1.0, 1.0, 4.0))
 

@@ -149,7 +149,7 @@ def test_keys_that_are_long_gone_are_forgotten() -> None:
 @pytest.mark.parametrize("window", [sj.TimeWindow(60), sj.RowWindow(50)], ids=str)
 def test_engine_and_twin_learn_the_same_of_three_streams(window: sj.TimeWindow | sj.RowWindow) -> None:
     draw = np.random.default_rng(5)
-    keys = draw.choice(12, 200 if INTERPRETED else 2400, p=np.arange(1, 13) / 78)
+    keys = draw.choice(12, 200 if INTERPRETED else 1200, p=np.arange(1, 13) / 78)
     moving = [int(key) + i // 60 for i, key in enumerate(keys)]
     rows = [Row(i % 3, {"key": key}, i // 4) for i, key in enumerate(moving)]
     budget = sj.Budget(tuples=30, allocation="variable")

@@ -53,8 +53,11 @@ class Admission:
                     self.enter_queue(x)
                     if self.twin.join.cpu is None:
                         self.work_until(math.inf)
+        self.part = 0  # the rows of the push are through: r is looked at once more, at the end
         if clocks is not None:
             self.told.append((sum(self.arrivals), clocks))
+            if self.aux is not None:
+                self.aux.let_go(max((clock for clock in clocks if clock is not None), default=-math.inf))
             self.tell()
         self.look()
 

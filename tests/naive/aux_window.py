@@ -57,7 +57,16 @@ class AuxWindow:
         if not self.line or self.line[0].ts == newest.ts:
             return False
         sizes = [window.size for window in self.twin.windows]
-        return self.line[0].ts <= newest.ts - max(sizes) if self.by_time else len(self.line) > sum(sizes)
+        return self.is_left_behind(newest.ts) if self.by_time else len(self.line) > sum(sizes)
+
+    def is_left_behind(self, time: float) -> bool:
+        """Whether its first row came a window or more before this time."""
+        return self.by_time and bool(self.line) and self.line[0].ts <= time - max(w.size for w in self.twin.windows)
+
+    def let_go(self, time: float) -> None:
+        """Clocks were told: a window after a row came, no other has to come for it to leave."""
+        while self.is_left_behind(time):
+            self.leave()
 
     def leave(self) -> None:
         """The first row has its turn, with a probe or without."""

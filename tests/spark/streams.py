@@ -61,6 +61,17 @@ def exact(left: pa.Table, right: pa.Table, length: int) -> list[tuple[int, int]]
     return sorted(pairs)
 
 
+def write_both(folder: Path, tables: Sequence[pa.Table], files: int, length: int) -> list[tuple[int, int]]:
+    """Two streams in so many files each; the pairs of their exact join."""
+    for name, table in zip("lr", tables, strict=True):
+        write(folder / name, table, files)
+    return exact(tables[0], tables[1], length)
+
+
+def read_both(spark: Any, folder: Path) -> list[Any]:
+    return [read(spark, folder / name) for name in "lr"]
+
+
 def run(joined: Any, checkpoint: Path, output: Path) -> Any:
     """Run a query over all there is; results go to files. Returns the query."""
     query = (

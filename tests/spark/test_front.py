@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from plans import large_plans, set_for
-from streams import SECOND, exact, pairs, read, run, side, write
+from streams import SECOND, exact, pairs, read, read_both, run, side, write, write_both
 
 import shedjoin as sj
 from shedjoin.cli import main
@@ -27,15 +27,7 @@ def tables() -> list[pa.Table]:
 
 
 def written(folder: Path, files: int = 3) -> list[tuple[int, int]]:
-    """Streams in files; the pairs of their exact join."""
-    made = tables()
-    for name, table in zip("lr", made, strict=True):
-        write(folder / name, table, files)
-    return exact(made[0], made[1], WINDOW)
-
-
-def streamed(spark: Any, folder: Path) -> list[Any]:
-    return [read(spark, folder / name) for name in "lr"]
+    return write_both(folder, tables(), files, WINDOW)
 
 
 def test_lots_are_those_of_the_row() -> None:
@@ -78,7 +70,7 @@ def test_refine_joins_what_was_dropped(
     """With a budget and late rows; some of those are dropped too. A key that is no number is logged as it is."""
     whole = written(tmp_path)
     sides = [frame.selectExpr(f"CASE WHEN {name} % 50 = 0 THEN NULL ELSE {key} END AS k", "ts", name)
-             for frame, name in zip(streamed(spark, tmp_path), "ab", strict=True)]  # fmt: skip
+             for frame, name in zip(read_both(spark, tmp_path), "ab", strict=True)]  # fmt: skip
     out = tmp_path / "out"
     given: dict[str, Any] = {**TIME, "front": 0.2, "shards": 2, "lateness": "200 ms", "cache": False, "seed": 5}
     start(*sides, output=out, archive=True, budget=120, trigger={"availableNow": True}, **given).awaitTermination()
@@ -118,7 +110,7 @@ def test_a_query_that_is_stopped_drops_the_same_rows(spark: Any, tmp_path: Path)
     given: dict[str, Any] = {**TIME, "lateness": None, "shards": 2, "cache": False}
 
     def join(folder: str, front: float) -> Any:
-        return shed_join(*streamed(spark, tmp_path / folder), **given, front=front)
+        return shed_join(*read_both(spark, tmp_path / folder), **given, front=front)
 
     run(join("whole", 0.3), tmp_path / "c1", tmp_path / "o1")
     run(join("parts", 0.3), tmp_path / "c2", tmp_path / "o2")
@@ -149,7 +141,12 @@ def test_joins_that_send_rows_to_several_shards_drop_them_too(
     out = tmp_path / "out"
     with set_for(spark, {"spark.sql.shuffle.partitions": "4"}):
         start(
-            *streamed(spark, tmp_path), output=out, archive=True, lateness=None, trigger={"availableNow": True}, **given
+            *read_both(spark, tmp_path),
+            output=out,
+            archive=True,
+            lateness=None,
+            trigger={"availableNow": True},
+            **given,
         ).awaitTermination()
     results = pairs(spark, out / "results")
     assert 0.5 < len(results) / len(whole) < 0.95
@@ -200,10 +197,9 @@ def test_three_streams_and_windows_of_rows(spark: Any, tmp_path: Path) -> None:
         ({"front": (0.1, 0.1, 0.1)}, "front must be one for both sides, or a pair"),
         ({"front": {"up": 0.1, "left": 0.2}}, "front: there is no stream 'up'"),
         ({"counted_elsewhere": True}, "counted_elsewhere: Whether rows are counted over all shards follows from"),
-        *(
-            ({name: 3}, f"{name}: A virtual CPU, its queue and dual windows live in")
-            for name in ("cpu", "queue", "dual")
-        ),
+        ({"cpu": 3}, "cpu: A virtual CPU works in virtual time"),
+        ({"queue": 3}, "queue: A queue holds the rows that a virtual CPU has not reached"),
+        ({"dual": 3}, "dual: The two halves of dual windows are arguments of their own"),
     ],
 )
 def test_what_does_not_fit_is_said(spark: Any, given: dict[str, Any], message: str) -> None:

@@ -66,7 +66,7 @@ def test_shed_join_alone_tells_of_late_rows(
     assert late == [0, 200, 200]
     assert sorted(caplog.messages) == [
         f"batch {batch}: 200 rows were later than lateness='0 seconds': they met only rows that were still stored. Raise "
-        "lateness; with start(archive=True), refine adds what they missed."
+        "lateness; with start(archive=True), refine adds the pairs that they missed."
         for batch in (1, 2)
     ]
     assert len(pairs(spark, tmp_path / "o")) < len(exact(*tables, 2 * SECOND))

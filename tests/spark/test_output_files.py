@@ -122,6 +122,36 @@ def test_the_trouble_of_a_sink_is_its_own(tmp_path: Path, monkeypatch: pytest.Mo
         BatchWriter(Outputs(str(tmp_path), (), layout, {}, None), sink)(Blobs(), 0)  # type: ignore[arg-type]
 
 
+def test_a_new_sink_takes_back_what_was_written_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only of the batch that is repeated; and a sink may write to the same place."""
+    for number in (6, 7):
+        written(tmp_path, [[blob([number], [number])]], number)
+
+    class Blobs:
+        def persist(self) -> Blobs:
+            return self
+
+        def unpersist(self) -> None:
+            pass
+
+    there: list[list[int]] = []
+
+    def sink(results: Any, number: int) -> None:
+        there.append(keys(tmp_path))
+        made = tmp_path / "results" / f"batch={number}"
+        made.mkdir()
+        pq.write_table(pa.table({"k": [70 + number]}), made / "part.parquet")
+
+    monkeypatch.setattr(batch_writer, "_told", lambda _: [{"kind": "result", "shard": 0, "blob": None}])
+    monkeypatch.setattr(batch_writer, "results_of", lambda *_: [])
+    layout = ResultLayout(None, [], [])  # type: ignore[arg-type]
+    writer = BatchWriter(Outputs(str(tmp_path), (), layout, {}, None, (table(),)), sink)
+    for number in (7, 8):
+        writer(Blobs(), number)  # type: ignore[arg-type]
+    assert there == [[6, 6], [6, 6, 77]]
+    assert keys(tmp_path) == [6, 6, 77, 78]
+
+
 #: Columns of the left stream, and a type that Arrow would write in another way than Spark.
 TYPES = (
     "k string, ts timestamp, b boolean, i8 tinyint, i16 smallint, f float, d double, dec decimal(10, 2), bin binary, day date, "

@@ -1,8 +1,11 @@
 """What is done when queries end: once each, by one listener a session."""
 
+import logging
 from types import SimpleNamespace
 
-from shedjoin.spark.query_events import QueryEvents, _remove, at_end
+import pytest
+
+from shedjoin.spark.query_events import QueryEvents, _FromJava, _remove, at_end
 
 
 class Session:
@@ -44,3 +47,25 @@ def test_a_listener_goes_when_its_events_have_arrived() -> None:
     )
     _remove(spark, QueryEvents())
     assert done == ["waited", "removed"]
+
+
+def test_only_observed_queries_are_looked_at(caplog: pytest.LogCaptureFixture) -> None:
+    """Of a report as Java hands it over: rows with one number, by the names of observations."""
+    events = QueryEvents()
+    java, found = _FromJava(events), {"ours": 3, "another": 5, "none late": 0}
+    metrics = SimpleNamespace(get={name: SimpleNamespace(getLong=lambda _, n=n: n) for name, n in found.items()}.get)
+    report = SimpleNamespace(observedMetrics=lambda: metrics, batchId=lambda: 7)
+    with caplog.at_level(logging.WARNING, "shedjoin"):
+        java.onQueryProgress(SimpleNamespace())  # nothing is awaited: the report is not asked for
+        events.lateness |= {"ours": None, "none late": None, "not there": None}
+        java.onQueryProgress(SimpleNamespace(progress=lambda: report))
+    assert [one.getMessage().partition(":")[0] for one in caplog.records] == ["batch 7"]
+    assert "3 rows were later" in caplog.text
+
+
+def test_java_tells_of_an_end_once() -> None:
+    events, done = QueryEvents(), []
+    events.awaited["one"] = lambda: done.append("one")
+    for _ in range(2):
+        _FromJava(events).onQueryTerminated(SimpleNamespace(runId=lambda: SimpleNamespace(toString=lambda: "one")))
+    assert done == ["one"]

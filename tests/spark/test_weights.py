@@ -93,8 +93,8 @@ def test_a_query_that_is_stopped_and_goes_on_gives_the_same_weights(spark: Any, 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"policy": "prob"}, r"weights: results have weights with a budget and policy='sample' only, not with Prob"),
-        ({"policy": None, "budget": None}, "not with no policy"),
+        ({"policy": "prob"}, r"weights need a budget and policy='sample', not Prob"),
+        ({"policy": None, "budget": None}, "not no policy"),
         ({"front": 0.5}, "weights: rows that front drops have no part in the weights"),
         ({"weights": 1}, "weights must be True or False, not 1"),
         ({"select": {"sj_row": "a"}}, "select: with weights=True the column 'sj_row' is the join's own"),

@@ -16,8 +16,8 @@ from shards import Shards, cut, job
 
 import shedjoin as sj
 from shedjoin.cli import main
-from shedjoin.cli.advice import what_if_lines
 from shedjoin.errors import SpecError
+from shedjoin.spark.advice import what_if_lines
 from shedjoin.spark.arguments import spec_of
 from shedjoin.spark.exchange import METRIC
 from shedjoin.spark.join import shed_join

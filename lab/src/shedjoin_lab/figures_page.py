@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shedjoin.atomic_file import write_atomic
-from shedjoin_lab.claims import UNMEASURED, Line, claims_of, judge
+from shedjoin_lab.claims import UNMEASURED, Claim, claims_of, judge
 from shedjoin_lab.experiment import Figure
 from shedjoin_lab.printed import printed
 from shedjoin_lab.store import Store
+
+#: What no paper has.
+OWN = ("prospect", "open", "estimates")
 
 _HEAD = """# Figures
 
@@ -29,14 +32,8 @@ def _section(figure: Figure, store: Store, page: Path) -> str:
     name = f"{figure.paper}-{figure.name}.png"
     (page.parent / "figures").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(store.path(figure, ".png"), page.parent / "figures" / name)
-    lines = [judge(figure.paper, one, store) for one in claims_of(figure.paper) if figure.name in one.figures]
-    judged = [line for line in lines if line.verdict != UNMEASURED]
     text = f"## {figure.paper}, {figure.name}: {figure.title}\n\n![{figure.paper} {figure.name}](figures/{name})\n\n"
-    if judged:
-        text += f"The paper: {_sentence([_paper(line) for line in judged])}\n\n"
-        text += f"Ours: {_sentence([f'{line.ours} ({line.verdict})' for line in judged])}\n"
-    else:
-        text += "The paper has no claim that is judged by it.\n"
+    text += _claims(figure, store) or "No claim is judged by it.\n"
     numbers = printed(figure, store.read(figure))
     if numbers:
         table = [("printed", "the paper", "ours"), ("---",) * 3, *numbers]
@@ -44,9 +41,19 @@ def _section(figure: Figure, store: Store, page: Path) -> str:
     return text
 
 
-def _paper(line: Line) -> str:
-    return f"{line.says} ({line.paper})"
+def _claims(figure: Figure, store: Store) -> str:
+    """A line for each claim, with the first figure that it is judged by; the others name it."""
+    claims = [one for one in claims_of(figure.paper) if figure.name in one.figures]
+    told = ""
+    for one in claims:
+        line = judge(figure.paper, one, store)
+        if one.figures[0] == figure.name and line.verdict != UNMEASURED:
+            told += f"- {_asked(figure.paper, one)} ({one.paper}). Ours: {line.ours}. **{line.verdict}**\n"
+    also = [f"{one.name} ({one.figures[0]})" for one in claims if one.figures[0] != figure.name]
+    return told + (f"- Also judges {', '.join(also)}.\n" if also else "")
 
 
-def _sentence(parts: Sequence[str]) -> str:
-    return "; ".join(dict.fromkeys(parts)) + "."
+def _asked(paper: str, claim: Claim) -> str:
+    """What a paper claims, or what was asked of what is ours."""
+    own = paper in OWN or claim.says.startswith("(ours)")
+    return f"{'Asked' if own else 'The paper'}: {claim.says.removeprefix('(ours) ')}"

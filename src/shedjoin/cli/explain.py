@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from rich.table import Table
 
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
-from shedjoin.cli.preflight import check_job, clause_of, parts_of, schema_of_files
+from shedjoin.cli.preflight import check_job, clause_of, known_of, parts_of, schema_of_files
 from shedjoin.cli.stream_job import StreamJob, read_stream_job
 from shedjoin.engine.codes import SAME
 from shedjoin.errors import SpecError
@@ -24,6 +25,7 @@ from shedjoin.policies import Auto
 from shedjoin.predicates import Predicate
 from shedjoin.spark.arguments import read_deadline
 from shedjoin.spark.budget_split import share_of
+from shedjoin.spark.compatibility import changes
 from shedjoin.spark.front import front_of
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
@@ -36,6 +38,8 @@ from shedjoin.spec import JoinSpec
 from shedjoin.target import Target
 from shedjoin.window import UNLIMITED, TimeWindow
 
+#: What may change on a checkpoint and is known without Spark.
+SHOWN = ("budget", "policy", "shards")
 #: Bytes of a stored tuple in the engine's arrays where many tuples have one key (measured).
 ENGINE = 250
 
@@ -80,10 +84,11 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("window", f"{window_words(spec, names)}, by {', '.join(times[:-1])} and {times[-1]}")
     if spec.how != "inner":
         table.add_row("gives", _type_words(spec))
-    table.add_row("rows may be late", lateness_words(spec))
+    table.add_row("rows may be late", lateness_words(spec, names))
     seconds = read_deadline(job.join["deadline"])
     front = front_of(job.join["front"], names)
-    exact = "none: exact, without a cap" if spec.selective is None and not any(front) else "none: without a cap"
+    partly = spec.selective is not None or spec.dual is not None or any(front)
+    exact = "none: without a cap" if partly else "none: exact, without a cap"
     policy = parse_policy(job.join["policy"]) or job.spec_on(shards_of(job)[0]).policy
     table.add_row("policy", exact if spec.budget is None else str(policy))
     if spec.budget is not None and isinstance(spec.policy, Auto):
@@ -111,10 +116,18 @@ def what_runs(job: StreamJob) -> Table:
     table.add_row("shed log, metrics", output.path)
     archive = f"{output.path}/archive, for shedjoin refine" if output.archive else "none: nothing to refine"
     table.add_row("archive", archive)
-    if spec.budget is not None or spec.selective is not None or any(front):
+    if spec.dual is not None:
+        table.add_row(
+            "stored without a probe", f"{spec.dual.rear:.0%}, those with fewest partners; results come a window later"
+        )
+    if spec.budget is not None or partly:
         table.add_row("live recall", "told while it runs" if output.recall else "left out")
-    goes_on = "new" if read_job(output.path) is None else "goes on"
-    table.add_row("checkpoint", f"{checkpoint_of(output.path, output.checkpoint)}, {goes_on}")
+    before = read_job(output.path)
+    table.add_row(
+        "checkpoint", f"{checkpoint_of(output.path, output.checkpoint)}, {'new' if before is None else 'continues'}"
+    )
+    if before is not None and (changed := changes_of(job, before)) is not None:
+        table.add_row("changes", changed)
     table.add_row("trigger", trigger_words(job))
     if run.metrics_port is not None:
         table.add_row("metrics", f"http://{run.metrics_host}:{run.metrics_port or '(any free port)'}/metrics")
@@ -133,6 +146,13 @@ def split_words(job: StreamJob) -> str:
     split_by_row = isinstance(job.spec.on, Predicate) and job.spec.on.code != SAME
     has = by_row if split_by_row else by_hash
     return f"{shards} shard{'s' * (shards != 1)} ({why}); each {has}, and has {part}"
+
+
+def changes_of(job: StreamJob, before: dict[str, Any]) -> str | None:
+    """What this job changes of the query that it continues, in words."""
+    now = known_of(job, before)
+    was, is_now = ({name: one["spec"].get(name, one.get(name)) for name in SHOWN} for one in (before, now))
+    return changes(*json.loads(json.dumps([was, is_now])), timestamps=now["timestamps"])
 
 
 def by_key(job: StreamJob) -> bool:
@@ -204,7 +224,7 @@ def window_words(spec: JoinSpec, names: Sequence[str]) -> str:
     return windows[0] if len(set(windows)) == 1 else each
 
 
-def lateness_words(spec: JoinSpec) -> str:
+def lateness_words(spec: JoinSpec, names: Sequence[str]) -> str:
     """The lateness, and how long rows are kept because of it."""
     if not spec.lateness:
         return "not at all"
@@ -214,6 +234,11 @@ def lateness_words(spec: JoinSpec) -> str:
     lengths = [window.length for window in spec.windows if isinstance(window, TimeWindow)]
     if not lengths:
         return words
+    if spec.between is not None:
+        low, high = spec.between
+        kept = (format_duration(max(end, 0) + spec.lateness) for end in (high, -low))
+        each = ", ".join(f"{name} rows for {length}" for name, length in zip(names, kept, strict=True))
+        return f"{words}: kept are {each}"
     more = ", most of that for late rows" if spec.lateness > max(lengths) else ""
     return f"{words}: a row is kept for {format_duration(max(lengths) + spec.lateness)}{more}"
 
@@ -366,5 +391,6 @@ def trigger_words(job: StreamJob) -> str:
             return "batch after batch"
         case {"availableNow": True}:
             return "what is there now, then the end"
-        case trigger:
-            return f"every {trigger['processingTime']}"
+        case _:
+            assert job.run.trigger is not None
+            return f"every {job.run.trigger}"

@@ -13,11 +13,14 @@ from shedjoin.cli.stream_job import StreamJob
 from shedjoin.cli.tables import errors_in
 from shedjoin.errors import SpecError
 from shedjoin.parse import format_budget
+from shedjoin.spark.arguments import duration_of, windows_of
 from shedjoin.spark.formats import check_jar
+from shedjoin.spark.join import check_counted
 from shedjoin.spark.join_args import PARAMETERS
 from shedjoin.spark.key_table import is_table
 from shedjoin.spark.sources import Source
 from shedjoin.spark.start import check_before, check_writable, is_default, read_job
+from shedjoin.spark.where_split import Splitter
 from shedjoin.spark.where_text import Clause, read_where
 
 
@@ -26,6 +29,8 @@ def check_job(job: StreamJob) -> None:
     for source in job.sources:
         source.check_directory()
     check_columns(job)
+    check_times(job)
+    check_condition(job)
     check_formats(job)
     check_memory(job)
     check_query(job)
@@ -53,6 +58,34 @@ def check_columns(job: StreamJob) -> None:
             # A dot may lead to a field of a column.
             if column is not None and not {column.lower(), column.lower().partition(".")[0]} & there:
                 raise SpecError(f"{what}: {name} has no column {column!r}; it has {', '.join(known)}")
+
+
+def check_times(job: StreamJob) -> None:
+    """See that times are timestamps or whole numbers, and that durations fit them, where files say which type they have."""
+    import pyarrow as pa
+
+    kinds = set()
+    for name, time, source in zip(job.names, job.times, job.sources, strict=True):
+        found = None if source.select or source.schema is not None else schema_of_files(source)
+        if found is None or time not in found.names:
+            continue
+        kind = found.field(time).type
+        if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind)):
+            raise SpecError(f"join.time: {name}.{time} must be a timestamp or a whole number, not {kind}")
+        kinds.add("time" if pa.types.is_timestamp(kind) else "number")
+    if len(kinds) != 1:
+        return
+    (kind_of_times,) = kinds
+    with errors_in("join", PARAMETERS):
+        windows_of(job.join, kind_of_times, job.names)
+        duration_of(job.join["lateness"], kind_of_times, "lateness")
+
+
+def check_condition(job: StreamJob) -> None:
+    """See that a join that counts partners has no condition that only Spark can evaluate."""
+    if (clause := clause_of(job)) is not None:
+        with errors_in("join", PARAMETERS):
+            check_counted(Splitter(clause, job.names).split(), job.spec)
 
 
 def clause_of(job: StreamJob) -> Clause | None:

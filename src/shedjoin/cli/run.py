@@ -193,6 +193,8 @@ def batch_line(batch: Summary, job: StreamJob, fractions: tuple[float, ...] | No
     ]
     if batch.shed:
         parts.append(f"{batch.shed:,} tuples shed")
+    if batch.certain is not None:
+        parts.append(f"unmatched: {batch.certain:,} certain, {batch.unknown:,} unknown")
     if batch.late:
         parts.append(f"{batch.late:,} rows late")
     if fractions is not None and fractions[0] < 1.0:

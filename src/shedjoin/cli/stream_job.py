@@ -23,6 +23,7 @@ deadline = "5 seconds"                  # how long a micro-batch may take; optio
 selective = {basic = "30 seconds", sample = 0.2}   # what rows are compared with if there is no time for all; optional
 
 front = {left = 0.2}                    # the share of rows that is dropped before the shuffle; optional
+rear = 0.3                              # the share of rows, those with fewest partners, that does not probe; optional
 
 [output]
 path = "out"                            # results, shed log, metrics, checkpoint
@@ -189,8 +190,8 @@ def read_stream_job(path: Path) -> StreamJob:
     for name in (*(() if "streams" in data else SIDES), "join", "output"):
         if name not in data:
             raise SpecError(
-                f"{name} is missing: a job to run needs the tables [left], [right], [join] and [output] (three streams and more: "
-                "[streams.NAME] for each)"
+                f"[{name}] is missing: a job to run needs the tables [left], [right], [join] and [output] (three streams and "
+                "more: [streams.NAME] for each)"
             )
     sources = _sources(data, folder)
     join, spec = _join(data["join"], tuple(sources), folder)

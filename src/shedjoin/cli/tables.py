@@ -27,7 +27,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as reason:
         raise InputError(f"the job file {path} cannot be read: {reason.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
-        raise SpecError(f"{path} is not a TOML file: {reason}") from None
+        raise SpecError(f"{path} is not valid TOML: {reason} (texts need quotes)") from None
 
 
 def settings(data: Any, where: str, known: Iterable[str] | None) -> Mapping[str, Any]:

@@ -14,10 +14,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from shedjoin.cli.advice import better_policies
 from shedjoin.cli.view import FRONT, Share, View, of_rows, of_samples
 from shedjoin.errors import InputError, SpecError
 from shedjoin.parse import format_age
+from shedjoin.spark.advice import better_policies
 from shedjoin.spark.metric_files import MetricFiles
 from shedjoin.spark.metrics import curve_of_rows, latest
 from shedjoin.spark.prometheus import Samples, read_endpoint
@@ -94,6 +94,8 @@ def reader(query: str) -> Callable[[], View | None]:
         return _Scraper(query)
     job = read_job(query)
     if job is None:
+        if not Path(query).is_dir():
+            raise InputError(f"there is no directory {Path(query)}")
         raise InputError(f"{Path(query)} is not the output directory of a query: it has no job.json")
     watch, budget = MetricFiles(query), job["spec"].get("budget")
     return lambda: of_rows(watch.last(BATCHES), budget)
@@ -139,7 +141,7 @@ def _numbers(view: View) -> Table:
         grid.add_row("null keys", f"{view.nulls / rows:.1%} of rows", f"{view.nulls:,}")
     if view.unmatched is not None:
         certain, unknown = view.unmatched
-        grid.add_row("without a partner", f"{certain:,} certain", f"{unknown:,} unknown")
+        grid.add_row("unmatched rows", f"{certain:,} certain", f"{unknown:,} unknown: they may have a partner")
     if view.fractions is not None:
         r, *parts = view.fractions
         sides = ", ".join(f"{name} {part:.1%}" for name, part in zip(view.names, parts, strict=True))
@@ -201,7 +203,8 @@ def _memory(view: View) -> Table:
         whole = cap or max(stored, 1)
         what = f"{amount / whole:.1%} of {'the budget' if cap else 'what is stored'}, {tuples:,} tuples"
         grid.add_row(f"memory {side}", ProgressBar(total=whole, completed=min(amount, whole), width=BAR), what)
-    grid.add_row("", "", f"{stored:,} of {cap:,} {unit}" if cap else f"{stored:,} tuples, no budget")
+    most = "" if view.peak is None else f", {view.peak:,} at most {view.over}"
+    grid.add_row("", "", (f"{stored:,} of {cap:,} {unit} now" if cap else f"{stored:,} tuples now, no budget") + most)
     if view.allowed is not None:
         what = (
             "allowed now; the budget keeps recall below the target"

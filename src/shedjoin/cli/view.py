@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from shedjoin.cli.advice import idle_memory
 from shedjoin.parse import parse_budget
+from shedjoin.spark.advice import idle_memory
 from shedjoin.spark.metrics import Row, Summary, curve_of_rows, fractions_of, latest, recall_of, summarise
 from shedjoin.spark.prometheus import BEST, Samples
 from shedjoin.what_if import Point
@@ -41,13 +41,15 @@ class View:
     ranking
         The ages of its most profitable basic windows, of each stream, in the first shard.
     unmatched
-        Of outer, semi and anti joins: rows that left without a partner, certain and unknown.
+        Of outer, semi and anti joins: unmatched rows, certain and unknown.
     budget
         (unit, amount) of the whole query.
     allowed, limited
         With a target: how much may be stored now, and whether the budget keeps recall below the target.
     idle
         A sentence if memory lies idle while rows are evicted.
+    peak
+        The most tuples or bytes that were stored at once in these batches.
     what_if
         With `what_if`: the share of results by multiples of the budget.
     by_policy
@@ -78,6 +80,7 @@ class View:
     allowed: int | None = None
     limited: bool = False
     idle: str | None = None
+    peak: int | None = None
     policies: tuple[str, ...] | None = None
     policy_changes: int = 0
     policy_why: tuple[str, ...] = ()
@@ -103,7 +106,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
     return View(
         batch=found.batches[1],
         shards=found.shards,
-        over=f"last {batches} batches" if batches > 1 else "last batch",
+        over=f"in the last {batches} batches" if batches > 1 else "in the last batch",
         names=tuple(found.rows_of),
         rows=tuple(found.rows_of.values()),
         results=found.results,
@@ -128,6 +131,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         policy_why=tuple(row["policy_why"] for row in latest(known) if row.get("policy_why")),
         policy_changes=sum(row.get("policy_changes") or 0 for row in latest(known)),
         idle=None if budget is None else idle_memory(found, parse_budget(budget)),
+        peak=found.peak_bytes if "bytes" in (_budget(budget) or ()) else found.peak_tuples,
         what_if=() if curve is None else tuple((factor, _limits(one)) for factor, one in curve.recall.items()),
         by_policy=() if curve is None else tuple((policy, _limits(one)) for policy, one in curve.policies.items()),
         age=max((now - found.at).total_seconds(), 0.0),

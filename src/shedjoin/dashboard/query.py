@@ -11,11 +11,12 @@ from typing import Any
 
 from shedjoin.dashboard.points import RECENT, Point, Series, point_of, shard_memory
 from shedjoin.errors import ShedjoinError
-from shedjoin.parse import format_age
+from shedjoin.parse import format_age, parse_budget
+from shedjoin.spark.advice import idle_memory, what_if_lines
 from shedjoin.spark.compatibility import in_words
 from shedjoin.spark.lock import is_running
 from shedjoin.spark.metric_files import MetricFiles
-from shedjoin.spark.metrics import fractions_of, latest, streams_of
+from shedjoin.spark.metrics import fractions_of, latest, streams_of, summarise
 from shedjoin.spark.start import JOB, read_job
 
 #: Micro-batches that are read before the next query has its turn.
@@ -214,7 +215,15 @@ class Query:
             exact = budget is None and not self._last.dropped and fractions_of(self._rows) is None
             words = "No budget: nothing is shed. The results are exact, but for those of late rows."
             notes.append(words if exact else "Recall is not measured.")
-        return notes
+        return notes + self._advice()
+
+    def _advice(self) -> list[str]:
+        """What to set, as far as the last micro-batch tells."""
+        found = summarise(self._rows)
+        if found is None or self._job is None:
+            return []
+        idle = idle_memory(found, parse_budget(self._job["spec"].get("budget")))
+        return [*what_if_lines(found.what_if), *([] if idle is None else [idle])]
 
     def _state(self) -> tuple[str, str]:
         """A word, and a sentence."""

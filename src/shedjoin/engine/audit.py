@@ -57,7 +57,7 @@ def audit(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
     _check_numbers(plan, numbers, by_stream, columns, arrived)
     by_stream["arrived"] = arrived
     _check_tuples(plan, cfg, numbers, by_stream, columns)
-    _check_values(plan, cfg, by_stream, columns)
+    _check_values(plan, cfg, columns)
     _check_estimates(plan, cfg, numbers, by_stream, columns)
     _check_rounds(cfg, numbers, columns)
     if cfg[0]["organisation"] == SAMPLE:
@@ -246,7 +246,7 @@ def _check_compared(cfg: NDArray[Any], columns: Columns) -> None:
     require(np.isfinite(columns["item weights"]), "the weight of an item is not finite")
 
 
-def _check_values(plan: Plan, cfg: NDArray[Any], by_stream: dict[str, NDArray[Any]], columns: Columns) -> None:
+def _check_values(plan: Plan, cfg: NDArray[Any], columns: Columns) -> None:
     part, key = columns["value part"].astype(np.int64), columns["value key"]
     require(within(part, 0, max(len(plan.parts), 1)), "a value is of attributes that there are not")
     both = np.column_stack([part, key])
@@ -337,7 +337,7 @@ def _check_estimates(
         _check_folds(cfg, numbers, by_stream)
     require(within(columns["sketch"], 0, ENDLESS), "a cell of the sketch counts less than nothing")
     if estimator == LEARNED:
-        _check_learned(cfg, by_stream, columns, counts)
+        _check_learned(by_stream, columns, counts)
 
 
 def _check_folds(cfg: NDArray[Any], numbers: dict[str, int], by_stream: dict[str, NDArray[Any]]) -> None:
@@ -350,9 +350,7 @@ def _check_folds(cfg: NDArray[Any], numbers: dict[str, int], by_stream: dict[str
     )
 
 
-def _check_learned(
-    cfg: NDArray[Any], by_stream: dict[str, NDArray[Any]], columns: Columns, counts: NDArray[np.int64]
-) -> None:
+def _check_learned(by_stream: dict[str, NDArray[Any]], columns: Columns, counts: NDArray[np.int64]) -> None:
     """What Prospect counts and has learned."""
     observed, seen = by_stream["observed"], counts.sum(axis=0)
     require(within(observed, 0, 2**53) & (observed <= by_stream["arrived"]), "more rows were observed than came")

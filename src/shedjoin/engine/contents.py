@@ -357,7 +357,7 @@ def _build_tuples(cfg: NDArray[Any], state: Handle, columns: Columns, items: Int
                 values = _values_of(cfg, state, keys, stream)
                 waiting_contents.restock(cfg, state, values, stream)
         if cfg[0]["alone"] and cfg[0]["weighed"]:
-            _build_alone(cfg, state, columns, items)
+            _build_alone(state, columns, items)
     if cfg[0]["let_in"]:
         state.arrays["window_number"][items] = columns["tuple window number"]
     count_bytes(cfg, state, items)
@@ -407,7 +407,7 @@ def _build_item_values(cfg: NDArray[Any], state: Handle, items: Integers) -> Non
         arrays["item_values"][last] = _find_values(state, nothing, np.full(items.size, EVERY_ROW))
 
 
-def _build_alone(cfg: NDArray[Any], state: Handle, columns: Columns, items: Integers) -> None:
+def _build_alone(state: Handle, columns: Columns, items: Integers) -> None:
     """Each tuple is a group."""
     state.arrays["pool"]["group"][items] = items
     groups = state.arrays["buckets"]

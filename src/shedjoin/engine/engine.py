@@ -35,7 +35,7 @@ from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.pace import Pace, Watch
 from shedjoin.engine.plan import Orders, Plan, PolicyLike
 from shedjoin.engine.push_buffers import CHUNK
-from shedjoin.engine.records import COUNTERS, NEVER, WAITING_COUNTERS, WORK_COUNTERS
+from shedjoin.engine.records import COUNTERS, NEVER, WAITING_COUNTERS, WAITING_RECORD, WORK_COUNTERS
 from shedjoin.engine.reordering import Reordering
 from shedjoin.engine.running import Clocks, Running, check_arrived, check_clocks, check_limit
 from shedjoin.engine.statistics import Statistics
@@ -468,7 +468,7 @@ class Engine(Running):
             return
         rates = [rows / (now - last) for rows in came]
         state["rear_share"], state["front_share"] = admission.speeds(
-            rates, *self.shares, lambda: waiting_rows.histograms(self._cfg, state)
+            rates, *self.shares, lambda: waiting_rows.histograms(state)
         )
 
     def _cut(self, piece: Piece, limit: int, before: dict[str, int] | None) -> Iterator[Output]:
@@ -898,6 +898,24 @@ class Engine(Running):
     def nbytes(self) -> int:
         """What the arrays take: of tuples, keys, indexes, the estimator and filters of shed rows."""
         return sum(array.nbytes for array in self._state.arrays.values())
+
+    def kept(self, stream: int) -> Integers:
+        """The same, and those of rows that wait for their turn: whatever may still be in a result."""
+        rows = self._waiting_rows
+        waiting: Integers = rows["seq"][rows["stream"] == stream]
+        return np.sort(np.concatenate([self.live(stream), waiting])) if waiting.size else self.live(stream)
+
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """Rows of each stream that wait for the CPU, or in the aux-window."""
+        return tuple(np.bincount(self._waiting_rows["stream"], minlength=self._plan.streams).tolist())
+
+    @property
+    def _waiting_rows(self) -> NDArray[Any]:
+        if not self._waits:
+            return np.zeros(0, WAITING_RECORD)
+        rows: NDArray[Any] = self._state.arrays["waiting"][waiting_rows.in_use(self._state)]
+        return rows
 
     def forget_peaks(self) -> None:
         """From now on, peaks are those since here."""

@@ -71,7 +71,11 @@ class Footprint:
             IN_WINDOW: streams * (value + seen),
             LEARNED: (1 + streams) * value + streams * seen,
         }
-        return cls(math.ceil(row), value if plan.counts_keys else 0, remembered.get(int(cfg[0]["estimator"]), 0))
+        return cls(
+            math.ceil(row),
+            value if plan.counts_keys else 0,
+            remembered.get(int(cfg[0]["estimator"]), 0) if plan.admission is None else 0,
+        )
 
 
 def _arrays(cfg: NDArray[Any], tuples: int, values: int) -> int:
@@ -97,7 +101,8 @@ def within(budget: Budget, footprint: Footprint) -> Budget:
     Budget(tuples=None, bytes=875200, allocation='variable', shares=None, keys=156, row_bytes=250, key_bytes=400)
     """
     whole = int(budget.bytes or 0)
-    keys = int(whole * REMEMBERED) // footprint.remembered if footprint.remembered else 0
-    keys = max(keys, 1)
-    left = max(whole - keys * footprint.remembered, 1)
+    keys = budget.keys
+    if keys is None and footprint.remembered:
+        keys = max(int(whole * REMEMBERED) // footprint.remembered, 1)
+    left = max(whole - (keys or 0) * footprint.remembered, 1)
     return replace(budget, bytes=left, keys=keys, row_bytes=footprint.row, key_bytes=footprint.key)

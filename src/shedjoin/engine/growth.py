@@ -139,7 +139,7 @@ def make_room_for_values(cfg: NDArray[Any], state: Handle, room: int) -> None:
     sizes = Sizes(state.arrays["pool"].size, size)
     old = _exchange(state, value_arrays(cfg, sizes), but=("free_keys", "heads"))
     _stack_more(state, "free_keys", "free_key_count", old["free_keys"])
-    rehash(cfg, state, values)
+    rehash(state, values)
     if is_keyed(cfg):
         _grow_order(cfg, state, sizes)
 

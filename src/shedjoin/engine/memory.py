@@ -116,7 +116,7 @@ def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
         state.hold(**selection.arrays(cfg))
         state.hold(work=plan.work())
         if plan.selective is not None:
-            selection.start(cfg, state, plan.selective.fraction)
+            selection.start(state, plan.selective.fraction)
     set_steps(state, plan, plan.orders)
     if has_items(cfg):
         state.hold(**item_memory.arena(item_memory.FIRST_ITEMS))
@@ -412,10 +412,10 @@ def add_values(
     if arrays["trail"].size > 1:
         arrays["trail"]["last"][: size * streams] = NEVER
     state["free_key_count"] = arrays["keys"].size - size  # the stack has the lowest on top
-    rehash(cfg, state, np.arange(size))
+    rehash(state, np.arange(size))
 
 
-def rehash(cfg: NDArray[Any], state: Handle, values: Integers) -> None:
+def rehash(state: Handle, values: Integers) -> None:
     """Put values into their chains, which are empty."""
     keys, heads = state.arrays["keys"], state.arrays["heads"]
     parts = state.arrays["part"][values] if state.arrays["part"].size > 1 else np.zeros(values.size, np.int64)

@@ -67,7 +67,7 @@ def arrays(cfg: NDArray[Any]) -> Arrays:
     }
 
 
-def start(cfg: NDArray[Any], state: Handle, fraction: float) -> None:
+def start(state: Handle, fraction: float) -> None:
     """r at the beginning: the same for all."""
     state["fraction"] = state["fractions"] = fraction
     state.arrays["kind_fraction"][:] = fraction

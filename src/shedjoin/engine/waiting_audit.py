@@ -66,7 +66,7 @@ def audit(plan: Plan, cfg: NDArray[Any], columns: Columns, rows: int) -> NDArray
     numbers = dict(zip(NUMBERS, (int(number) for number in columns["waiting numbers"]), strict=True))
     by_stream = dict(zip(WAITING_BY_STREAM, columns["waiting by stream"], strict=True))
     _check_numbers(numbers, by_stream, columns, rows)
-    _check_rows(plan, numbers, by_stream, columns, rows)
+    _check_rows(plan, by_stream, columns, rows)
     _check_instants(numbers, by_stream, columns, rows)
     _check_fresh(plan, numbers, columns)
     _check_histograms(plan, cfg, columns)
@@ -97,9 +97,7 @@ def _check_numbers(numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], 
         require(0.0 <= floats[name] <= 1.0, f"{name} is {floats[name]}")
 
 
-def _check_rows(
-    plan: Plan, numbers: dict[str, int], by_stream: dict[str, NDArray[Any]], columns: Columns, rows: int
-) -> None:
+def _check_rows(plan: Plan, by_stream: dict[str, NDArray[Any]], columns: Columns, rows: int) -> None:
     stream = columns["waiting stream"].astype(np.int64)
     require(within(stream, 0, plan.streams), f"a row that waits is of a stream other than 0 to {plan.streams - 1}")
     arrival = columns["waiting arrival"]

@@ -240,7 +240,7 @@ def room(size: int) -> int:
     return max(LEAST, 1 << int(size).bit_length())
 
 
-def histograms(cfg: NDArray[Any], state: Handle) -> tuple[list[float], list[float]] | None:
+def histograms(state: Handle) -> tuple[list[float], list[float]] | None:
     """How often each value is in the histograms of two streams; None while one of them is empty."""
     counts = state.arrays["windowed"].reshape(-1, 2)
     known = np.flatnonzero(counts.any(axis=1))

@@ -31,6 +31,7 @@ STYLES = {
     "LIFEV": ("#7FD4B8", "v"),
     "RAND": ("#D55E00", "s"),
     "RANDV": ("#E69F00", "P"),
+    "RAND, input": ("#E69F00", "P"),
     "DGL": ("#CC79A7", "*"),
     "DIMPPROB": ("#009E73", "^"),
     "SIMPPROB": ("#E69F00", "v"),

@@ -169,6 +169,8 @@ class Archive:
         When the number of shards changed: a row that was stored then has another shard and number in the log from then on.
     how, lateness, max_skew
         The join type, and what says when windows have ended: then rows without a partner are settled.
+    waits
+        Whether rows have their turn after the batch in which they came: the logs of later batches tell what became of them.
     """
 
     left: DataFrame
@@ -185,6 +187,7 @@ class Archive:
     how: JoinType = TYPES["inner"]
     lateness: int = 0
     max_skew: int | None = None
+    waits: bool = False
 
     def __post_init__(self) -> None:
         if self.layout is None and self.more:
@@ -274,5 +277,7 @@ class Archive:
         from pyspark.sql import functions as F
 
         sides = [frame.where(F.col("sj_batch") <= batch) for frame in self.sides]
+        if self.waits:
+            return self.only(sides, self.shed, self.left_out)
         left_out = None if self.left_out is None else self.left_out.where(F.col("batch") <= batch)
         return self.only(sides, self.shed.where(F.col("batch") <= batch), left_out)

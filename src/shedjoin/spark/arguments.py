@@ -8,6 +8,7 @@ from typing import Any
 
 from shedjoin.batch import MOST_STREAMS as MOST
 from shedjoin.budget import ALLOCATIONS, Budget
+from shedjoin.cpu.settings import Dual
 from shedjoin.engine.codes import IMPORTANCE, SAME
 from shedjoin.engine.reordering import Reordering
 from shedjoin.errors import SpecError
@@ -100,14 +101,15 @@ def spec_of(
         check_partners(args, [shards])
     if judges_partners(args) and any(front_of(args["front"], names)):
         raise SpecError(
-            "front: rows that are dropped before they are sent to shards are not known there, so nothing tells which rows "
-            "may have missed them: leave front or how out"
+            "front works with inner joins only: a shard does not know the rows that front drops, so it cannot tell which rows "
+            "have no partner. Leave front or how out"
         )
     selective = selective_of(args["selective"], windows, read_deadline(args["deadline"]), kind)
     check_types(selective, types)
     policy = policy_of(args["policy"], budget)
     check_weights(args["weights"], policy, front_of(args["front"], names))
     counted_elsewhere = are_counted_elsewhere(windows, on.predicate, shards, policy)
+    dual = dual_of(args, counted_elsewhere=counted_elsewhere, split=all_rows and shards is not None and shards > 1)
     given: dict[str, Any] = {name: value for name, value in args.items() if name in PASSED and value is not None}
     if isinstance(args["matches"], tuple | list):  # job files know no None
         given["matches"] = [number or None for number in args["matches"]]
@@ -130,6 +132,7 @@ def spec_of(
             importance=args["combine"],
             lateness=lateness,
             selective=selective,
+            dual=dual,
             counted_elsewhere=counted_elsewhere,
             **given,
         )
@@ -158,6 +161,34 @@ def are_counted_elsewhere(
             "only: leave it out (the default is Prob() there), take another policy, or pass shards=1"
         )
     return counted
+
+
+def dual_of(args: JoinArgs, *, counted_elsewhere: bool, split: bool) -> Dual | None:
+    """The aux-windows of rear shedding; None: all rows probe at once. Front shedding comes before the shards.
+
+    `counted_elsewhere`: rows are counted over several shards. `split`: rows probe several shards.
+    """
+    rear = args["rear"]
+    if rear is None:
+        return None
+    if isinstance(rear, bool) or not isinstance(rear, int | float) or not 0.0 <= rear <= 1.0:
+        raise SpecError(f"rear must be a share from 0 to 1, not {rear!r}")
+    if counted_elsewhere:
+        raise SpecError(
+            "rear: in a join with row windows rows wait until as many others have come as the windows hold, and each of several "
+            "shards sees some of them: leave rear out, or pass shards=1"
+        )
+    if split:
+        raise SpecError(
+            "rear: a row of a join on a predicate probes all shards, and what does not probe is chosen in one place: leave rear "
+            "out, or pass shards=1"
+        )
+    if judges_partners(args):
+        raise SpecError(
+            "rear: refine settles rows without a partner by the time at which they come, and here they have their turn a window "
+            "later: leave rear or how and matches out"
+        )
+    return Dual(rear=float(rear), front=False)
 
 
 def judges_partners(args: JoinArgs) -> bool:

@@ -38,6 +38,8 @@ class Outputs:
         In the order in which they come into place.
     schemas
         Of blobs that Spark reads, by their kinds.
+    elsewhere
+        Tables whose rows a sink takes.
     """
 
     folder: str
@@ -45,6 +47,7 @@ class Outputs:
     layout: ResultLayout
     schemas: dict[str, StructType | str]
     lateness: int | None
+    elsewhere: tuple[Table, ...] = ()
 
     @classmethod
     def of(cls, plan: JoinPlan, folder: str, *, archive: bool, results: bool) -> Outputs:
@@ -56,8 +59,10 @@ class Outputs:
                 for kind, side in zip(inputs_of(plan.names), plan.sides, strict=True)
             },
         }
-        tables = tables_of(plan, archive=archive, results=results)
-        return cls(os.path.abspath(folder), tables, plan.layout(), schemas, plan.lateness)
+        tables = tables_of(plan, archive=archive)
+        elsewhere = tuple(one for one in tables if one.kind == RESULT and not results)
+        tables = tuple(one for one in tables if one not in elsewhere)
+        return cls(os.path.abspath(folder), tables, plan.layout(), schemas, plan.lateness, elsewhere)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -84,7 +89,7 @@ class BatchWriter:
         self.outputs = outputs
         self.sink = sink
         self.by_spark = [one for one in outputs.tables if outputs.files.table(one.kind) is None and one.kind != METRIC]
-        self.first = True  # a sink may have seen this batch in an earlier run
+        self.first = True  # an earlier run may have given this batch to a sink, or written it without one
 
     def __call__(self, blobs: DataFrame, number: int) -> None:
         if self.sink is None and not self.by_spark:
@@ -102,6 +107,9 @@ class BatchWriter:
         with _saying_where(outputs.folder, number):
             told = told_by(blobs)
         warn(sum(int(row["blob"]) for row in told if row["kind"] == LATE), number, outputs.lateness)
+        if self.sink is not None and self.first:
+            with _saying_where(outputs.folder, number):
+                BatchFiles(outputs.folder, number).withdraw(outputs.elsewhere)
         if self.sink is not None and (self.first or any(row["kind"] == RESULT for row in told)):
             self.sink(results_of(blobs, outputs.layout), number)
         self.first = False

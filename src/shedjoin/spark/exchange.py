@@ -181,7 +181,7 @@ def sorted_by_time(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
 def to_blob(*batches: pa.RecordBatch, codec: str | None = None) -> bytes:
     """Batches of one schema as Arrow writes them."""
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=codec)
+    options = pa.ipc.IpcWriteOptions(compression=codec, use_threads=False)  # threads would be waited for
     with pa.ipc.new_stream(sink, batches[0].schema, options=options) as writer:
         for batch in batches:
             writer.write_batch(batch)

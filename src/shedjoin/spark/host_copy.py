@@ -91,9 +91,9 @@ class Copy:
                         _write(self.path / name, with_numbers(segment))
                 listed = [[one.number, one.level, one.first, one.seqs is None] for one in payload.segments]
                 notes.append({"segments": listed, "next": payload.next_number})
-            for old in self.path.glob("segment-*"):
-                if old.name not in wanted:
-                    old.unlink()
+            for old in os.listdir(self.path):
+                if old.startswith("segment-") and old not in wanted:
+                    (self.path / old).unlink()
             (self.path / "more").write_bytes(more)
             (self.path / OWNER).write_text(json.dumps({**owner(), "query": query}))
             write_copy(engine, self.path, payloads=notes)
@@ -118,19 +118,21 @@ def _write(path: Path, batch: pa.RecordBatch) -> None:
 
 def _sweep(root: Path, lineage: str) -> None:
     """Older copies of the same shard go, and now and then what others left behind long ago."""
-    mine = sorted(_by_age(root, f"{lineage}.*"))
+    mine = sorted(_by_age(root, f"{lineage}."))
     for _, path in mine[:-KEPT]:
         shutil.rmtree(path, ignore_errors=True)
     if time.monotonic() < _swept.get(root, -EVERY) + EVERY:  # of many shards each would look at the copies of all
         return
     _swept[root] = time.monotonic()
     oldest = time.time() - OLD
-    for changed, path in _by_age(root, "*"):
+    for changed, path in _by_age(root):
         if changed < oldest or not is_of_use(path):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _by_age(root: Path, pattern: str) -> Iterator[tuple[float, Path]]:
-    for path in root.glob(pattern):
-        with contextlib.suppress(OSError):
-            yield path.stat().st_mtime, path
+def _by_age(root: Path, first: str = "") -> Iterator[tuple[float, Path]]:
+    """All that is there under names that begin so, and when it was changed."""
+    for name in os.listdir(root):
+        if name.startswith(first):
+            with contextlib.suppress(OSError):
+                yield (root / name).stat().st_mtime, root / name

@@ -75,7 +75,7 @@ def plan_join(
     where = split_where(args["where"], frames, sides)
     if where is not None:
         spec = replace(spec, where=where.engine)
-        _check_counted(where, spec)
+        check_counted(where, spec)
     importances = columns.column_names("importance", args["importance"], sides, optional=True)
     types = columns.column_names("kind", args["kind"], sides, optional=True)
     for argument, names in (("importance", importances), ("kind", types)):
@@ -127,10 +127,10 @@ def _target(args: JoinArgs, *, streaming: bool) -> float | None:
     return Target.of(args["target"]).recall
 
 
-def _check_counted(where: Split, spec: JoinSpec) -> None:
+def check_counted(where: Split, spec: JoinSpec) -> None:
     """Partners are counted in the workers: rows that a filter behind the join takes away would have been counted."""
     if where.behind and (spec.how != "inner" or spec.matches is not None):
-        sql, why = where.behind[0]
+        sql, why = where.clause.words(where.behind[0][0], where.names), where.behind[0][1]
         argument = "matches" if spec.how == "inner" else f"how={spec.how!r}"
         raise SpecError(
             f"where: {sql} cannot be decided while rows are joined ({why}), and {argument} counts partners there: leave one of "

@@ -180,6 +180,11 @@ class JoinArgs(TypedDict, total=False):
         "number, or a pair (left, right). Dropped rows are logged, and `refine` joins them later. May change while a checkpoint "
         "lives.",
     ]
+    rear: Annotated[
+        float | None,
+        "The share of rows, from 0 to 1, that is stored without a probe (dual2006's rear shedding): those that would find the "
+        "fewest partners. To know that, all rows wait for one window in an aux-window, and results come that much later.",
+    ]
     what_if: Annotated[
         bool | WhatIf | dict[str, Any] | None,
         "Tell what other memories would deliver, from miniatures of the join that run beside it: True, a `WhatIf`, or a table of "
@@ -214,11 +219,13 @@ class JoinArgs(TypedDict, total=False):
 
 
 #: Settings of `JoinSpec` that have no meaning on Spark, with a sentence each.
-NOT_ON_SPARK = dict.fromkeys(
-    ("cpu", "queue", "dual"),
-    "A virtual CPU, its queue and dual windows live in virtual time, and a shard on Spark has all rows of a micro-batch at once: "
-    "give a deadline, or drop rows with front.",
-) | {"counted_elsewhere": "Whether rows are counted over all shards follows from the windows and the number of shards."}
+NOT_ON_SPARK = {
+    "cpu": "A virtual CPU works in virtual time, and shards in real time: give deadline.",
+    "queue": "A queue holds the rows that a virtual CPU has not reached. Here rows wait in their source: give deadline, or drop "
+    "some with front.",
+    "dual": "The two halves of dual windows are arguments of their own: give front, and rear.",
+    "counted_elsewhere": "Whether rows are counted over all shards follows from the windows and the number of shards.",
+}
 
 
 def check_known(names: Iterable[str]) -> None:
@@ -266,5 +273,8 @@ def complete(args: JoinArgs, function: Callable[..., Any]) -> JoinArgs:
     if missing:
         raise SpecError(f"{missing[0]} is missing. {DOCS[missing[0]]}")
     if args.get("window") is None and args.get("between") is None:
-        raise SpecError(f"window is missing. {DOCS['window']} Or give between. {DOCS['between']}")
+        raise SpecError(
+            "window is missing: give a window such as '10 minutes' (a number, where times are whole numbers), or "
+            "between=('0 seconds', '10 minutes')"
+        )
     return cast(JoinArgs, {**{name: one.default for name, one in PARAMETERS.items()}, **args})

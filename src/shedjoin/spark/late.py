@@ -48,11 +48,11 @@ def warning(late: int, where: str, lateness: int | None) -> str:
     --------
     >>> print(warning(2, "batch 7: ", 5_000_000))
     batch 7: 2 rows were later than lateness='5 seconds': they met only rows that were still stored. Raise lateness; with
-    start(archive=True), refine adds what they missed.
+    start(archive=True), refine adds the pairs that they missed.
     """
     limit = "" if lateness is None else f"='{format_lateness(lateness)}'"
     rows, they = ("1 row was", "it") if late == 1 else (f"{late:,} rows were", "they")
     return (
         f"{where}{rows} later than lateness{limit}: {they} met only rows that were still stored. "
-        f"Raise lateness; with start(archive=True), refine adds what {they} missed."
+        f"Raise lateness; with start(archive=True), refine adds the pairs that {they} missed."
     )

@@ -24,6 +24,7 @@ _COUNTS = (
     "expired",
 )
 UNMATCHED = ("certain", "unknown")
+REAR = ("unprobed", "waiting")
 #: What is told of a shard that tries policies.
 TRIES = {"policy": pa.string(), "policy_changes": pa.int64(), "policy_why": pa.string()}
 #: What is told of a shard that tries other memories.
@@ -48,6 +49,7 @@ def metric_schema(
     front: bool = False,
     unmatched: bool = False,
     target: bool = False,
+    rear: bool = False,
     tries: bool = False,
     forgets: bool = False,
     what_if: bool = False,
@@ -69,6 +71,9 @@ def metric_schema(
     target
         Of joins whose memory follows a target: `allowed`, the tuples or bytes that may be stored now, and `limited`, whether the
         budget keeps recall below the target.
+    rear
+        Of joins with rear shedding: `unprobed`, the rows that were stored without a probe, and `waiting`, those that wait in the
+        aux-windows now.
     tries
         Of joins with `Auto`: the policy in use, how often the shard went over to another, and why it is this one.
     forgets
@@ -94,6 +99,7 @@ def metric_schema(
             *(pa.field(f"dropped_{name}", pa.int64()) for name in names if front),
             *(pa.field(name, pa.int64()) for name in UNMATCHED if unmatched),
             *((pa.field("allowed", pa.int64()), pa.field("limited", pa.bool_())) if target else ()),
+            *(pa.field(name, pa.int64()) for name in REAR if rear),
             *(pa.field(name, kind) for name, kind in TRIES.items() if tries),
             *((pa.field("forgotten", pa.int64()),) if forgets else ()),
             *(pa.field(name, pa.string()) for name in WHAT_IF if what_if),

@@ -36,8 +36,6 @@ SENT_ARROW = pa.schema(
         ("rows", pa.list_(pa.binary())),
     ]
 )
-#: What is read of the old state: the values of all shards, the head being the one without a name.
-READ = "label int, name string, part int, value binary"
 
 
 class Sent(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.engine.codes import SAME
@@ -18,6 +19,7 @@ from shedjoin.spark.start import checkpoint_of, read_job
 from shedjoin.spark.value_columns import ARCHIVED_VALUES
 from shedjoin.spark.where import Filter, filter_of
 from shedjoin.spec import JoinSpec
+from shedjoin.window import TimeWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,10 +50,38 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
         for stream, side in enumerate(names)
     )
     shed = table(spark, f"{folder}/shed", shed_ddl(names))
-    left_out = table(spark, f"{folder}/left_out", LEFT_OUT_DDL) if spec.selective is not None else None
+    leaves_out = spec.selective is not None or spec.dual is not None
+    left_out = table(spark, f"{folder}/left_out", LEFT_OUT_DDL) if leaves_out else None
     moves = tuple(Move(one["after"], one["shards"], tuple(one["first"]), tuple(one["start"])) for one in job["moves"])
     archive = Archive(left, right, shed, spec.windows, layout, tuple(more), graph, left_out, predicate, where, moves)
-    return replace(archive, how=TYPES[spec.how], lateness=spec.lateness, max_skew=spec.max_skew), last
+    archive = replace(archive, how=TYPES[spec.how], lateness=spec.lateness, max_skew=spec.max_skew)
+    if spec.dual is None:
+        return archive, last
+    archive = replace(archive.upto(last), waits=True)
+    return archive, last_through(archive, last)
+
+
+def last_through(archive: Archive, last: int) -> int:
+    """The last batch of which no row waits in an aux-window any more when another batch is in. See `aux_window.py`."""
+    from pyspark.sql import functions as F
+
+    times = reduce(lambda one, two: one.unionAll(two), (side.select("sj_batch", "_sj_ts") for side in archive.sides))
+    known = times.groupBy("sj_batch").agg(F.max("_sj_ts").alias("newest"), F.count("*").alias("rows")).collect()
+    batches = sorted((row["sj_batch"], row["newest"], row["rows"]) for row in known)
+    if not batches:
+        return last
+    sizes = [window.size for window in archive.windows]
+    if isinstance(archive.windows[0], TimeWindow):
+        through = max(newest for _, newest, _ in batches) - max(sizes)
+        return min((batch for batch, newest, _ in batches if newest > through), default=last + 1) - 1
+    # As many rows have come behind it as all windows hold, and no row of the newest instant is in it or before it.
+    first = times.where(F.col("_sj_ts") == batches[-1][1]).agg(F.min("sj_batch")).collect()[0][0]
+    behind = 0
+    for batch, _, rows in reversed(batches):
+        if behind >= sum(sizes) and batch < first:
+            return int(batch)
+        behind += rows
+    return -1
 
 
 def _ends(graph: Graph) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:

@@ -268,13 +268,25 @@ class BatchFiles:
         with parquet_writer(folder / "part-00000.parquet", table.arrow, table.codec) as writer:
             writer.write_table(rows)
 
+    def withdraw(self, tables: Sequence[Table]) -> None:
+        """Remove what an earlier attempt has put in place, before somebody else writes it."""
+        self.begin()
+        for table in tables:
+            self._set_aside(table)
+        shutil.rmtree(self.old, ignore_errors=True)
+
+    def _set_aside(self, table: Table) -> Path:
+        """The place of a table, free of what an earlier attempt has left: a rename takes that away whole."""
+        place = table.folder(self.output, self.batch)
+        if place.exists():
+            self.old.mkdir(parents=True, exist_ok=True)
+            os.rename(place, self.old / table.place.replace("/", "-"))
+        return place
+
     def commit(self, tables: Sequence[Table]) -> None:
         """Put all that was made in place, in the order of the tables, and remove what an earlier attempt has left."""
         for table in tables:
-            place, made = table.folder(self.output, self.batch), self.folder(table)
-            if place.exists():  # a rename takes it away whole
-                self.old.mkdir(parents=True, exist_ok=True)
-                os.rename(place, self.old / table.place.replace("/", "-"))
+            place, made = self._set_aside(table), self.folder(table)
             if made.exists():
                 (made / COMPLETE).touch()
                 place.parent.mkdir(parents=True, exist_ok=True)

@@ -29,11 +29,11 @@ CODEC = "spark.sql.parquet.compression.codec"
 CODECS = {"uncompressed": "none", "lz4_raw": "lz4", "lz4raw": "lz4", "lzo": "snappy"}
 
 
-def tables_of(plan: JoinPlan, *, archive: bool, results: bool) -> tuple[Table, ...]:
-    """What a query writes, in the order in which it comes into place. `results`: or a sink takes them."""
+def tables_of(plan: JoinPlan, *, archive: bool) -> tuple[Table, ...]:
+    """What a query writes, in the order in which it comes into place."""
     made = _Maker(plan)
     return (
-        *([made.results()] if results else []),
+        made.results(),
         made.shed(),
         made.left_out(),
         *(made.archive() if archive else ()),

@@ -118,6 +118,7 @@ class JoinPlan:
             front=any(self.front),
             unmatched=bool(TYPES[self.spec.how].judged),
             target=self.target is not None,
+            rear=self.spec.dual is not None,
             tries=isinstance(self.spec.policy, Auto),
             forgets=self.asked is not None,
             what_if=self.spec.what_if is not None,
@@ -211,7 +212,9 @@ class JoinPlan:
             return None
         # A row without a partner is a result when it expires.
         rounds = max(self.spec.evaluate_every, (self.spec.expire_every or 0) if self.spec.how != "inner" else 0)
-        return milliseconds(self.lateness + rounds + max(window.size for window in self.spec.windows))
+        longest = max(window.size for window in self.spec.windows)
+        waits = longest if self.spec.dual is not None else 0  # in the aux-window
+        return milliseconds(self.lateness + rounds + waits + longest)
 
     def with_watermarks(self) -> JoinPlan:
         """The same join, whose results have a watermark that holds for them."""

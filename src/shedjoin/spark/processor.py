@@ -52,6 +52,11 @@ class SparkStore:
         self._blobs.removeKey((name, part))
 
 
+#: Blobs go to Spark one by one if they are large, else together.
+FRAME_BYTES = 1 << 16
+GIVEN_COLUMNS = ["kind", "shard", "blob"]
+
+
 def hush() -> None:
     """The process that asks for the state variables tells each of its steps on the user's screen: it need not."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
@@ -103,8 +108,14 @@ class ShardProcessor(StatefulProcessor):
             from shedjoin.spark.output_files import TaskFiles
 
             self._files = TaskFiles(job.files, shard)
+        small: list[tuple[str, int, bytes]] = []  # each frame has its price
         for kind, blob in job.given(shard, messages, self._store, self._files):
-            yield pd.DataFrame({"kind": [kind], "shard": [shard], "blob": [blob]})
+            small.append((kind, shard, blob))
+            if sum(len(one[-1]) for one in small) > FRAME_BYTES:
+                yield pd.DataFrame(small, columns=GIVEN_COLUMNS)
+                small = []
+        if small:
+            yield pd.DataFrame(small, columns=GIVEN_COLUMNS)
 
     def close(self) -> None:
         """All shards of the task are done: their files are whole. Nothing is held between micro-batches."""

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from shedjoin.spark.late import late_in, warn
+from shedjoin.spark.late import warn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,20 +52,55 @@ class QueryEvents(StreamingQueryListener):
         if action is not None:
             action()
 
+    @property
+    def _jlistener(self) -> Any:
+        """PySpark adds this to Java's listeners."""
+        if not hasattr(self, "_java"):
+            from pyspark import SparkContext
+
+            jvm: Any = SparkContext._jvm
+            self._java = jvm.PythonStreamingQueryListenerWrapper(_FromJava(self))
+        return self._java
+
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's names
         """Nothing waits for a start."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        progress = event.progress
-        for name, metrics in progress.observedMetrics.items():
-            if name in self.lateness:
-                warn(late_in({name: metrics}), progress.batchId, self.lateness[name])
+        """What is looked at in a report `_FromJava` takes from it."""
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """Nothing waits for an idle query."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         self.over(str(event.runId))
+
+
+class _FromJava:
+    """What Java calls. PySpark's own would read each figure of each report, with a call to Java for every one."""
+
+    def __init__(self, events: QueryEvents) -> None:
+        self.events = events
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        if not self.events.lateness:
+            return
+        progress = event.progress()
+        observed = progress.observedMetrics()
+        for name, lateness in list(self.events.lateness.items()):
+            if (found := observed.get(name)) is not None and (late := found.getLong(0)):
+                warn(late, progress.batchId(), lateness)
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        self.events.over(str(event.runId().toString()))
+
+    class Java:
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
 
 _listeners: WeakKeyDictionary[SparkSession, QueryEvents] = WeakKeyDictionary()

@@ -41,6 +41,8 @@ def why_not(before: dict[str, Any], now: dict[str, Any], checkpoint: str) -> str
         return "the rows of a join graph are stored in several shards, by the shares of its cube"
     if now["spec"].get("evaluate_every") or before["spec"].get("evaluate_every"):
         return "with evaluate_every rows wait in their shards to be joined"
+    if "dual" in now["spec"] or "dual" in before["spec"]:
+        return "with rear rows wait in the aux-windows of their shards"
     if now["archive"] and "selective" in now["spec"]:
         return "with an archive, what selective processing has left out is logged by the row numbers of a shard"
     if now.get("target") is not None:

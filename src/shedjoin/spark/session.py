@@ -40,10 +40,14 @@ LEAN = {
 PAGES = {"spark.buffer.pageSize": "2m"}
 #: The collector for a JVM that mostly passes bytes on: with Java's own choice the heap grows to twice what it has to be. The
 #: heap begins small, has little room to spare and shrinks at once. (With 15 to 30% small micro-batches took longer, in one run.)
-COLLECTOR = (
-    "spark.driver.defaultJavaOptions",
-    "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:-ShrinkHeapInSteps",
+COLLECTOR = "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:-ShrinkHeapInSteps"
+#: Java's optimising compiler is for what runs once a row. By its own thresholds, a tenth of these, it also takes all that Spark
+#: does once a micro-batch, and for some minutes is as busy as the query.
+COMPILER = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 "
+    "-XX:Tier4BackEdgeThreshold=400000"
 )
+JAVA = ("spark.driver.defaultJavaOptions", f"{COLLECTOR} {COMPILER}")
 #: Where somebody may have chosen one: Java does not start with two.
 ELSEWHERE = (
     "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME",
@@ -111,7 +115,7 @@ def quiet(settings: Mapping[str, str]) -> dict[str, str]:
     less = {"spark.ui.showConsoleProgress": "false"}
     if _java_chosen(settings) or not LOGGING.is_file():
         return {**less, "spark.log.level": ALONE["spark.log.level"]}
-    return {**less, COLLECTOR[0]: f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"}
+    return {**less, JAVA[0]: f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"}
 
 
 def _java_chosen(settings: Mapping[str, str]) -> bool:
@@ -145,8 +149,8 @@ def alone(settings: Mapping[str, str]) -> dict[str, str]:
 def lean(settings: Mapping[str, str] | None = None) -> dict[str, str]:
     """Settings with which a query in local mode needs little memory, and its workers are there at once.
 
-    They are to be set before the session is made. Java's collector and heap are left alone where options of Java are among
-    `settings`, your own, or in the environment.
+    They are to be set before the session is made. Java's collector, heap and compiler are left alone where options of Java are
+    among `settings`, your own, or in the environment.
 
     Examples
     --------
@@ -155,7 +159,7 @@ def lean(settings: Mapping[str, str] | None = None) -> dict[str, str]:
     """
     # A Python of another kind may not have shedjoin, and must live to say so.
     same = os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
-    return {**(LEAN if same else {}), **PAGES, **({} if _java_chosen(settings or {}) else dict([COLLECTOR]))}
+    return {**(LEAN if same else {}), **PAGES, **({} if _java_chosen(settings or {}) else dict([JAVA]))}
 
 
 def prepare(spark: SparkSession, *, check: bool = True) -> SparkSession:

@@ -165,11 +165,12 @@ class Shard:
             yield from self._results(waiting)
 
     def _pieces(self, batch: MicroBatch, limit: int, watch: Watch | None) -> Iterator[Output]:
-        """What the engine gives, which the estimate of recall follows. In batch, results that wait for a round come too."""
+        """What the engine gives, which the estimate of recall follows. In batch, results of rows that wait come too."""
         live, clocks, arrived = self.state.live, batch.clocks, batch.arrived
         pieces = self.engine.chunks(batch.joined, limit=limit, clocks=clocks, arrived=arrived, pace=watch)
         yield from pieces if live is None else live.followed(batch.rows, pieces, clocks, arrived)
-        if (self.spec.evaluate_every or TYPES[self.spec.how].judged) and self.state.store is None:
+        waits = self.spec.evaluate_every or self.spec.dual is not None
+        if (waits or TYPES[self.spec.how].judged) and self.state.store is None:
             out = self.engine.end()
             if live is not None:
                 live.follow(Batch.of(), out)
@@ -316,6 +317,7 @@ class Shard:
             front=self.job.front,
             unmatched=self._judges,
             target=self.job.target is not None,
+            rear=self.spec.dual is not None,
             tries=isinstance(self.spec.policy, Auto),
             forgets=self.job.asked is not None,
             what_if=self.spec.what_if is not None,
@@ -352,6 +354,8 @@ class Shard:
             known |= {"allowed": engine.budget.total + self.job.set_aside, "limited": control.limited}
         if (trying := engine.trying) is not None:
             known |= {"policy": repr(trying.now), "policy_changes": len(trying.changes), "policy_why": trying.why}
+        if self.spec.dual is not None:
+            known |= {"unprobed": counters["unprobed"] - before["unprobed"], "waiting": sum(engine.waiting)}
         if (foreseeing := engine.foreseeing) is not None:
             known |= {"what_if": written(engine.what_if_sums()), "what_if_why": foreseeing.why or None}
         if self._judges:

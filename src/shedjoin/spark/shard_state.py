@@ -127,7 +127,7 @@ class ShardState:
         """A new estimate of recall, if it is to be told, of a join that may lose results."""
         if self.control is None and (not self.job.recall or METRIC not in self.job.kinds):
             return None
-        if spec.budget is None and spec.selective is None and not self._drops:
+        if spec.budget is None and spec.selective is None and spec.dual is None and not self._drops:
             return None
         return LiveRecall(spec, seed=self.job.seed_of(self.number), part=self.part, drops=self._drops)
 
@@ -224,9 +224,9 @@ class ShardState:
             if table is not None:
                 segments = self.payloads[stream].segments
                 last = segments.pop()
-                live = self.engine.live(stream)
-                if live.size and live[-1] >= before[stream]:
-                    segments.append(last.only(live, last.number, last.level))
+                kept = self.engine.kept(stream)
+                if kept.size and kept[-1] >= before[stream]:
+                    segments.append(last.only(kept, last.number, last.level))
 
     # ------------------------------------------------------------------------------------------------------------ save
 
@@ -238,10 +238,10 @@ class ShardState:
         now = self.spec.with_budget(self.engine.budget)
         budget, policy = changing(now)
         for stream, payload in enumerate(self.payloads):
-            residents, counted = self.engine.residents[stream], None
+            kept, counted = self.engine.residents[stream] + self.engine.waiting[stream], None
             if self.job.asked is not None:
-                counted = self.engine.own_bytes(stream) + int(COPIES * NUMBERED) * residents
-            payload.tidy(residents, partial(self.engine.live, stream), counted)
+                counted = self.engine.own_bytes(stream) + int(COPIES * NUMBERED) * kept
+            payload.tidy(kept, partial(self.engine.kept, stream), counted)
         new = (budget or {}) if moved else None, policy if self._policy_changed else None
         said = None if watch is None else watch.said
         redo = Redo(batch.rows, batch.clocks, *new, batch.arrived, said, batch.dropped)

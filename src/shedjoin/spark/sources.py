@@ -60,6 +60,11 @@ class Source:
             raise SpecError(f"{self.name}.path: there is no {self.path}")
         if Path(self.path).is_file():
             raise SpecError(f"{self.name}.path must be a directory of files, but {self.path} is a file")
+        if self.schema is None and self.format in TYPED[:2] and Path(self.path).is_dir() and not _has_files(self.path):
+            raise SpecError(
+                f"{self.name}.path: {self.path} has no {self.format} files yet, so its columns are not known: give schema, such "
+                'as schema = "id bigint, at timestamp", or start when files are there'
+            )
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The stream."""
@@ -134,6 +139,11 @@ class Sink:
 
             results = results.withColumn(self.batch_column, F.lit(number).cast("long"))
         results.write.format(self.format).options(**self.options).mode(self.mode or "append").save(self.path)
+
+
+def _has_files(path: str) -> bool:
+    """Whether there is a file that Spark reads: names that begin with _ or . are not for readers."""
+    return any(file.is_file() and not file.name.startswith(("_", ".")) for file in Path(path).rglob("*"))
 
 
 def first_line(reason: BaseException) -> str:

@@ -15,6 +15,7 @@ from shedjoin.errors import SpecError
 from shedjoin.plain_dict import make_policy
 from shedjoin.spark import reshard
 from shedjoin.spark.batch_writer import BatchWriter, Outputs, Sink
+from shedjoin.spark.checkpoint_files import written_for
 from shedjoin.spark.compatibility import MAY_DIFFER, changes, check_same, kept_policy
 from shedjoin.spark.host_cache import forget
 from shedjoin.spark.inputs import is_connect
@@ -201,16 +202,18 @@ def _started(
 ) -> StreamingQuery:
     """The query that runs a plan."""
     outputs = Outputs.of(plan, folder, archive=archive, results=sink is None)
+    place = checkpoint_of(folder, checkpoint)
     writer = (
         plan.blobs(outputs.kinds, outputs.files)
         .writeStream.foreachBatch(BatchWriter(outputs, sink))
-        .option("checkpointLocation", checkpoint_of(folder, checkpoint))
+        .option("checkpointLocation", place)
     )
     if name is not None:
         writer = writer.queryName(name)
     if trigger is not None:
         writer = writer.trigger(**trigger)
-    return writer.start()
+    with written_for(plan.sides[0].sparkSession, place):
+        return writer.start()
 
 
 #: Of Spark's `DataStreamWriter.trigger`.

@@ -25,8 +25,8 @@ def check_weights(value: Any, policy: Policy | None, front: Sequence[float]) -> 
     if not isinstance(policy, Sample):
         what = "no policy" if policy is None else repr(policy)
         raise SpecError(
-            f"weights: results have weights with a budget and policy='sample' only, not with {what}: other policies do not know "
-            "what they missed, and without a budget each result counts 1"
+            f"weights need a budget and policy='sample', not {what}: other policies cannot weigh results, and without a budget "
+            "each result counts 1"
         )
     if any(front):
         raise SpecError("weights: rows that front drops have no part in the weights: leave front or weights out")

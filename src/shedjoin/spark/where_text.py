@@ -160,8 +160,9 @@ def _parsed(sql: str, text: str) -> Expr:
     try:
         trees = sqlglot.parse(sql, read="spark")
     except ParseError as reason:
-        said = reason.errors[0].get("description") if reason.errors else str(reason)
-        raise SpecError(f"where cannot be read: {said} in {text!r}") from None
+        near = reason.errors[0].get("highlight") if reason.errors else None
+        place = f" at {near!r}" if near else ""
+        raise SpecError(f"where cannot be read as SQL{place}: {text!r}") from None
     if len(trees) != 1 or trees[0] is None or isinstance(trees[0], exp.Alias | exp.Command):
         raise SpecError(f"where must be one SQL condition, not {text!r}")
     return trees[0]

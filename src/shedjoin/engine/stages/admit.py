@@ -10,6 +10,7 @@ from shedjoin.engine import mem
 from shedjoin.engine.codes import DROP_NONE, DROP_SEMANTIC, DROPPED, ITEMS, MOST, UNPROBED
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import items, storage
+from shedjoin.engine.protocol import TELL
 from shedjoin.engine.records import GONE, IN_LINE, NEVER, NONE
 from shedjoin.engine.stages import (
     adapt,
@@ -72,8 +73,8 @@ def begin_instant(cfg, state, buffers):
 
 
 @kernel
-def following(cfg, state, buffers, flushes):
-    """What happens next."""
+def following(cfg, state, buffers, flushes, time):
+    """What happens next. `time`: clocks that were told with these rows have come this far."""
     slow = cfg["capacity"] > 0.0
     if buffers["first"] < buffers["row_ts_room"]:
         if state["line_first"] != NONE and (not slow or state["cpu_free"] < mem.row_ts(buffers, buffers["at"])):
@@ -81,7 +82,8 @@ def following(cfg, state, buffers, flushes):
         return ARRIVES
     if state["line_first"] != NONE and (not slow or flushes):
         return WORKS
-    return LEAVES if flushes and state["aux_first"] != NONE else NOTHING
+    leaves = flushes or (cfg["dual"] == 1 and aux_window.is_left_behind(cfg, state, time))
+    return LEAVES if leaves and state["aux_first"] != NONE else NOTHING
 
 
 @inlined
@@ -444,6 +446,16 @@ def end_close(cfg, state):
 
 
 # --------------------------------------------------------------------------------------------------------- told clocks
+
+
+@kernel
+def newest_told(cfg, buffers):
+    """The largest time that a turn tells."""
+    time = NEVER
+    if buffers["turn"] == TELL:
+        for stream in range(cfg["streams"]):
+            time = max(time, buffers["told"][stream])
+    return time
 
 
 @kernel

@@ -104,16 +104,25 @@ def link(state, w):
 @kernel
 def is_over(cfg, state, ts):
     """Whether it holds more than it should when a row of this time has entered. No row leaves before its whole instant is in."""
-    if state["aux_first"] == NONE:
+    if mem.window_kind(cfg, 0) == TIME:
+        return is_left_behind(cfg, state, ts)
+    if state["aux_first"] == NONE or mem.waiting(state, state["aux_first"])["ts"] == ts:
         return False
-    first = mem.waiting(state, state["aux_first"])["ts"]
-    if first == ts:
+    total = 0
+    for stream in range(cfg["streams"]):
+        total += mem.window_size(cfg, stream)
+    return state["aux_count"] > total
+
+
+@kernel
+def is_left_behind(cfg, state, time):
+    """Whether its first row came a window or more before this time; windows of rows know no time."""
+    if state["aux_first"] == NONE or mem.window_kind(cfg, 0) != TIME:
         return False
-    longest, total = 0, 0
+    longest = 0
     for stream in range(cfg["streams"]):
         longest = max(longest, mem.window_size(cfg, stream))
-        total += mem.window_size(cfg, stream)
-    return first <= ts - longest if mem.window_kind(cfg, 0) == TIME else state["aux_count"] > total
+    return mem.waiting(state, state["aux_first"])["ts"] <= time - longest
 
 
 @kernel

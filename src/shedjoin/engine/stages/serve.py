@@ -30,6 +30,7 @@ from shedjoin.engine.protocol import (
     NEED_SHED,
     NEED_SPEEDS,
     NEED_WAITING,
+    PAUSE,
     PROBE,
     REJOIN,
     ROWS,
@@ -216,7 +217,7 @@ def _begin_next(cfg, state, buffers):
         if admit.lacks_instants(state):
             return NEED_INSTANTS
         admit.begin_instant(cfg, state, buffers)
-    what = admit.following(cfg, state, buffers, buffers["turn"] == FLUSH)
+    what = admit.following(cfg, state, buffers, buffers["turn"] == FLUSH, admit.newest_told(cfg, buffers))
     if what == admit.WORKS:
         need = _wants_work(cfg, state, buffers)
         if need != DONE:
@@ -246,7 +247,10 @@ def _begin_next(cfg, state, buffers):
 
 @kernel
 def _run_waiting(cfg, state, buffers):
-    """Rows arrive, and have their turn one by one, until the push, or a flush, is at its end (DONE) or something is needed."""
+    """Rows arrive, and have their turn one by one, until the push, or a flush, is at its end (DONE) or something is needed.
+
+    Clocks that are told let rows out of the aux-window, and hold when all that came before have had their turn.
+    """
     while buffers["phase"] != MEET:
         need = DONE
         if buffers["phase"] == BEGIN:
@@ -270,9 +274,11 @@ def _run_waiting(cfg, state, buffers):
                 buffers["phase"] = BEGIN
         else:
             need = _serve(cfg, state, buffers)
+            if need == DONE and instant.is_part_done(cfg, state, buffers):
+                return PAUSE
         if need != DONE:
             return need
-    if buffers["turn"] == FLUSH and buffers["settled"] == 0:
+    if (buffers["turn"] == FLUSH and buffers["settled"] == 0) or buffers["turn"] == TELL:
         need = _wants_expiry(cfg, state, buffers)
         if need != DONE:
             return need
@@ -301,11 +307,6 @@ def _rejoin(cfg, state, buffers):
 @indirect("take turn", "whole", cold_entry)
 def take_turn(cfg, state, buffers):
     """What is run where rows wait."""
-    if buffers["turn"] == TELL:
-        need = _wants_expiry(cfg, state, buffers)
-        if need == DONE:
-            admit.tell(cfg, state, buffers)
-        return need
     if buffers["turn"] == CLOSE:
         return _close(cfg, state, buffers) if state["open"] else DONE
     if buffers["turn"] == REJOIN or buffers["turn"] == COMPETE_ANEW:

@@ -43,5 +43,5 @@ FIGURE = Figure(
         caption=f"LIFE, EXACT and reversed ranks are added. {BOTH}",
     ),
     derive=share_of_opt,
-    minutes=1.5,
+    minutes=0.3,
 )

@@ -79,6 +79,6 @@ FIGURE = Figure(
         "OPT, proved optimal, is added: the paper could not solve it.",
     ),
     derive=_drawn,
-    minutes=5.0,
+    minutes=1.0,
     data=DATA,
 )

@@ -73,6 +73,6 @@ FIGURE = Figure(
         caption=f"RANDV and the control, the even and odd reports of one year, are added. {STAND_IN}",
     ),
     derive=_one_row_a_stream,
-    minutes=0.2,
+    minutes=0.1,
     data=DATA,
 )

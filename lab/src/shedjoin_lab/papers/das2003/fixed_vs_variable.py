@@ -72,5 +72,5 @@ FIGURE = Figure(
         caption="The paper tells this in words. Window 400, M = 400, domain 50. Both readings of “uncorrelated”.",
     ),
     derive=_drawn,
-    minutes=0.5,
+    minutes=0.1,
 )

@@ -10,5 +10,5 @@ FIGURE = against_speed(
     window=400,
     skew=1.0,
     methods=("DUAL", "REAR"),
-    minutes=1.0,
+    minutes=0.1,
 )

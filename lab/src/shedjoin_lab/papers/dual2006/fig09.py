@@ -71,6 +71,6 @@ FIGURE = Figure(
         caption=f"Air temperature at Tharandt, 1996 and 1998, in tenths of a degree. {CAPTION} {RIVALS}",
     ),
     derive=drawn,
-    minutes=3.0,
+    minutes=0.1,
     data=DATA_SET,
 )

@@ -56,6 +56,6 @@ FIGURE = Figure(
         caption="WRCCDC 2018 logs. Virtual CPU of 60 comparisons a millisecond, buffers of 1 s. Not a figure of the paper.",
         kind="time",
     ),
-    minutes=1.0,
+    minutes=0.1,
     data=DATA_SET,
 )

@@ -50,5 +50,5 @@ FIGURE = Figure(
         caption="Overlap of at least 3 items, windows of 20 s. The right stream lags by 25 s of a cycle of 40 s: "
         "a left tuple meets right ones of 15 s before.",
     ),
-    minutes=0.5,
+    minutes=0.1,
 )

@@ -53,5 +53,5 @@ FIGURE = Figure(
         caption=CAPTION,
         series="series",
     ),
-    minutes=2.0,
+    minutes=0.5,
 )

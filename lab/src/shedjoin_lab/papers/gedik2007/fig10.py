@@ -41,5 +41,5 @@ FIGURE = Figure(
         ),
         caption=CAPTION,
     ),
-    minutes=2.0,
+    minutes=0.3,
 )

@@ -41,5 +41,5 @@ FIGURE = Figure(
         caption=CAPTION,
         kind="time",
     ),
-    minutes=1.0,
+    minutes=0.1,
 )

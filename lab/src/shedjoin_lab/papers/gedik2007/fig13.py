@@ -32,5 +32,5 @@ FIGURE = Figure(
         panels=tuple(Panel(f"windows of {window} s", "output", "results/s", {"window": window}) for window in WINDOWS),
         caption=CAPTION,
     ),
-    minutes=2.0,
+    minutes=0.2,
 )

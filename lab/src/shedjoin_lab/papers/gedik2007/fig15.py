@@ -60,5 +60,5 @@ FIGURE = Figure(
         series="series",
     ),
     derive=improvement,
-    minutes=8.0,
+    minutes=0.7,
 )

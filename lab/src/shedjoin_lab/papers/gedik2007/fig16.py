@@ -46,5 +46,5 @@ FIGURE = Figure(
         series="frequency",
     ),
     derive=improvement,
-    minutes=4.0,
+    minutes=0.3,
 )

@@ -53,5 +53,5 @@ FIGURE = Figure(
         log_x=True,
     ),
     derive=improvement,
-    minutes=5.0,
+    minutes=0.3,
 )

@@ -73,6 +73,6 @@ FIGURE = Figure(
         caption="Reuters-21578, Distribution 1.0: items with place USA and others. Not a figure of the paper: its first example.",
     ),
     derive=share_of_exact,
-    minutes=0.5,
+    minutes=0.1,
     data=DATA_SET,
 )

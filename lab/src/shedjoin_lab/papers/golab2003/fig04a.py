@@ -39,5 +39,5 @@ FIGURE = Figure(
         panels=(Panel("rate", "rate", "tuples per million units of virtual CPU"),),
         caption="A look at a bucket for expired tuples counts as five comparisons on the virtual CPU.",
     ),
-    minutes=1.0,
+    minutes=0.1,
 )

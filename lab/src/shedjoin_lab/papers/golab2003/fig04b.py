@@ -60,5 +60,5 @@ FIGURE = Figure(
         panels=(Panel("rate", "rate", "tuples per million units of virtual CPU"),),
         caption="tau = 5. “by size” and “by cost” share the buckets out; the latter is ours.",
     ),
-    minutes=1.0,
+    minutes=0.1,
 )

@@ -53,6 +53,6 @@ FIGURE = Figure(
         ),
         caption="US flights, January to March 2001. PROB, PROBV and RAND have half of the exact join's peak memory.",
     ),
-    minutes=0.5,
+    minutes=0.1,
     data=DATA_SET,
 )

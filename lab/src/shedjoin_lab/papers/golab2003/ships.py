@@ -51,6 +51,6 @@ FIGURE = Figure(
         panels=(Panel("results", "matches", "results"),),
         caption="Royal Navy weather reports, aligned by the hour of the year; key: a cell of 10 degrees.",
     ),
-    minutes=1.0,
+    minutes=0.1,
     data=DATA_SET,
 )

@@ -97,5 +97,5 @@ FIGURE = Figure(
         caption="Not in the paper, which gives neither constant. w = 400, domain 100, N = 5600.",
     ),
     derive=_drawn,
-    minutes=1.0,
+    minutes=0.1,
 )

@@ -80,5 +80,5 @@ FIGURE = Figure(
         "Stored as well: the settings of Figure 10 and Table 1.",
     ),
     derive=_drawn,
-    minutes=0.7,
+    minutes=0.1,
 )

@@ -70,5 +70,5 @@ FIGURE = Figure(
         "as in Figure 8. ODJA and ESJA coincide. RAND evicts from memory; RAND, input lets in M/2w of the tuples.",
     ),
     derive=errors,
-    minutes=1.5,
+    minutes=1.2,
 )

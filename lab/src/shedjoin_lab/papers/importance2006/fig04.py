@@ -17,5 +17,5 @@ FIGURE = time_figure(
     parameters,
     x="window",
     x_label="window w (time units)",
-    minutes=3.0,
+    minutes=0.2,
 )

@@ -17,5 +17,5 @@ FIGURE = time_figure(
     parameters,
     x="rows",
     x_label="N (tuples of each stream)",
-    minutes=3.0,
+    minutes=0.3,
 )

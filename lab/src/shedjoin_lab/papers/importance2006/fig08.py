@@ -29,5 +29,5 @@ FIGURE = importance_figure(
     x="window",
     x_label="window w (time units)",
     share=False,
-    minutes=1.5,
+    minutes=0.3,
 )

@@ -21,5 +21,5 @@ FIGURE = importance_figure(
     x="memory",
     x_label="memory M (tuples; exact needs 800)",
     share=False,
-    minutes=1.5,
+    minutes=0.2,
 )

@@ -23,5 +23,5 @@ FIGURE = importance_figure(
     x_label="domain size (different keys)",
     share=True,
     log_x=True,
-    minutes=1.5,
+    minutes=0.1,
 )

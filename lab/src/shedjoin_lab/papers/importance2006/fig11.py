@@ -32,5 +32,5 @@ FIGURE = importance_figure(
     x="skew_left",
     x_label="Zipf parameter of both streams",
     share=True,
-    minutes=2.0,
+    minutes=0.4,
 )

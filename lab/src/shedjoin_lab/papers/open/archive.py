@@ -81,5 +81,5 @@ FIGURE = Figure(
         "BOUND: no policy leaves fewer.",
     ),
     derive=_drawn,
-    minutes=0.3,
+    minutes=0.1,
 )

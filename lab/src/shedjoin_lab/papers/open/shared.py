@@ -83,5 +83,5 @@ FIGURE = Figure(
         caption="Windows 400, 400, 200, 800; domains 50, 200, 20, 500; Zipf 1, 0.5, 1.5, 1. PROB with the true table "
         "in each join.",
     ),
-    minutes=0.5,
+    minutes=0.1,
 )

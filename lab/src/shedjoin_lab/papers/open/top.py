@@ -99,5 +99,5 @@ FIGURE = Figure(
         caption="Window 400, Zipf 1, 300 keys; 60 campaigns of few or many keys. Certain: one of the ten with 95% certainty, "
         "all of them together. PROB's counts say nothing of that.",
     ),
-    minutes=0.5,
+    minutes=0.2,
 )

@@ -59,5 +59,5 @@ FIGURE = Figure(
     measure=measure,
     plot=replace(PLOT, panels=(*PLOT.panels, *ATTAINABLE)),
     derive=contest.contests,
-    minutes=15.0,
+    minutes=3.0,
 )

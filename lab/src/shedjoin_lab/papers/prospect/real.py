@@ -39,6 +39,6 @@ FIGURE = Figure(
     measure=measure,
     plot=PLOT,
     derive=contest.contests,
-    minutes=3.0,
+    minutes=0.1,
     data=DATA,
 )
