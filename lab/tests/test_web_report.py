@@ -56,3 +56,13 @@ def test_the_page_of_figures_says_what_the_paper_shows_and_what_ours(store: Stor
     assert "The paper: The best plan is about" in text
     assert PARTLY not in text.split("Ours: ")[0]
     assert "| NLJ, tau 0: best / worst plan | 1,614 / 333 = 4.85 | 100 / 100 = 1.00 |" in text
+
+
+def test_a_figure_whose_run_is_not_finished_is_not_on_the_page(store: Store, tmp_path: Path) -> None:
+    figure = find("golab2003", "table8")
+    rows = store.read(figure)
+    store.clear(figure)
+    store.add(figure, rows[:-1])
+    draw(figure, store)
+    write_page([figure], store, tmp_path / "docs" / "figures.md")
+    assert "table8" not in (tmp_path / "docs" / "figures.md").read_text()

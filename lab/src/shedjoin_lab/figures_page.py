@@ -23,8 +23,9 @@ and their reasons.
 
 
 def write_page(figures: Sequence[Figure], store: Store, page: Path) -> None:
-    """A section for each figure that is drawn; pictures are copied to `figures/` beside the page."""
-    sections = [_section(figure, store, page) for figure in figures if store.path(figure, ".png").exists()]
+    """A section for each figure that is drawn and whose run is finished; pictures are copied to `figures/` beside the page."""
+    drawn = [figure for figure in figures if store.path(figure, ".png").exists() and not store.missing(figure)]
+    sections = [_section(figure, store, page) for figure in drawn]
     write_atomic(page, lambda file: file.write("\n".join([_HEAD, *sections]).encode()))
 
 

@@ -52,7 +52,7 @@ FIGURE = Figure(
     plot=Plot(
         x="rows",
         x_label="N (tuples of each stream)",
-        panels=(Panel("memory", "megabytes", "most memory in use above the start (MB)"),),
+        panels=(Panel("memory", "megabytes", "most memory in use above the start (MB)", log_y=True),),
         caption="Resident memory of a process of its own, less what it had before the streams were read. "
         "Domain, skew and window were lost with the figure: 100, Zipf 1 and 0, 100.",
     ),

@@ -83,7 +83,7 @@ def time_figure(
         plot=Plot(
             x=x,
             x_label=x_label,
-            panels=(Panel("running time", "cpu_seconds", "seconds (CPU)"),),
+            panels=(Panel("running time", "cpu_seconds", "seconds (CPU)", log_y=True),),
             caption=CAPTION,
         ),
         minutes=minutes,
