@@ -72,7 +72,7 @@ def streamed(query: Any, checkpoint: Path) -> dict[str, float]:
 
 
 def awaited(query: Any, checkpoint: Path, least: int) -> int:
-    """Wait until so many micro-batches are committed; how many are."""
+    """Wait until this many micro-batches are committed; returns their number."""
     waited = 0
     while (done := sum(path.name.isdigit() for path in (checkpoint / "commits").glob("*"))) < least:
         time.sleep(0.02)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 #: A key is frequent if at least this share of the rows has it.
 SHARE = 1 / 128
-#: How many keys are counted, and which rows: each of so many. (A prime: streams may come in turn.)
+#: How many keys are counted, and of how many rows one is looked at. (A prime: streams may come in turn.)
 KNOWN, EACH = 512, 13
 #: What a count is worth after another stretch.
 FADES = 0.9
@@ -23,7 +23,7 @@ class Frequent:
         self.total = 0.0
 
     def see(self, keys: Integers, before: int) -> None:
-        """Keys of rows, of which so many came before."""
+        """Keys of rows; `before` is the number of rows that came earlier."""
         some = keys[-before % EACH :: EACH]
         if not some.size:
             return

@@ -92,7 +92,7 @@ class Strata:
         return made
 
     def whole(self, tuples: int, size: int, budget: Budget) -> float:
-        """How much of a budget rows take of which the sample has stored so many, of this size together."""
+        """How much of a budget the rows of a stratum take, by their number and size in the sample."""
         if budget.unit == "bytes":
             return size / self.share
         return size / UNIT / self.share if self._by_bytes else tuples / self.share

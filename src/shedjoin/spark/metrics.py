@@ -27,7 +27,7 @@ UNMATCHED = ("certain", "unknown")
 REAR = ("unprobed", "waiting")
 #: What is told of a shard that tries policies.
 TRIES = {"policy": pa.string(), "policy_changes": pa.int64(), "policy_why": pa.string()}
-#: What is told of a shard that tries other memories.
+#: Columns of a shard that tries other memories.
 WHAT_IF = ("what_if", "what_if_why")
 _PEAKS = ("peak_tuples", "peak_bytes")
 _RECALLS = (
@@ -157,7 +157,7 @@ class Summary:
     certain, unknown
         Rows that left without a partner: those that certainly have none, and those that may have one. None in inner joins.
     what_if
-        What other memories would deliver, if that is told.
+        What other memories would deliver. None without `what_if`.
     """
 
     batches: tuple[int, int]
