@@ -108,6 +108,7 @@ bench: $(READY) $(FLINK)/.ready ## tuples/s of every policy; joins on sets; the 
 	@$(BIN)/python benchmarks/spark_join.py --flink $(FLINK)/bin/python --page docs/benchmarks-spark.md
 	@$(BIN)/python benchmarks/spark_start.py --page docs/benchmarks-spark.md
 	@$(BIN)/python benchmarks/spark_time.py --page docs/benchmarks-spark.md
+	@$(BIN)/python benchmarks/spark_bytes.py --page docs/benchmarks-spark.md
 	@$(BIN)/python benchmarks/spark_nway.py --page docs/benchmarks-nway.md
 	@$(BIN)/python benchmarks/spark_sets.py
 	@$(BIN)/python benchmarks/spark_deadline.py --page docs/benchmarks-deadline.md

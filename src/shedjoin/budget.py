@@ -16,7 +16,7 @@ ALLOCATIONS = ("fixed", "variable")
 BITS = {"tuples": 30, "bytes": 62}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Budget:
     """A hard cap on what is stored between two instants.
 
@@ -31,6 +31,12 @@ class Budget:
         has its own share, and what it does not use lies idle. `shares` implies fixed.
     shares
         The ratio of fixed shares, one number a stream; equal by default.
+    keys
+        How much an estimator remembers beside what is stored: at most this many keys without a stored row, and, of estimators
+        that remember rows (`InWindow`, `Prospect`), the last this many rows of each stream. None: all.
+    row_bytes, key_bytes
+        For budgets in bytes: what each stored row counts beside its `bytes`, and what each key counts on each stream where it has
+        stored rows. Where rows are not stored by a common key alone, keys count nothing.
 
     Examples
     --------
@@ -50,6 +56,15 @@ class Budget:
     bytes: int | None = None
     allocation: str | None = None
     shares: tuple[float, ...] | None = None
+    keys: int | None = None
+    row_bytes: int = 0
+    key_bytes: int = 0
+
+    def __repr__(self) -> str:
+        """What few budgets have is left out of the others."""
+        said = [f"{name}={getattr(self, name)!r}" for name in ("tuples", "bytes", "allocation", "shares")]
+        said += [f"{name}={value!r}" for name in ("keys", "row_bytes", "key_bytes") if (value := getattr(self, name))]
+        return f"Budget({', '.join(said)})"
 
     def __post_init__(self) -> None:
         if (self.tuples is None) == (self.bytes is None):
@@ -69,6 +84,18 @@ class Budget:
             raise SpecError(f"Budget.allocation must be one of {', '.join(ALLOCATIONS)}, not {self.allocation!r}")
         if self.shares is not None:
             self._check_shares(self.shares)
+        if self.keys is not None:
+            self._check_amount("keys", least=1)
+        for name in ("row_bytes", "key_bytes"):
+            self._check_amount(name, least=0)
+            if getattr(self, name) and self.bytes is None:
+                raise SpecError(f"Budget.{name} is for budgets in bytes, not tuples={self.tuples}")
+
+    def _check_amount(self, name: str, *, least: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < 2**30:
+            raise SpecError(f"Budget.{name} must be a whole number of at least {least} and below 2**30, not {value!r}")
+        object.__setattr__(self, name, int(value))
 
     def _check_shares(self, shares: tuple[float, ...]) -> None:
         if self.allocation == "variable":

@@ -385,7 +385,7 @@ def _whole(amount: str, prefix: str, text: str, argument: str) -> int:
 
 
 def _budget_table(data: Mapping[Any, Any], given: dict[str, Any], argument: str) -> Budget:
-    known = ("tuples", "bytes", "allocation", "shares")
+    known = ("tuples", "bytes", "allocation", "shares", "keys", "row_bytes", "key_bytes")
     unknown = [str(name) for name in data if name not in known]
     if unknown:
         raise SpecError(f"{argument} has no setting {unknown[0]!r}; it has {', '.join(known)}")

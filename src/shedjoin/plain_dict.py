@@ -81,7 +81,7 @@ def plain(part: Any) -> dict[str, Any]:
     data: dict[str, Any] = {"name": part.name} if hasattr(part, "name") else {}
     for name in names:
         value = getattr(part, name)
-        if value is not None and not (name == "more" and not value):
+        if value is not None and not (name in ("more", "row_bytes", "key_bytes") and not value):
             data[name] = _plain(value)
     return data
 

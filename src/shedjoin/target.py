@@ -130,7 +130,8 @@ class TargetControl:
         """What is in use of a limit: at least room for some rows of each stream."""
         least = 16 * len(self.spec.windows) * (1 if limit.unit == "tuples" else ROW_BYTES)
         total = min(max(int(limit.total * self.share), least), limit.total)
-        return replace(limit, **{limit.unit: total})  # type: ignore[arg-type]
+        keys = None if limit.keys is None else max(limit.keys * total // limit.total, 1)
+        return replace(limit, keys=keys, **{limit.unit: total})  # type: ignore[arg-type]
 
     def follow(self, engine: Engine, live: LiveRecall) -> Output | None:
         """Look at what has come since, and change the engine's budget if it is time to. Returned is what had to go."""

@@ -304,9 +304,9 @@ def test_explain_shows_memory_by_shard_and_stream(
     assert "3 shards (join.shards)" in said
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
     # A row has two numbers of 8 bytes, a truth value and a text: 49 bytes of columns.
-    assert ["0", "250 tuples", "84 tuples", "2.4 MB to 2.74 MB"] in rows
-    assert ["2", "250 tuples", "83 tuples", "2.4 MB to 2.74 MB"] in rows
-    assert ["all", "750 tuples", "250 tuples", "7.21 MB to 8.23 MB"] in rows
+    assert ["0", "250 tuples", "84 tuples", "2.34 MB to 2.68 MB"] in rows
+    assert ["2", "250 tuples", "83 tuples", "2.34 MB to 2.68 MB"] in rows
+    assert ["all", "750 tuples", "250 tuples", "7.01 MB to 8.04 MB"] in rows
     assert not (folder / "out").exists()
 
 
@@ -366,18 +366,22 @@ def test_explain_shared_memory_in_bytes_and_an_unknown_source(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = GOOD.replace('path = "b"', 'format = "rate"') + (
-        'budget = "8 MB"\nallocation = "variable"\n[spark]\nmaster = "local[2]"\n[run]\nmetrics_port = 9464\n'
+        'budget = "64 MB"\nallocation = "variable"\n[spark]\nmaster = "local[2]"\n[run]\nmetrics_port = 9464\n'
         "[sink]\nformat = 'console'\n"
     )
     said = explained(folder, text, capsys, monkeypatch)
     assert "2 shards (one a core)" in said
-    assert "4,000,000 bytes" in said
     assert "shared" in said
-    parts = r"beside its rows a shard takes .* MB \(arrays and filters .*, samples for live recall .*\); a row takes up to \d+ "
+    assert "at most 32 MB" in said
+    assert "at most 64 MB" in said
+    parts = (
+        r"beside its rows a shard takes .* MB \(arrays and filters .*, samples for live recall .*, columns not cleared yet .*\); "
+        r"all estimators together remember [\d,]+ keys without a stored row, which takes .*; the rest is for rows: "
+        r"a row counts \d+ bytes, each key with rows \d+ on each stream, and 1.5 times its columns"
+    )
     assert re.search(parts, " ".join(said.split()))
     assert "http://127.0.0.1:9464/metrics" in said
     assert "console" in said
-    assert "not known before it is read" in said
 
 
 def test_explain_without_a_budget_says_that_there_is_no_cap(

@@ -274,5 +274,5 @@ def test_snapshots_of_the_version_before_are_refused() -> None:
     join = BY_NAME[_named("rand")]
     saved = bytearray(join.stopped().snapshot())
     saved[8] = 4
-    with pytest.raises(sj.SnapshotError, match="has format 4, this shedjoin reads format 10"):
+    with pytest.raises(sj.SnapshotError, match="has format 4, this shedjoin reads format 11"):
         join.spec.resume(bytes(saved))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import shedjoin as sj
-from naive.conditions import Condition, Graph, Key, common_column, on
+from naive.conditions import Condition, Graph, Key, OnValue, common_column, on
 from naive.learned import LearnedWeights
 from naive.rows import Windows
 from naive.weights import (
@@ -73,6 +73,12 @@ class Join:
     def counts_let_in(self) -> bool:
         """Whether row windows count the rows that were let in, as dual2006 has it."""
         return self.dual is not None and any(isinstance(window, RowWindow) for window in self.windows)
+
+    def counts_keys(self, policy: sj.Policy) -> bool:
+        """Whether keys with stored rows can count against a budget in bytes."""
+        inner = getattr(self.condition, "inner", self.condition)
+        by_key = isinstance(inner, Key | OnValue) and self.index != "scan" and not isinstance(policy.estimator, sj.Met)
+        return by_key and self.cpu is None and self.dual is None and not isinstance(policy, sj.Sample)
 
     @classmethod
     def of(cls, spec: Spec | Join) -> Join:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class LearnedWeights(Weights):
     """Prospect, as docs/prospect.md writes it."""
 
+    remembers_keys = True
     AGAIN = (1 / 32, 1 / 8, 1 / 2)  # in windows
     FEATURES = range(11)
     FIRST_GUESS = (-math.log(1024), 1.0, *[0.0] * 6, *[0.25] * 3)
@@ -195,7 +196,33 @@ class LearnedWeights(Weights):
         self.totals[stream] = [total + 1.0 for total in self.totals[stream]]
         self.neighbours.count(stream, key)
         self.last[stream, key] = self.now()
+        if self.limit is not None:
+            self.drop_late_rows(stream, self.limit - 1)
         self.late[stream].append([key, self.now(), 0])
+
+    def drop_late_rows(self, stream: int, most: int) -> None:
+        """The oldest go."""
+        while len(self.late[stream]) > most:
+            self.late[stream].pop(0)
+            self.twin.counters["forgotten"] += 1
+
+    def forget_keys(self, limit: int) -> int:
+        for stream in self.streams:
+            self.drop_late_rows(stream, limit)
+        return super().forget_keys(limit)
+
+    def known(self) -> dict[Any, float]:
+        last = {key: max(self.last.get((i, key), -(2**62)) for i in self.streams) for _, key in self.last}
+        return {key: when for key, when in last.items() if self.is_needed(key) or self.now() - when < 320 * self.span}
+
+    def is_needed(self, value: Any) -> bool:
+        return any(one[0] == value for late in self.late for one in late)
+
+    def drop(self, value: Any) -> None:
+        for known in (self.counts, self.last, self.before, self.read):
+            for stream in self.streams:
+                known.pop((stream, value), None)
+        self.looked.pop(value, None)
 
     def by_rates(self, stream: int, priority: float) -> float:
         """A priority as streams compare it."""

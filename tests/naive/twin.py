@@ -13,6 +13,7 @@ from naive.admission import Admission
 from naive.arithmetic import Generator, combine, product
 from naive.conditions import one_of_each
 from naive.join import Join, Spec, has_another_estimator, weights_of
+from naive.learned import LearnedWeights
 from naive.order import Order
 from naive.rows import (
     DROPPED,
@@ -42,7 +43,19 @@ from shedjoin.join_type import TYPES
 from shedjoin.policies import Policy, Prospect, Replay
 from shedjoin.window import RowWindow, TimeWindow
 
-COUNTERS = ("rows", "null", "late", "results", "expired", "evicted", "scheduled", "satisfied", "certain", "unknown")
+COUNTERS = (
+    "rows",
+    "null",
+    "late",
+    "results",
+    "expired",
+    "evicted",
+    "scheduled",
+    "satisfied",
+    "certain",
+    "unknown",
+    "forgotten",
+)
 Clocks = Sequence[int | None]
 
 
@@ -83,6 +96,8 @@ class Twin:
         self.more_counters = dict.fromkeys(
             (DROPPED, "probed", PARTIAL, "sampled", UNPROBED, "compared", "looked_up"), 0
         )
+        #: Keys that the estimator knows and no stored tuple has are at most this many.
+        self.idle_bound = 0
         self.unmatched = Unmatched(self)
         self.out = Output()
 
@@ -161,6 +176,7 @@ class Twin:
             x.chance, x.met = y.chance, y.met
         self.weights = other.weights
         self.weights.belong_to(self, again)
+        self.idle_bound = 0
 
     # ------------------------------------------------------------------------------------------------ what is stored
 
@@ -170,12 +186,19 @@ class Twin:
 
     @property
     def bytes(self) -> tuple[int, ...]:
-        return tuple(sum(x.row.bytes for x in side) for side in self.stored)
+        return tuple(self.bytes_of(side) for side in self.stored)
 
     @property
     def used(self) -> tuple[int, ...]:
         """What counts against the budget, per stream."""
         return self.bytes if self.budget is not None and self.budget.unit == "bytes" else self.residents
+
+    def bytes_of(self, tuples: Sequence[Stored]) -> int:
+        """What tuples count in bytes: their own, and what the budget says of rows and keys."""
+        if self.budget is None:
+            return sum(x.row.bytes for x in tuples)
+        keys = {(x.stream, *self.weights.values(x)) for x in tuples} if self.join.counts_keys(self.policy) else ()
+        return sum(x.row.bytes + self.budget.row_bytes for x in tuples) + self.budget.key_bytes * len(keys)
 
     def competing(self, stream: int) -> list[Stored]:
         """What may have to go when memory is short: an integrated queue shares it."""
@@ -219,6 +242,7 @@ class Twin:
         self.order.follow_time()
         if not self.join.expire_every:
             self.expire()
+        self.forget_keys()
 
     def move_clock(self, stream: int, time: int) -> None:
         clock = self.clocks[stream]
@@ -300,7 +324,7 @@ class Twin:
             gone = [x for x in self.stored[stream] if everything or self.is_expired(x)]
             for x in sorted(gone, key=lambda x: place_in_window(self.windows, x)):
                 self.unmatched.expire(x)
-                remove(self.stored[stream], x)
+                self.take_out(x)
                 self.counters["expired"] += 1
 
     def is_expired(self, x: Stored) -> bool:
@@ -429,6 +453,20 @@ class Twin:
                 lowest = self.order.lowest(group)
                 self.thresholds.append((self.counters[EVICTED], lowest.priority, group))
                 self.shed(lowest, EVICTED)
+        self.forget_keys()
+
+    def take_out(self, x: Stored) -> None:
+        """A tuple leaves memory: it may have been the last of its values."""
+        remove(self.stored[x.stream], x)
+        if self.weights.remembers_keys:
+            self.idle_bound += len(self.weights.values(x))
+
+    def forget_keys(self) -> None:
+        """Where the budget has a limit: the estimator forgets keys of which nothing is stored."""
+        limit = None if self.budget is None else self.budget.keys
+        rows = len(self.windows) * (limit or 0) if isinstance(self.weights, LearnedWeights) else 0
+        if limit is not None and self.idle_bound > limit + rows:
+            self.idle_bound = 0 if self.weights.histogram is not None else self.weights.forget_keys(limit)
 
     def due(self) -> list[Stored]:
         """Replay: those whose time has come."""
@@ -443,7 +481,7 @@ class Twin:
     def size_of(self, tuples: Sequence[Stored]) -> int:
         """How much of a budget they take."""
         assert self.budget is not None
-        return len(tuples) if self.budget.unit == "tuples" else sum(x.row.bytes for x in tuples)
+        return len(tuples) if self.budget.unit == "tuples" else self.bytes_of(tuples)
 
     def groups(self) -> list[tuple[tuple[int, ...], int]]:
         """The streams of each memory group, and its cap."""
@@ -457,7 +495,7 @@ class Twin:
     def shed(self, x: Stored, why: str) -> None:
         """A tuple leaves memory, or, with an integrated queue, the queue."""
         if x in self.stored[x.stream]:
-            remove(self.stored[x.stream], x)
+            self.take_out(x)
             self.log(x, why)
         else:
             self.admission.drop(x)

@@ -9,7 +9,7 @@ import shedjoin as sj
 from naive.arithmetic import GOLDEN, WORD, mix
 from naive.conditions import Graph, Key, OnBand, OnItems, OnValue
 from naive.formula import Conditional
-from naive.rows import DROPPED, FIRST, PARTIAL, UNKNOWN, UNPROBED, Result, Stored, remove
+from naive.rows import DROPPED, FIRST, PARTIAL, UNKNOWN, UNPROBED, Result, Stored
 from shedjoin.budget import Budget
 from shedjoin.engine.plan import filter_cells
 from shedjoin.engine.stages.shed_values import EMPTY_SET, EVERY_SET
@@ -83,7 +83,7 @@ class Unmatched:
     def let_satisfied_go(self) -> None:
         for x in sorted(self.leaving, key=lambda x: x.arrival):
             if x in self.twin.stored[x.stream]:
-                remove(self.twin.stored[x.stream], x)
+                self.twin.take_out(x)
                 self.twin.counters["satisfied"] += 1
         self.leaving = []
 

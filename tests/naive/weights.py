@@ -44,6 +44,36 @@ class Weights:
         """The values by which a tuple is counted."""
         return self.condition.values(x.row) if self.histogram is None else [self.histogram.bucket(x.value)]
 
+    #: Whether it knows keys of which nothing is stored, until it forgets them.
+    remembers_keys = False
+
+    @property
+    def limit(self) -> int | None:
+        """The most that it may remember beside what is stored."""
+        return None if self.twin.budget is None else self.twin.budget.keys
+
+    def known(self) -> dict[Value, float]:
+        """The keys that it knows, and what each is worth."""
+        return {}
+
+    def drop(self, value: Value) -> None:
+        """Forget a key."""
+
+    def is_needed(self, value: Value) -> bool:
+        """Whether a key cannot be forgotten, though nothing of it is stored."""
+        return False
+
+    def forget_keys(self, limit: int) -> int:
+        """Forget keys of which nothing is stored until half of the limit are left; returns how many of those are known then."""
+        there = {value for side in self.twin.stored for x in side for value in self.values(x)}
+        known = {value: worth for value, worth in self.known().items() if value not in there and value != ROWS}
+        free = [value for value in known if not self.is_needed(value)]
+        gone = sorted(free, key=lambda value: (known[value], *place_of(value)))[: max(len(free) - limit // 2, 0)]
+        for value in gone:
+            self.drop(value)
+        self.twin.counters["forgotten"] += len(gone)
+        return len(known) - len(gone)
+
     def observe(self, rows: list[Stored]) -> None:
         """Step 5: the rows of this instant that have a value and were not late."""
         for x in rows:
@@ -82,6 +112,20 @@ class Weights:
     def current(self, x: Stored) -> float:
         """The number of partners that a tuple can expect now."""
         return self.chance(x) * self.scale(self.condition.factors(x.stream))
+
+
+def sums_of(counts: Counts, streams: Sequence[int]) -> dict[Value, float]:
+    """For each value the sum over all streams."""
+    return {value: sum(counts.get((stream, value), 0.0) for stream in streams) for _, value in counts}
+
+
+def place_of(value: Any) -> tuple[int, float]:
+    """The order of values of one worth: a value of a graph has its part with it; sets have the signed hash they are stored by."""
+    part, number = value if isinstance(value, tuple) else (0, value)
+    if isinstance(number, frozenset):
+        code = hash_of_set(number)
+        number = code - 2**64 if code >= 2**63 else code
+    return part, number
 
 
 def merged(counts: Counts, new: Callable[[Any], Any]) -> Counts:
@@ -125,22 +169,34 @@ class InMemoryWeights(CountedWeights):
         return self.twin.stored[stream]
 
 
-class InWindowWeights(CountedWeights):
+class InWindowWeights(Weights):
     def __init__(self, twin: Twin) -> None:
         super().__init__(twin)
-        self.stamped: list[tuple[int, Stored]] = []
+        self.stamped: list[tuple[int, Stored, Value]] = []
 
     def observe(self, rows: list[Stored]) -> None:
         super().observe(rows)
-        new = [(self.twin.clock_of(x.stream), x) for x in rows]
-        self.stamped = [one for one in (*self.stamped, *new) if self.counts(*one)]
+        for x in rows:
+            for value in sorted(self.values(x), key=lambda value: (value == ROWS, *place_of(value))):
+                self.make_room(x.stream)
+                self.stamped.append((self.twin.clock_of(x.stream), x, value))
+        self.stamped = [one for one in self.stamped if self.counts(*one[:2])]
+
+    def make_room(self, stream: int) -> None:
+        mine = [one for one in self.stamped if one[1].stream == stream and self.counts(*one[:2])]
+        for one in mine[: max(len(mine) - self.limit + 1, 0) if self.limit is not None else 0]:
+            self.stamped.remove(one)
+            self.twin.counters["forgotten"] += 1
 
     def belong_to(self, twin: Twin, rows: Mapping[Stored, Stored]) -> None:
         super().belong_to(twin, rows)
-        self.stamped = [(stamp, rows[x]) for stamp, x in self.stamped]
+        self.stamped = [(stamp, rows[x], value) for stamp, x, value in self.stamped]
 
-    def counted(self, stream: int) -> Sequence[Stored]:
-        return [x for stamp, x in self.stamped if x.stream == stream and self.counts(stamp, x)]
+    def rename(self, new: Callable[[Any], Any]) -> None:
+        self.stamped = [(stamp, x, new(value)) for stamp, x, value in self.stamped]
+
+    def weight(self, stream: int, value: Value) -> float:
+        return float(sum(x.stream == stream and one == value and self.counts(at, x) for at, x, one in self.stamped))
 
     def counts(self, stamp: int, x: Stored) -> bool:
         window = self.twin.windows[x.stream]
@@ -150,6 +206,8 @@ class InWindowWeights(CountedWeights):
 
 
 class HistoryWeights(Weights):
+    remembers_keys = True
+
     def __init__(self, twin: Twin) -> None:
         super().__init__(twin)
         self.counts: Counts = {}
@@ -160,6 +218,12 @@ class HistoryWeights(Weights):
             for value in self.values(x):
                 self.counts[x.stream, value] = self.counts.get((x.stream, value), 0.0) + 1.0
 
+    def known(self) -> dict[Value, float]:
+        return sums_of(self.counts, self.twin.streams)
+
+    def drop(self, value: Value) -> None:
+        self.counts = {of: count for of, count in self.counts.items() if of[1] != value}
+
     def rename(self, new: Callable[[Any], Any]) -> None:
         self.counts = merged(self.counts, new)
 
@@ -168,6 +232,8 @@ class HistoryWeights(Weights):
 
 
 class DecayedWeights(Weights):
+    remembers_keys = True
+
     def __init__(self, twin: Twin, half_life: float) -> None:
         super().__init__(twin)
         self.half_life = half_life
@@ -214,6 +280,15 @@ class DecayedWeights(Weights):
     def is_next_to_nothing(self, stream: int, value: Value) -> bool:
         clock = self.twin.clocks[stream]
         return clock is not None and self.sums[stream, value] < 2.0**-20 * math.exp2(self.exponent(clock))
+
+    def known(self) -> dict[Value, float]:
+        alive = {value for stream, value in self.sums if not self.is_next_to_nothing(stream, value)}
+        known = sums_of(self.sums, self.twin.streams)
+        return {value: worth for value, worth in known.items() if value in alive}
+
+    def drop(self, value: Value) -> None:
+        self.sums = {of: count for of, count in self.sums.items() if of[1] != value}
+        self.read = {of: count for of, count in self.read.items() if of[1] != value}
 
     def rename(self, new: Callable[[Any], Any]) -> None:
         self.sums, self.read = merged(self.sums, new), merged(self.read, new)

@@ -74,6 +74,7 @@ def messages(
     *,
     counted: bool = False,
     numbered: bool = False,
+    sized: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """What the packing tasks of each stream send; each table is a task."""
     for stream, tasks in enumerate(tables):
@@ -86,6 +87,7 @@ def messages(
             "ts",
             counted=counted,
             numbered=numbered,
+            sized=sized,
         )
         for task, rows in enumerate(tasks):
             for batch in pack(iter([rows]), how, task):
@@ -102,7 +104,8 @@ class Shards:
     def batch(self, *streams: Sequence[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
         """Run one micro-batch; returns the rows of each kind."""
         numbered = self.job.spec.get("counted_elsewhere", False)
-        sent = list(messages(streams, self.job.labels, counted=self.job.adaptive, numbered=numbered))
+        sized = self.job.asked is not None
+        sent = list(messages(streams, self.job.labels, counted=self.job.adaptive, numbered=numbered, sized=sized))
         given: dict[str, list[dict[str, Any]]] = {kind: [] for kind in self.job.kinds}
         for number, (label, store) in enumerate(zip(self.job.labels, self.stores, strict=True)):
             mine = [

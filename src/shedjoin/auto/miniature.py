@@ -37,7 +37,8 @@ def rate_of(memory: float, budget: Budget, candidates: int) -> float | None:
 def scaled(budget: Budget, rate: float, streams: int) -> Budget | None:
     """A part of a budget; None: it has no room for a row of each stream."""
     part = max(int(budget.total * rate), 1)
-    made = replace(budget, tuples=part) if budget.unit == "tuples" else replace(budget, bytes=part)
+    keys = None if budget.keys is None else max(int(budget.keys * rate), 1)
+    made = replace(budget, keys=keys, **{budget.unit: part})  # type: ignore[arg-type]
     try:
         made.caps(streams, ROW_BYTES)
     except SpecError:

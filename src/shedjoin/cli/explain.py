@@ -30,7 +30,6 @@ from shedjoin.spark.compatibility import changes
 from shedjoin.spark.front import front_of
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.keys import SIDES
-from shedjoin.spark.payload import COPIES
 from shedjoin.spark.room import SOME, Room, width
 from shedjoin.spark.session import PARTITIONS
 from shedjoin.spark.sources import Source
@@ -62,7 +61,8 @@ def handle(args: argparse.Namespace) -> int:
     console.print("What will run", what_runs(job), "Memory: " + split_words(job), memory(job), sep="\n")
     if by_key(job):
         console.print(parts_words(job))
-    if job.spec.budget is not None and by_key(job) and None in [row_width(source) for source in job.sources]:
+    tuples = job.spec.budget is not None and job.spec.budget.unit == "tuples"
+    if tuples and by_key(job) and None in [row_width(source) for source in job.sources]:
         console.print("about: without the columns of a source that are not known before it is read")
     return 0
 
@@ -169,48 +169,59 @@ def by_key(job: StreamJob) -> bool:
     return job.on.predicate is None
 
 
+def room_of(job: StreamJob) -> Room:
+    """What the job takes beside its rows, and for each of them."""
+    shards, _ = shards_of(job)
+    recall = job.output.recall and job.spec.how not in ("left_semi", "left_anti")
+    widths = tuple(row_width(source) or 0 for source in job.sources)
+    return Room(job.spec_on(shards), shards, recall, widths)
+
+
 def memory(job: StreamJob) -> Table:
     """What each shard may store of each stream."""
     shards, _ = shards_of(job)
-    budget = job.spec.budget
-    widths = [row_width(source) or 0 for source in job.sources]
-    room = Room.of(job.spec_on(shards), widths, recall=job.output.recall)
+    budget, room = job.spec.budget, room_of(job)
     if budget is None:
         table = Table("", show_header=False)
         size = f", {ENGINE} to {room.row} bytes a row and its columns" if by_key(job) else ""
         table.add_row(f"no budget: as much as the window holds{size}")
         return table
+    if budget.unit == "bytes":
+        budget = room.rows_budget()
     streams = len(job.sources)
-    table = Table("shard", *job.names, *(["about"] if by_key(job) else []))
+    table = Table("shard", *job.names, *(["memory"] if by_key(job) else []))
     for column in table.columns[1:]:
         column.justify = "right"
     shares = [share_of(budget, shard, shards, streams) for shard in range(shards)]
     for shard, share in enumerate(shares):
         if share.total < streams:
             raise SpecError(f"join.budget: {budget.total} {budget.unit} are too few for {shards} shards")
-        table.add_row(str(shard), *caps(share, streams), *([bytes_words([share], widths, room)] if by_key(job) else []))
+        table.add_row(str(shard), *caps(share, streams), *([bytes_words([share], room)] if by_key(job) else []))
     table.add_section()
-    table.add_row("all", *caps(budget, streams), *([bytes_words(shares, widths, room)] if by_key(job) else []))
+    table.add_row("all", *caps(budget, streams), *([bytes_words(shares, room)] if by_key(job) else []))
     return table
 
 
 def parts_words(job: StreamJob) -> str:
     """What a shard takes beside its rows, and what a row takes."""
-    shards, _ = shards_of(job)
-    room = Room.of(job.spec_on(shards), [row_width(source) or 0 for source in job.sources], recall=job.output.recall)
+    room, budget = room_of(job), job.spec.budget
     beside = {
         "arrays and filters": room.arrays,
-        "samples for live recall": room.recall,
+        "samples for live recall": room.samples,
         "columns not cleared yet": room.columns,
     }
     parts = ", ".join(f"{what} {format_bytes(size)}" for what, size in beside.items() if size)
-    keys = (
-        "; what an estimator remembers of keys without a stored row comes on top" if job.spec.budget is not None else ""
-    )
-    return (
-        f"beside its rows a shard takes {format_bytes(room.apart)} ({parts}); a row takes up to {room.row} bytes and "
-        f"{COPIES} times its columns{keys}"
-    )
+    words = f"beside its rows a shard takes {format_bytes(room.apart)} ({parts})"
+    if budget is None or budget.unit != "bytes":
+        return f"{words}; a row takes up to {room.row} bytes and {room.copies} times its columns" + (
+            "; what an estimator remembers of keys without a stored row comes on top" if budget is not None else ""
+        )
+    rows, taken = room.rows_budget(), room.footprint
+    if taken.remembered:
+        size = format_bytes((rows.keys or 0) * taken.remembered)
+        words += f"; all estimators together remember {rows.keys:,} keys without a stored row, which takes {size}"
+    each = f", each key with rows {taken.key} on each stream," if taken.key else ""
+    return f"{words}; the rest is for rows: a row counts {taken.row} bytes{each} and {room.copies} times its columns"
 
 
 def window_words(spec: JoinSpec, names: Sequence[str]) -> str:
@@ -248,16 +259,17 @@ def caps(budget: Budget, streams: int) -> list[str]:
     return words if len(found) == streams else words + ["shared"] * (streams - 1)
 
 
-def bytes_words(shares: list[Budget], widths: list[int], room: Room) -> str:
-    """Bytes of these shards, at least and at most."""
+def bytes_words(shares: list[Budget], room: Room) -> str:
+    """The memory of these shards: of a budget in bytes at most, of one in tuples from about the least to the most."""
     low = high = float(len(shares) * room.apart)
     for share in shares:
-        if share.unit == "bytes":  # rows count ROW_BYTES and their columns
-            low += share.total
-            high += share.total * max(room.row / ROW_BYTES, COPIES)
+        if share.unit == "bytes":
+            high += share.total + (share.keys or 0) * room.footprint.remembered
             continue
-        low += share.total * (ENGINE + min(widths))
-        high += share.total * (room.row + COPIES * max(widths))
+        low += share.total * (ENGINE + min(room.widths))
+        high += share.total * (room.row + room.copies * max(room.widths))
+    if shares[0].unit == "bytes":
+        return f"at most {format_bytes(high)}"
     return f"{format_bytes(low)} to {format_bytes(high)}"
 
 

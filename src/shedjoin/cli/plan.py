@@ -9,16 +9,17 @@ from typing import Any
 
 from rich.console import Console
 
-from shedjoin.budget import ALLOCATIONS
+from shedjoin.budget import ALLOCATIONS, Budget
 from shedjoin.cli.file_job import FileJob
 from shedjoin.cli.files import INTERRUPTED, add_files, job_of, number, stages
 from shedjoin.cli.options import as_typed
 from shedjoin.cli.sampled_job import read_any_job
 from shedjoin.errors import SpecError
 from shedjoin.offline.worth import OBJECTIVES
-from shedjoin.parse import parse_window
-from shedjoin.planner import Plan, plan
+from shedjoin.parse import format_bytes, parse_window
+from shedjoin.planner import Plan, Recommendation, plan
 from shedjoin.spark.master import check_master
+from shedjoin.spark.room import Room
 from shedjoin.spec import JoinSpec
 
 PLOTS = (".png", ".svg")
@@ -76,7 +77,8 @@ def handle(args: argparse.Namespace) -> int:
         check_master(args.spark, argument="--spark")
     job = _job(args)
     made = _plan(args, job)
-    Console(soft_wrap=True, highlight=False, markup=False).print(f"{made}\n\n{made.recommendation.settings()}")
+    said = f"{made}\n\n{made.recommendation.settings()}"
+    Console(soft_wrap=True, highlight=False, markup=False).print(f"{said}\n{_in_bytes(made.recommendation)}")
     if args.plot is not None:
         made.plot(args.plot)
         print(f"the curve is drawn in {args.plot}")
@@ -84,6 +86,19 @@ def handle(args: argparse.Namespace) -> int:
         _write(made, args.rows)
         print(f"the curve is written to {args.rows}")
     return 0 if made.complete else INTERRUPTED
+
+
+def _in_bytes(found: Recommendation) -> str:
+    """The same memory as a budget in bytes on Spark, counted as `shedjoin explain` does; a comment in TOML."""
+    spec = found.spec.with_budget(Budget(bytes=1 << 40)) if found.policy is not None else found.spec
+    room = Room(spec, 1, recall=True)
+    least = format_bytes(room.bytes_for(found.tuples))
+    if found.policy is None:
+        return f"# on Spark, one shard takes up to {least} for this, and {room.copies} times the columns of its rows"
+    return (
+        f"# as a budget in bytes on Spark: {least} for one shard if each row has a key of its own, and {room.copies} times the "
+        f"columns; each further shard takes {format_bytes(room.apart)} more"
+    )
 
 
 def _job(args: argparse.Namespace) -> FileJob:

@@ -24,7 +24,7 @@ from shedjoin.window import UNLIMITED, RowWindow
 PREFIXES = ("value ", "seen ")
 OF_TUPLES = ("tuple chance", "tuple met")
 COLUMNS = ("sketch", "model", *OF_TUPLES)
-OF_NUMBERS = ("epoch", "t0", "started", "faded", "known_numbers")
+OF_NUMBERS = ("epoch", "t0", "started", "faded", "known_numbers", "idle_bound")
 OF_FLOATS = ("lowest_number", "highest_number", "bucket_width")
 OF_STREAMS = ("observed", "looked_soon", "looked_later")
 _PLACES = {

@@ -147,7 +147,7 @@ def _forget_estimates(columns: Columns, now: Plan) -> None:
         columns.pop(name, None)
     for stream in range(streams):
         columns[f"seen stamp {stream}"] = columns[f"seen value {stream}"] = np.empty(0, np.int64)
-    for name in ("t0", "epoch", "started", "faded"):
+    for name in ("t0", "epoch", "started", "faded", "idle_bound"):
         columns["numbers"][_AT[name]] = 0
     for name in ("observed", "looked_soon", "looked_later"):
         columns["by stream"][BY_STREAM.index(name)] = 0

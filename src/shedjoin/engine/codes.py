@@ -158,6 +158,9 @@ _CODES = (
     "output_importance",
     "memories",  # 0: no budget; 1: one memory; else one a stream
     "by_bytes",
+    "row_bytes",  # what a stored row counts beside its bytes,
+    "key_bytes",  # and a key on each stream where it has stored rows
+    "keys_kept",  # the most that an estimator remembers beside what is stored, see stages/remember.py; -1: no limit
     "warmup",
     "trace_every",
     "emit",

@@ -41,7 +41,7 @@ from shedjoin.engine.records import (
     NONE,
     SEEN_RECORD,
 )
-from shedjoin.engine.stored import Columns, Integers, cards_of, keys_of, live_tuples
+from shedjoin.engine.stored import Columns, Integers, cards_of, count_bytes, keys_of, live_tuples
 
 #: Numbers that are part of the contents; all others follow from the columns.
 NUMBERS = (
@@ -55,6 +55,7 @@ NUMBERS = (
     "started",
     "faded",
     "lift_tick",
+    "idle_bound",
     "first_mark",
     "last_evaluation",
     "last_expiry",
@@ -69,7 +70,9 @@ BY_STREAM = ("clock", "arrived", "horizon", "base", "observed", "looked_soon", "
 
 
 def gather(cfg: NDArray[Any], state: Handle) -> Columns:
-    """All columns of a state."""
+    """All columns of a state. What is neither stored nor known is let go of first, so that nothing depends on when it was."""
+    if cfg[0]["weighed"]:
+        loop.forget(cfg, state)
     if cfg[0]["waits"]:
         state["arrival"] = state["rows"]  # between pushes no row is at hand, whose number this is
     columns = {**_tuples(cfg, state), **_values(cfg, state), **_numbers(state), **selection.gather(cfg, state)}
@@ -78,7 +81,12 @@ def gather(cfg: NDArray[Any], state: Handle) -> Columns:
 
 
 def _known_values(cfg: NDArray[Any], state: Handle) -> Integers:
-    return in_use(state, "free_keys", "free_key_count") if cfg[0]["weighed"] else np.empty(0, np.int64)
+    """In an order that does not depend on which numbers of forgotten values were given to others."""
+    if not cfg[0]["weighed"]:
+        return np.empty(0, np.int64)
+    values = in_use(state, "free_keys", "free_key_count")
+    parts = state.arrays["part"][values] if state.arrays["part"].size > 1 else np.zeros(values.size, np.int32)
+    return values[np.lexsort((state.arrays["keys"]["key"][values], parts))]
 
 
 def _tuples(cfg: NDArray[Any], state: Handle) -> Columns:
@@ -286,7 +294,7 @@ def _build_values(cfg: NDArray[Any], state: Handle, columns: Columns) -> None:
     waiting = columns["waiting arrival"].size + columns["fresh item"].size if cfg[0]["waits"] else 0
     tuples = int(_places(cfg, columns).max(initial=0)) + 1 + waiting
     values = keys.size + waiting * int(cfg[0]["parts"])
-    sizes = Sizes(power_of_two(memory.LEAST + tuples), power_of_two(memory.LEAST + values))
+    sizes = Sizes(memory.room_for(cfg, memory.LEAST + tuples), memory.room_for(cfg, memory.LEAST + values))
     state.hold(**memory.pool_arrays(cfg, sizes, state["lag"] > 0))
     state.hold(**memory.value_arrays(cfg, sizes), **memory.order_arrays(cfg, sizes))
     state["free_count"], state["free_cell_count"] = sizes.tuples, state.arrays["free_cells"].size
@@ -319,7 +327,6 @@ def _build_tuples(cfg: NDArray[Any], state: Handle, columns: Columns, items: Int
     for number in range(streams):
         mine = stream == number
         state["resident"][number] = int(mine.sum())
-        state["stored_bytes"][number] = int(columns["tuple bytes"][mine].sum())
     entry = np.zeros(size, ENTRY_RECORD)
     for name in ("ts", "seq", "importance"):
         entry[name] = columns[f"tuple {name}"]
@@ -353,6 +360,7 @@ def _build_tuples(cfg: NDArray[Any], state: Handle, columns: Columns, items: Int
             _build_alone(state, columns, items)
     if cfg[0]["let_in"]:
         state.arrays["window_number"][items] = columns["tuple window number"]
+    count_bytes(cfg, state, items)
     _build_expiry(cfg, state, stream, items)
     if selection.is_selective(cfg):
         entry["seq"] = columns.get("tuple window number", entry["seq"])  # what the window counts by

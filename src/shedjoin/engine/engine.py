@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +22,14 @@ from shedjoin.engine import (
     memory,
     protocol,
     push_buffers,
+    remembered,
     selection,
     snapshot,
     stored,
     waiting_rows,
     weights_since,
 )
+from shedjoin.engine.footprint import Footprint, empty_bytes
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.inverses import Inverses, inverses
 from shedjoin.engine.orders import orders_of
@@ -46,6 +49,8 @@ from shedjoin.row_numbers import check as check_numbers
 from shedjoin.what_if import Curve, Measured, curve_of
 
 Integers = NDArray[np.int64]
+#: Where rows count what they take, the memory is looked at after this many rows of a push.
+TIGHTENED = 1 << 16
 #: How many rows are searched at first for the end of an instant.
 SEARCHED = 256
 
@@ -92,6 +97,7 @@ class Engine(Running):
     def _begin(self, plan: Plan) -> None:
         """An empty state, within the plan's budget and by its policy."""
         self._plan, self._budget, self._orders = plan, plan.budget, plan.orders
+        self._most: int | None = None  # bytes; worked out when it is asked for
         self._cfg = plan.settings(plan.budget, **self._watch)
         self._state = memory.allocate(plan, self._cfg, self._seed)
         self._set_caps(plan.budget)
@@ -353,6 +359,7 @@ class Engine(Running):
             if pace is not None:
                 since = int(buffers["since"])
             start = end
+            self._tighten()
             self._look()
             better = None if self._trying is None else self._trying.look(self.clocks)
             if self._foreseeing is not None:
@@ -416,11 +423,11 @@ class Engine(Running):
         elif need == protocol.NEED_ENTRIES:
             growth.grow_entries(cfg, state, wanted)
         elif need == protocol.NEED_EXPIRY:
-            growth.grow_expiry(state, wanted)
+            growth.grow_expiry(cfg, state, wanted)
         elif need == protocol.NEED_STRAYS:
             growth.hold_strays(cfg, state)
         elif need == protocol.NEED_SEEN:
-            growth.grow_seen(state, wanted)
+            growth.grow_seen(cfg, state, wanted)
         elif need == protocol.NEED_ITEMS:
             item_memory.grow_items(state, wanted)
         elif need == protocol.NEED_HISTOGRAM:
@@ -432,6 +439,9 @@ class Engine(Running):
             growth.grow_index_buckets(self._plan, cfg, state, wanted)
         elif need == protocol.NEED_LEFT_OUT and buffers["out_left_out_room"] < wanted:
             push_buffers.hold_left_out(buffers, max(wanted, CHUNK))
+        elif need == protocol.NEED_FORGET:
+            remembered.forget_keys(cfg, state)
+            buffers["ahead"] = 0
         elif need == protocol.NEED_THRESHOLDS:
             growth.grow_thresholds(state)
         elif need == protocol.NEED_TIMELINE:
@@ -553,7 +563,9 @@ class Engine(Running):
             self._trying.fit(budget)
         if self._foreseeing is not None:
             self._foreseeing.fit(budget)
-        return self._whole(pieces, before, [self._compete()], earlier)
+        evicted = self._compete()
+        self._tighten()
+        return self._whole(pieces, before, [evicted], earlier)
 
     def _close(self, cfg: NDArray[Any] | None = None) -> list[Piece]:
         """Close the open instant, of a join whose rows have their turn one by one."""
@@ -590,14 +602,19 @@ class Engine(Running):
         """Go on by another policy: its state is built from what is stored and known."""
         was = self._plan
         columns = change.carried(contents.gather(self._cfg, self._state), was.signature(), plan)
-        cfg = plan.settings(self._budget, **self._watch)
-        state = memory.allocate(plan, cfg, self._seed)
-        caps = plan.caps(self._budget)
-        state["caps"][: len(caps)] = caps
-        memory.set_steps(state, plan, self._orders)
-        contents.build(plan, cfg, state, columns)
-        self._plan, self._cfg, self._state = plan, cfg, state
+        self._plan, self._cfg = plan, plan.settings(self._budget, **self._watch)
+        self._build(columns)
+        self._most = None
         self._note_change(was)
+
+    def _build(self, columns: stored.Columns) -> None:
+        """A state of these contents."""
+        state = memory.allocate(self._plan, self._cfg, self._seed)
+        caps = self._plan.caps(self._budget)
+        state["caps"][: len(caps)] = caps
+        memory.set_steps(state, self._plan, self._orders)
+        contents.build(self._plan, self._cfg, state, columns)
+        self._state = state
 
     def _note_change(self, was: Plan) -> None:
         """Another policy holds from here on: what it lost has no part in the weights of `Sample`."""
@@ -616,6 +633,29 @@ class Engine(Running):
     def _check_idle(self) -> None:
         super()._check_idle()
         self._weighted = self.weights_hold  # a push begins with weights, or has none
+
+    @property
+    def _is_tight(self) -> bool:
+        """Whether rows count what they take, so that the memory can be held to the budget."""
+        return memory.is_tight(self._cfg) and not self._waits
+
+    def _most_bytes(self) -> int:
+        """What the arrays and the `bytes` of rows may take."""
+        assert self._budget is not None
+        keys = (self._budget.keys or 0) * Footprint.of(self._plan).remembered
+        return empty_bytes(replace(self._plan, budget=self._budget)) + keys + int(self._budget.bytes or 0)
+
+    def _tighten(self) -> None:
+        """Make the arrays anew if they take more than they may: they have grown for what is not there any more."""
+        if not self._is_tight:
+            return
+        if self._most is None:
+            self._most = self._most_bytes()
+        if self.nbytes + stored.own_bytes(self._state) <= self._most:
+            return
+        columns = contents.gather(self._cfg, self._state)
+        self._state.arrays.clear()  # before there are others
+        self._build(columns)
 
     def take_in(self, columns: stored.Columns) -> None:
         """Fill an engine that has seen no row."""
@@ -649,11 +689,14 @@ class Engine(Running):
         return push_buffers.take_shed(buffers, self._plan.streams)
 
     def _set_caps(self, budget: Budget | None) -> None:
-        caps = self._plan.caps(budget)
+        caps, was = self._plan.caps(budget), self._cfg[0]
         self._cfg = self._plan.settings(budget, **self._watch)
+        if any(was[name] != self._cfg[0][name] for name in ("row_bytes", "key_bytes")):
+            stored.count_bytes(self._cfg, self._state, stored.live_tuples(self._state))
         self._state["caps"][: len(caps)] = caps
         memory.grow_filters(self._plan, self._state, budget)
         self._budget = budget
+        self._most = None
 
     # ------------------------------------------------------------------------------------------ selective processing
 
@@ -706,6 +749,8 @@ class Engine(Running):
         looks = (
             [self._statistics.next_look - int(self._state["rows"])] if self._statistics.next_look is not None else []
         )
+        if self._is_tight:
+            looks.append(TIGHTENED)
         if self._trying is not None and self._trying.runs:
             looks.append(self._trying.due - self._trying.rows)
         if self._foreseeing is not None and self._foreseeing.runs:
@@ -877,6 +922,15 @@ class Engine(Running):
         items = stored.live_tuples(self._state)
         mine = items[self._state.arrays["pool"]["stream"][items] == number]
         return np.sort(stored.cards_of(self._cfg, self._state, mine)["seq"])
+
+    def own_bytes(self, stream: int) -> int:
+        """The summed `bytes` of the stored rows of a stream, without what the budget counts beside them."""
+        return stored.own_bytes(self._state, stream)
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take: of tuples, keys, indexes, the estimator and filters of shed rows."""
+        return sum(array.nbytes for array in self._state.arrays.values())
 
     def kept(self, stream: int) -> Integers:
         """The same, and those of rows that wait for their turn: whatever may still be in a result."""

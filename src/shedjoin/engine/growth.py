@@ -18,6 +18,8 @@ from shedjoin.engine.memory import (
     AT_ONCE,
     FEW,
     FIRST_ENTRIES,
+    LEAST,
+    QUARTER,
     Arrays,
     Integers,
     Sizes,
@@ -29,10 +31,12 @@ from shedjoin.engine.memory import (
     in_use,
     index_arrays,
     is_keyed,
+    is_tight,
     order_arrays,
     pool_arrays,
     power_of_two,
     rehash,
+    room_for,
     stray_arrays,
     value_arrays,
     whole_hash_of,
@@ -52,6 +56,13 @@ from shedjoin.engine.structures.buckets import SMALLEST
 def _larger(size: int) -> int:
     """The next size of an array that is full: small ones grow faster, since each step takes as long as thousands of rows."""
     return 4 * size if size < AT_ONCE else 2 * size
+
+
+def _grown(cfg: NDArray[Any], before: int, least: int) -> int:
+    """The next size of an array that is full and must have room for `least`."""
+    if is_tight(cfg):
+        return room_for(cfg, max(before + before // QUARTER, least))
+    return power_of_two(max(_larger(before), least))
 
 
 def _exchange(state: Handle, new: Arrays, *, but: tuple[str, ...] = ()) -> Arrays:
@@ -89,7 +100,7 @@ def _grow_order(cfg: NDArray[Any], state: Handle, sizes: Sizes) -> None:
 def grow_pool(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """Room for at least `room` more tuples."""
     before = state.arrays["pool"].size
-    size = power_of_two(max(_larger(before), before - int(state["free_count"]) + room))
+    size = _grown(cfg, before, before - int(state["free_count"]) + room)
     strays = state.arrays["stray_place"].size > 1
     if has_items(cfg):
         size = power_of_two(max(2 * before, before + 2 * room))
@@ -117,10 +128,14 @@ def make_room_for_values(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """Forget what can be forgotten; grow when that is not plenty."""
     loop.forget(cfg, state)
     before = state.arrays["keys"].size
-    if int(state["free_key_count"]) >= max(room, before // 2):
+    plenty = before // (2 * QUARTER) if is_tight(cfg) else before // 2
+    if int(state["free_key_count"]) >= max(room, plenty):
         return
     values = in_use(state, "free_keys", "free_key_count")
-    size = power_of_two(max(_larger(before), before - int(state["free_key_count"]) + room))
+    if is_tight(cfg):
+        size = room_for(cfg, max(before, values.size + values.size // QUARTER + room))
+    else:
+        size = _grown(cfg, before, values.size + room)
     sizes = Sizes(state.arrays["pool"].size, size)
     old = _exchange(state, value_arrays(cfg, sizes), but=("free_keys", "heads"))
     _stack_more(state, "free_keys", "free_key_count", old["free_keys"])
@@ -185,10 +200,13 @@ def rehash_cells(cfg: NDArray[Any], state: Handle) -> None:
     chain(cells, places, state.arrays["cell_heads"], records["next"])
 
 
-def grow_seen(state: Handle, room: int) -> None:
-    """Room for at least `room` more arrivals in InWindow's memory."""
+def grow_seen(cfg: NDArray[Any], state: Handle, room: int) -> None:
+    """Room for at least `room` more arrivals in InWindow's memory, if so many may be remembered."""
     old = state.arrays["seen"]
-    size = power_of_two(max(2 * old.shape[1], int(state["seen_size"].max()) + room))
+    size = max(2 * old.shape[1], int(state["seen_size"].max()) + room)
+    if cfg[0]["keys_kept"] >= 0:
+        size = max(min(size, int(cfg[0]["keys_kept"])), int(state["seen_size"].max()))
+    size = power_of_two(size)
     seen = np.zeros((len(old), size), SEEN_RECORD)
     for stream in range(len(old)):
         held = int(state["seen_size"][stream])
@@ -197,20 +215,30 @@ def grow_seen(state: Handle, room: int) -> None:
     state.hold(seen=seen)
 
 
-def grow_expiry(state: Handle, room: int) -> None:
+def grow_expiry(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """Room for at least `room` more tuples in the order of expiry."""
     old = state.arrays["expiry"]
     streams, before = old.shape
-    span = (state["ring_to"] - state["ring_from"])[:streams]
-    size = power_of_two(max(_larger(before), int(span.max()) + room))
-    expiry = np.zeros((streams, size), EXPIRY_RECORD)
+    rings = []
     for stream in range(streams):
         counters = np.arange(int(state["ring_from"][stream]), int(state["ring_to"][stream]))
-        places = counters & (size - 1)
-        expiry[stream, places] = old[stream, counters & (before - 1)]
-        items = expiry[stream, places]["item"]
-        there = items != NONE
-        state.arrays["pool"]["queued"][items[there]] = places[there]
+        ring = old[stream, counters & (before - 1)]
+        if is_tight(cfg):  # tuples that were evicted have left gaps
+            ring = ring[ring["item"] != NONE]
+            state["ring_to"][stream] = int(state["ring_from"][stream]) + ring.size
+            state["ring_ready"][stream] = 0
+        rings.append(ring)
+    many = max(ring.size for ring in rings)
+    if is_tight(cfg):
+        size = power_of_two(max(LEAST, many + many // QUARTER + room))
+    else:
+        size = power_of_two(max(_larger(before), many + room))
+    expiry = np.zeros((streams, size), EXPIRY_RECORD)
+    for stream, ring in enumerate(rings):
+        places = (int(state["ring_from"][stream]) + np.arange(ring.size)) & (size - 1)
+        expiry[stream, places] = ring
+        there = ring["item"] != NONE
+        state.arrays["pool"]["queued"][ring["item"][there]] = places[there]
     state.hold(expiry=expiry)
 
 
@@ -280,8 +308,9 @@ def fill_rings(cfg: NDArray[Any], state: Handle, rings: Rings, room: int = 0) ->
     buckets = state.arrays["buckets" if is_keyed(cfg) else "index_buckets"]
     used, counts = np.unique(rings.bucket, return_counts=True)
     rooms = np.maximum(SMALLEST, 1 << np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64))
-    base = np.cumsum(rooms) - rooms
-    state.hold(**arena(cfg, max(FIRST_ENTRIES, power_of_two(2 * (int(rooms.sum()) + room)))))
+    base, taken = np.cumsum(rooms) - rooms, int(rooms.sum())
+    size = room_for(cfg, taken + taken // QUARTER + room) if is_tight(cfg) else power_of_two(2 * (taken + room))
+    state.hold(**arena(cfg, max(FIRST_ENTRIES, size)))
     place = np.repeat(base - (np.cumsum(counts) - counts), counts) + np.arange(rings.bucket.size)
     state.arrays["entries"][place] = rings.entry
     buckets["base"][used], buckets["room"][used], buckets["first"][used] = base, rooms, 0
@@ -307,7 +336,7 @@ def grow_entries(cfg: NDArray[Any], state: Handle, room: int) -> None:
     rings, before = all_rings(cfg, state), state.arrays["entries"].size
     if not is_keyed(cfg):
         _empty(state.arrays["index_buckets"])
-    fill_rings(cfg, state, rings, max(room, (_larger(before) - before) // 4))
+    fill_rings(cfg, state, rings, room if is_tight(cfg) else max(room, (_larger(before) - before) // 4))
 
 
 def _empty(buckets: NDArray[Any]) -> None:

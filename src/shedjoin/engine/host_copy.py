@@ -21,7 +21,7 @@ from shedjoin.engine.snapshot import numbers
 from shedjoin.engine.trying import COLUMN, FORESIGHT
 from shedjoin.errors import SnapshotError
 
-FORMAT = 7
+FORMAT = 8
 META = "engine.json"
 #: Arrays below this are written every time, all in one file: a mapping of its own would cost more.
 SMALL = 1 << 16

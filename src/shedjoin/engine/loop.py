@@ -26,6 +26,7 @@ from shedjoin.engine.protocol import (
     FLUSH,
     FRACTION,
     MEET,
+    NEED_FORGET,
     NEED_HISTOGRAM,
     NEED_RESULTS,
     ORDER,
@@ -35,7 +36,19 @@ from shedjoin.engine.protocol import (
     TELL,
 )
 from shedjoin.engine.records import MANY_STATE, NEVER, PAIR_STATE, PLAIN_STATE
-from shedjoin.engine.stages import adapt, competition, estimate, evict, instant, priority, room, rounds, serve, store
+from shedjoin.engine.stages import (
+    adapt,
+    competition,
+    estimate,
+    evict,
+    instant,
+    priority,
+    remember,
+    room,
+    rounds,
+    serve,
+    store,
+)
 from shedjoin.engine.stages.times import newest
 from shedjoin.engine.structures import key_table, kinetic_tournament
 
@@ -85,7 +98,7 @@ def _run(cfg, state, buffers):
                     return need
             buffers["phase"] = COMPETE
         if buffers["turn"] == TELL:
-            return DONE
+            return NEED_FORGET if remember.is_due(cfg, state) else DONE
         need = rounds.ready(cfg, state, buffers)
         if need != DONE:
             return need
@@ -93,6 +106,8 @@ def _run(cfg, state, buffers):
         if need != DONE:
             buffers["wanted"] = 1
             return need
+        if remember.is_due(cfg, state):
+            return NEED_FORGET
         if buffers["turn"] == SHRINK:
             return DONE
         evict.foresee(cfg, state, 0)

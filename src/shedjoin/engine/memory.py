@@ -66,6 +66,8 @@ Integers = NDArray[np.int64]
 LEAST = 1024
 #: Room for this much of a budget is made at once, for more as it is needed: a cap is no forecast.
 AT_ONCE = 1 << 14
+#: Where arrays are tight, their sizes are multiples of this, and they grow by one part in so many.
+STEP, QUARTER = 64, 4
 #: The arena of entries, and how many buckets an index that grows begins with.
 FIRST_ENTRIES, FEW = 4096, 16
 
@@ -159,6 +161,16 @@ def power_of_two(least: int) -> int:
     return 1 << (least - 1).bit_length()
 
 
+def is_tight(cfg: NDArray[Any]) -> bool:
+    """Whether arrays may hardly be larger than what is in them: rows count what they take, see footprint.py."""
+    return bool(cfg[0]["row_bytes"] > 0) and not has_items(cfg)
+
+
+def room_for(cfg: NDArray[Any], least: int) -> int:
+    """The size of an array for this many, as tight as it may be."""
+    return -(-least // STEP) * STEP if is_tight(cfg) else power_of_two(least)
+
+
 def first_random_state(seed: int) -> int:
     """splitmix64's first output, so that seeds that look alike start far apart."""
     mask = 2**64 - 1
@@ -236,7 +248,7 @@ def pool_arrays(cfg: NDArray[Any], sizes: Sizes, strays: bool) -> Arrays:
         "came": np.zeros(lazy, np.int64),
         "cell_values": np.full(cells * parts, NONE, np.int32),
         "cell_links": np.full(cells * parts * 2, NONE, np.int32),
-        "cell_heads": np.full(2 * cells, NONE, np.int32),
+        "cell_heads": np.full(power_of_two(2 * cells), NONE, np.int32),
         "free_cells": free_stack(0, cells),
     }
     if not is_keyed(cfg):
@@ -264,7 +276,7 @@ def value_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     cells = size if cfg[0]["weighed"] and not is_keyed(cfg) else 1
     arrays = {
         "keys": np.zeros(size, KEY_RECORD),
-        "heads": np.full(2 * size, NONE, np.int32),
+        "heads": np.full(power_of_two(2 * size), NONE, np.int32),
         "free_keys": free_stack(0, size),
         "mass": np.zeros(size * streams if cfg[0]["estimator"] == DECAYED else 1),
         "trail": cache_lines(size * streams if cfg[0]["estimator"] == LEARNED else 1, TRAIL_RECORD),
@@ -285,11 +297,12 @@ def order_arrays(cfg: NDArray[Any], sizes: Sizes) -> Arrays:
     of_tuples = organisation in (TUPLE, CUMULATIVE, SCHEDULE, SAMPLE)
     by_age = organisation == AGE
     entries = groups if organisation == KEY else tuples if of_tuples else 1
-    leaves = tuples if organisation == LIFE else 1
+    lines = sizes.values if organisation == KEY and is_keyed(cfg) else entries  # of each stream
+    leaves = power_of_two(tuples) if organisation == LIFE else 1
     following = tuples if cfg[0]["follows"] else 1
     heaps = 2 * streams if organisation == SAMPLE else streams
     return {
-        "heap": cache_lines((heaps, _heap_room(entries)), HEAP_RECORD),
+        "heap": cache_lines((heaps, _heap_room(lines)), HEAP_RECORD),
         "place": np.full({RANDOM: tuples, LIFE: groups, AGE: tuples}.get(organisation, entries), NONE, np.int32),
         "more": np.zeros(tuples if by_age or (organisation in (KEY, LIFE) and not cfg[0]["fifo"]) else 1, MORE_RECORD),
         "dense": np.tile(np.arange(tuples if organisation in (RANDOM, LIFE) else 1, dtype=np.int32), (streams, 1)),

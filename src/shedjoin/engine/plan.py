@@ -35,6 +35,7 @@ from shedjoin.engine.codes import (
     PRODUCT,
     ROW,
     SAME,
+    SAMPLE,
     SCHEDULE,
     SETTINGS_RECORD,
     SUM,
@@ -247,6 +248,11 @@ class Plan:
         return self.predicate is not None or self.weigher.code == MET
 
     @property
+    def counts_keys(self) -> bool:
+        """Whether keys with stored rows can count against a budget: rows are stored by them, and by nothing else."""
+        return self.keyed and self.admission is None and self.order.organisation != SAMPLE
+
+    @property
     def kinds(self) -> list[int]:
         return [TIME if window.kind == "time" else ROW for window in self.windows]
 
@@ -314,6 +320,8 @@ class Plan:
             raise SpecError(
                 "budget: KeepAll() keeps everything and cannot hold one: call set_policy first, such as set_policy(Prob())"
             )
+        if budget.keys is not None and self.admission is not None:
+            raise SpecError("budget: keys has no meaning where rows wait for a CPU or in an aux-window: leave it out")
         return budget.caps(self.streams, ROW_BYTES)
 
     def settings(self, budget: Budget | None, *, warmup: int, trace_every: int, emit: bool) -> NDArray[Any]:
@@ -356,6 +364,9 @@ class Plan:
             output_importance=IMPORTANCE[self.importance],
             memories=len(self.caps(budget)),
             by_bytes=int(budget is not None and budget.unit == "bytes"),
+            row_bytes=0 if budget is None else budget.row_bytes,
+            key_bytes=budget.key_bytes if budget is not None and self.counts_keys else 0,
+            keys_kept=NONE if budget is None or budget.keys is None else budget.keys,
             warmup=warmup,
             trace_every=trace_every,
             emit=int(emit),

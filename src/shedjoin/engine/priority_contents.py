@@ -33,7 +33,7 @@ from shedjoin.engine.records import (
 )
 from shedjoin.engine.stages import ages, sampling
 from shedjoin.engine.stages.sketch import GOLDEN
-from shedjoin.engine.stored import Columns, Integers, cards_of
+from shedjoin.engine.stored import Columns, Integers, cards_of, count_bytes
 from shedjoin.engine.structures import heap
 
 # The hash as plain Python, which takes whole arrays.
@@ -112,7 +112,6 @@ def build_samples(cfg: NDArray[Any], state: Handle, items: Integers, columns: Co
     prio = np.where(kept, weight, weight / _lots(int(state["salt"]), stream, columns["tuple seq"]))
     _build_heaps(state, np.where(kept, streams + stream, stream), items, prio, np.zeros(items.size))
     for one in range(streams):
-        state["kept_bytes"][one] = int(columns["tuple bytes"][kept & (stream == one)].sum())
         stamps = columns[f"threshold stamp {one}"]
         state["threshold_count"][one] = stamps.size
     room = power_of_two(1 + int(state["threshold_count"].max()))
@@ -121,6 +120,7 @@ def build_samples(cfg: NDArray[Any], state: Handle, items: Integers, columns: Co
         for name in ("stamp", "prio"):
             thresholds[name][one, : int(state["threshold_count"][one])] = columns[f"threshold {name} {one}"]
     state.hold(thresholds=thresholds)
+    count_bytes(cfg, state, items)
     state.arrays["moments"][:] = columns["sampling moments"]
 
 

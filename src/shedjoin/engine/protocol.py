@@ -29,7 +29,8 @@ from __future__ import annotations
     NEED_LEVELS,
     NEED_SPEEDS,
     NEED_THRESHOLDS,
-) = range(24)
+    NEED_FORGET,  # keys of which nothing is stored, see stages/remember.py
+) = range(25)
 
 # What is run: rows, or a turn without rows. TELL: clocks that rows elsewhere have moved. SHRINK: memory is made to fit a budget
 # that changed between two pushes, as part of the last instant. FLUSH: what waits for lazy evaluation, or for its turn, is joined.

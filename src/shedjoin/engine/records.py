@@ -268,6 +268,7 @@ COUNTERS = (
     "satisfied",  # rows that left because they had found as many partners as they may
     "certain",  # rows that left without a partner, and have none
     "unknown",  # rows that left, or never came in, and may have a partner that was not seen
+    "forgotten",  # what estimators could remember no more within the budget: keys, and of some estimators rows
 )
 NUMBERS = (
     "tick",
@@ -288,6 +289,7 @@ NUMBERS = (
     "t0",
     "started",
     "faded",  # Prospect: up to when totals have faded
+    "idle_bound",  # keys that an estimator knows and no stored tuple has are at most this many
     "lag",  # how far a stored tuple may lie behind one of its stream that came before it
     "lift_tick",  # cumulative priorities: the instant in which the lift was 0
     # of predicates:

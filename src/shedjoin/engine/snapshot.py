@@ -16,7 +16,7 @@ from shedjoin.engine.records import TRAIL_RECORD
 from shedjoin.errors import SnapshotError
 
 MAGIC = b"SHEDJOIN"
-VERSION = 10
+VERSION = 11
 _HEAD = struct.Struct("<8sIQ")
 _DIGEST = 32
 #: Kinds of columns.

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shedjoin.engine import item_memory
+from shedjoin.engine.codes import SAMPLE
 from shedjoin.engine.handle import Handle
 from shedjoin.engine.item_memory import has_items
 from shedjoin.engine.memory import in_use, is_keyed
 from shedjoin.engine.records import (
     NONE,
 )
+from shedjoin.engine.stages import sampling
 
 Columns = dict[str, NDArray[Any]]
 Integers = NDArray[np.int64]
@@ -51,3 +53,24 @@ def keys_of(cfg: NDArray[Any], state: Handle, items: Integers) -> NDArray[np.int
     else:
         keys = state.arrays["attr"].reshape(-1, int(cfg[0]["width"]))[items]
     return keys
+
+
+def count_bytes(cfg: NDArray[Any], state: Handle, items: Integers) -> None:
+    """What the stored tuples, and their keys, count against a budget in bytes."""
+    pool, streams = state.arrays["pool"][items], int(cfg[0]["streams"])
+    size = pool["bytes"].astype(np.int64) + int(cfg[0]["row_bytes"])
+    groups = np.unique(pool["group"]) % streams if cfg[0]["key_bytes"] else np.empty(0, np.int64)
+    for stream in range(streams):
+        mine = pool["stream"] == stream
+        keys = int((groups == stream).sum())
+        state["stored_bytes"][stream] = int(size[mine].sum()) + int(cfg[0]["key_bytes"]) * keys
+        if cfg[0]["organisation"] == SAMPLE:
+            kept = state.arrays["since"][items] == sampling.KEPT
+            state["kept_bytes"][stream] = int(size[mine & kept].sum())
+
+
+def own_bytes(state: Handle, stream: int | None = None) -> int:
+    """The summed `bytes` of the stored tuples, of all streams or one: what they take elsewhere."""
+    items = item_memory.places_in_use(state) if "item_at" in state.arrays else in_use(state, "free", "free_count")
+    pool = state.arrays["pool"][items]
+    return int(pool["bytes"][pool["stream"] == stream if stream is not None else slice(None)].sum())

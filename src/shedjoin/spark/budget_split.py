@@ -266,7 +266,7 @@ class BudgetSplit:
         shard = np.concatenate([mine.cells // each, np.arange(shards)])
         size = np.concatenate([mine.inside, mine.rest]) * factor
         if spec.budget is not None and spec.budget.unit == "bytes":
-            size *= (mine.sizes / np.maximum(mine.rows, 1))[shard]
+            size *= (mine.sizes / np.maximum(mine.rows, 1))[shard] + spec.budget.row_bytes
         return Wants(np.rint(size * FINE).astype(np.int64), _worth(mine, others, spec), shard)
 
     def _ahead(self, number: int, spec: JoinSpec) -> int:
@@ -351,8 +351,9 @@ def share_of(budget: Budget, shard: int, shards: int, streams: int = STREAMS) ->
 
 def _part(budget: Budget, mine: list[int]) -> Budget:
     """A shard's budget from its part of each memory."""
-    amount = {budget.unit: sum(mine)}
-    return replace(budget, **amount, shares=tuple(map(float, mine)) if len(mine) > 1 else None)  # type: ignore[arg-type]
+    keys = None if budget.keys is None else max(budget.keys * sum(mine) // budget.total, 1)
+    made: dict[str, Any] = {budget.unit: sum(mine), "shares": tuple(map(float, mine)) if len(mine) > 1 else None}
+    return replace(budget, keys=keys, **made)
 
 
 def apportion(total: int, wanted: Sequence[int], least: int) -> tuple[int, ...]:

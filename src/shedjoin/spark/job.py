@@ -49,6 +49,9 @@ class Job:
     schemas: tuple[
         bytes, ...
     ] = ()  # the Arrow schemas of the columns kept, where a result may have rows of one side only
+    asked: dict[str, Any] | None = (
+        None  # the budget in bytes that was asked for; that of the spec is what is left for rows
+    )
     files: OutputFiles | None = None  # what shards write themselves
 
     @property
@@ -70,6 +73,11 @@ class Job:
         if spec.budget is None:
             return spec
         return spec.with_budget(share_of(spec.budget, shard, self.shards, self.streams))
+
+    @property
+    def set_aside(self) -> int:
+        """What each shard has of a budget in bytes for all but rows, in bytes."""
+        return 0 if self.asked is None else int(self.asked["bytes"] - self.spec["budget"]["bytes"]) // self.shards
 
     def part_of(self, shard: int) -> tuple[int, int]:
         """Which part of a join that is split a shard is."""

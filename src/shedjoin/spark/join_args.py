@@ -83,8 +83,8 @@ class JoinArgs(TypedDict, total=False):
     ]
     budget: Annotated[
         Any,
-        'How much all shards together may store: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: there is no '
-        "limit, and the join is exact.",
+        'How much all shards together may store: "200k tuples", "512 MB", a number of tuples, a `Budget`. Bytes are the memory '
+        "that the state takes in Spark's Python workers. None: there is no limit, and the join is exact.",
     ]
     target: Annotated[
         Any,

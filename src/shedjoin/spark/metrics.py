@@ -56,6 +56,7 @@ def metric_schema(
     error: bool = False,
     rear: bool = False,
     tries: bool = False,
+    forgets: bool = False,
     what_if: bool = False,
 ) -> pa.Schema:
     """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
@@ -84,6 +85,9 @@ def metric_schema(
         aux-windows now.
     tries
         Of joins with `Auto`: the policy in use, how often the shard went over to another, and why it is this one.
+    forgets
+        Of joins within a budget in bytes: `forgotten`, the keys without a stored row, and the rows, that estimators could
+        remember no more.
     what_if
         Of joins that try other memories: what miniatures found (`shedjoin.what_if`), as text, and why there is no curve.
     """
@@ -108,6 +112,7 @@ def metric_schema(
             *(pa.field(name, kind) for name, kind in ERROR.items() if error),
             *(pa.field(name, pa.int64()) for name in REAR if rear),
             *(pa.field(name, kind) for name, kind in TRIES.items() if tries),
+            *((pa.field("forgotten", pa.int64()),) if forgets else ()),
             *(pa.field(name, pa.string()) for name in WHAT_IF if what_if),
         ]
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shedjoin.batch import LATEST, ROW_BYTES, Checked, wrong_importance
+from shedjoin.batch import LATEST, Checked, wrong_importance
 from shedjoin.engine.records import NEVER
 from shedjoin.errors import InputError
 from shedjoin.predicates.rows import hashes_of_sets
@@ -19,6 +19,7 @@ from shedjoin.spark.checked_numbers import checked_numbers
 from shedjoin.spark.exchange import OWN, PACKED_ARROW, TIME_AT, dropped_in, one_batch, split, times_of, to_blob, valid
 from shedjoin.spark.front import Front
 from shedjoin.spark.hypercube import HyperCube
+from shedjoin.spark.payload import COPIES
 from shedjoin.spark.task_report import Integers, RowTimes, TaskReport
 from shedjoin.spark.values import from_column, in_order
 
@@ -257,18 +258,18 @@ class Packer:
             )
 
     def _sizes(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
-        """Bytes of each row: the engine's own and its columns'. Text and binary are measured, nested columns averaged."""
+        """What the columns of each row count, rows that have left included. Text is measured, nested columns averaged."""
         if not self.how.sized:
             return pa.nulls(rows, pa.null())
         import pyarrow.compute as pc  # 7 MB that only packing tasks need
 
-        total = np.full(rows, float(ROW_BYTES))
+        total = np.zeros(rows)
         for column in columns:
             if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
                 total += np.nan_to_num(pc.binary_length(column).to_numpy(zero_copy_only=False)) + 4.0
             else:
                 total += column.nbytes / rows
-        return pa.array(np.minimum(np.rint(total), 2**31 - 1).astype(np.int64))
+        return pa.array(np.clip(np.ceil(COPIES * total), 1, 2**31 - 1).astype(np.int64))
 
 
 def _plain(column: pa.Array) -> Integers:

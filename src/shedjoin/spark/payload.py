@@ -20,7 +20,11 @@ NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
 #: Dead rows are looked for when they may be more than the live ones, and this many.
 SLACK = 4096
 #: So a row's columns may be there up to this many times, beside `SLACK` rows.
-COPIES = 2.25
+DEAD = 2.25
+#: Where a budget counts bytes, the columns of rows take at most so many times what those of live rows do, and this many bytes.
+COPIES, UNCLEARED = 1.5, 1 << 18
+#: The number of a row, which is kept beside its columns.
+NUMBERED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,8 @@ class Payload:
 
     @property
     def nbytes(self) -> int:
-        return sum(int(segment.batch.nbytes) for segment in self.segments)
+        """What the columns take, and the numbers of the rows."""
+        return sum(int(one.batch.nbytes) + (0 if one.seqs is None else one.seqs.nbytes) for one in self.segments)
 
     def locate(self, seqs: Integers) -> NDArray[np.intp]:
         """The segment of each row."""
@@ -98,7 +103,7 @@ class Payload:
         back[order] = np.arange(order.size)
         return pa.concat_batches(parts).take(pa.array(back))
 
-    def tidy(self, residents: int, live_rows: Callable[[], Integers]) -> None:
+    def tidy(self, residents: int, live_rows: Callable[[], Integers], counted: int | None = None) -> None:
         """Drop what is dead and merge what is small, so that the cost is a constant number of rewrites a row.
 
         Parameters
@@ -107,20 +112,26 @@ class Payload:
             How many rows are live.
         live_rows
             Their numbers, in ascending order; asked for only when something is to be rewritten.
+        counted
+            What the budget counts for their columns, in bytes, if it counts them. All segments together take hardly more.
         """
         live: Integers | None = None
         if self.rows > 2 * residents + max(SLACK, residents // 4):
             live = live_rows()
             self._drop_dead(live)
+        if counted is not None and self.nbytes > counted + UNCLEARED:
+            live = live_rows() if live is None else live
+            self._drop_dead(live, all_of_them=True)
         while (run := self._run_to_merge()) > 0:
             live = live_rows() if live is None else live
             self._merge(run, live)
 
-    def _drop_dead(self, live: Integers) -> None:
+    def _drop_dead(self, live: Integers, *, all_of_them: bool = False) -> None:
+        """Rewrite segments of which more than half is dead, or any row."""
         kept = []
         for segment in self.segments:
             alive = int(np.searchsorted(live, segment.end) - np.searchsorted(live, segment.first))
-            if 0 < 2 * alive < segment.rows:
+            if 0 < (alive if all_of_them else 2 * alive) < segment.rows:
                 kept.append(segment.only(live, self._number(), segment.level))
             elif alive:
                 kept.append(segment)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from shedjoin.error_target import ErrorTarget
 from shedjoin.errors import SpecError
 from shedjoin.join_type import TYPES
+from shedjoin.plain_dict import plain
 from shedjoin.policies import Auto
 from shedjoin.spark.archive import ID
 from shedjoin.spark.error_columns import ErrorColumns
@@ -123,6 +124,7 @@ class JoinPlan:
             error=self.error is not None,
             rear=self.spec.dual is not None,
             tries=isinstance(self.spec.policy, Auto),
+            forgets=self.asked is not None,
             what_if=self.spec.what_if is not None,
         )
         return from_arrow_schema(made)
@@ -347,10 +349,25 @@ class JoinPlan:
             signature["streams"] = list(self.names)
         return signature
 
+    def _as_shards_run(self, recall: bool) -> JoinSpec:
+        """The join with the budget that shards run by."""
+        if self.asked is None:
+            return self.spec
+        from shedjoin.spark.room import as_shards_run  # and with it the engine
+
+        return as_shards_run(self.spec, len(self.labels), recall=recall)
+
+    @property
+    def asked(self) -> dict[str, Any] | None:
+        """A budget in bytes: that is the memory of all shards together."""
+        budget = self.spec.budget
+        return plain(budget) if budget is not None and budget.unit == "bytes" else None
+
     def _job(self, kinds: tuple[str, ...]) -> Job:
         """What every shard gets."""
         kept = []
         signature = self._signature()
+        recall = self.recall and self.spec.how not in ("left_semi", "left_anti")  # it is that of pairs
         for side, called in enumerate(self.names):
             travels = self.travels(side, kinds)
             kept.append(tuple(travels.index(name) for name in self.needed(side)))
@@ -359,7 +376,8 @@ class JoinPlan:
                 [name, schema[name].dataType.simpleString()] for name in self.needed(side)
             ]
         return Job(
-            spec=self.spec.to_dict(),
+            spec=self._as_shards_run(recall).to_dict(),
+            asked=self.asked,
             labels=self.labels,
             cube=self.condition.cube,
             seed=self.seed,
@@ -370,7 +388,7 @@ class JoinPlan:
             shares=self.shares,
             query=self.query,
             names=self.names,
-            recall=self.recall and self.spec.how not in ("left_semi", "left_anti"),  # it is that of pairs
+            recall=recall,
             schemas=self._schemas() if self.spec.how != "inner" else (),
             timestamps=self.timestamps,
             keys=self._hashed_keys(),

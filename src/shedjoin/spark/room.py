@@ -1,17 +1,32 @@
-"""The parts of the memory of a query: what each shard takes before its first row, and the rows with their columns."""
+"""The parts of the memory of a query: what each shard takes before its first row, what rows take, what estimators remember.
+
+A budget in bytes is the memory of all shards together. From it comes the budget that shards run by: what is left beside the
+fixed parts, with what each row and key counts.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
-from shedjoin.engine.footprint import empty_bytes, tuple_bytes
-from shedjoin.spark.payload import SLACK
+from shedjoin.auto.candidates import candidates_of
+from shedjoin.batch import ROW_BYTES
+from shedjoin.budget import Budget
+from shedjoin.engine.footprint import REMEMBERED, Footprint, empty_bytes, within
+from shedjoin.engine.plan import Plan
+from shedjoin.errors import SpecError
+from shedjoin.parse import format_bytes
+from shedjoin.policies import Auto
+from shedjoin.spark.payload import COPIES, DEAD, NUMBERED, SLACK, UNCLEARED
 from shedjoin.spec import JoinSpec
 
 #: The samples of live recall: of two streams on a key, and of all other joins.
 RECALL = {True: 1 << 20, False: 8 << 20}
+#: Below room for so many rows of each stream a shard is no join.
+LEAST = 16
 #: Bytes of a value, by Spark's name of its type; of all others, whose length is not known, about this many.
 WIDTHS = {
     "boolean": 1, "tinyint": 1, "byte": 1, "smallint": 2, "short": 2, "int": 4, "integer": 4, "date": 4, "float": 4, "real": 4,
@@ -31,32 +46,104 @@ def width(kind: str) -> int:
     return WIDTHS.get(re.split(r"\W", kind, maxsplit=1)[0], SOME)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Room:
-    """The parts, at most. What an estimator remembers of keys that no stored row has comes on top.
+    """The parts of a join of so many shards, of which live recall is told or not."""
 
-    Attributes
-    ----------
-    row
-        The most that a row takes in the arrays of the join. Its columns come on top, `COPIES` times.
-    arrays, recall, columns
-        What each shard takes beside its rows: arrays and filters of shed rows; samples; columns of rows that have left.
-    """
+    spec: JoinSpec
+    shards: int
+    recall: bool
+    widths: tuple[int, ...] = ()  # about how many bytes the columns of a row of each stream take
 
-    row: int
-    arrays: int
-    recall: int
-    columns: int
+    @cached_property
+    def _plans(self) -> list[Plan]:
+        """The join by its policy; by all that it may go over to, if it tries others."""
+        plan = self.spec.plan()
+        if not isinstance(self.spec.policy, Auto):
+            return [plan]
+        tried = [one for valued in (False, True) for one in candidates_of(plan, self.spec.first_policy, valued=valued)]
+        return [plan, *(plan.with_policy(one, plan.budget) for one in tried)]
 
-    @classmethod
-    def of(cls, spec: JoinSpec, widths: Sequence[int], *, recall: bool) -> Room:
-        """`widths`: about how many bytes the columns of a row of each stream take."""
-        plan = spec.plan()
-        on_key = len(spec.windows) == 2 and plan.keyed
-        samples = RECALL[on_key] if recall and spec.budget is not None else 0
-        return cls(tuple_bytes(plan), empty_bytes(plan), samples, SLACK * sum(widths))
+    @cached_property
+    def footprint(self) -> Footprint:
+        """What a row, a key and what is remembered take, at most."""
+        found = [Footprint.of(plan, tight=self.in_bytes) for plan in self._plans]
+        row, key, remembered = (max(getattr(one, name) for one in found) for name in ("row", "key", "remembered"))
+        return Footprint(row + math.ceil(self.copies * NUMBERED), key, remembered)
+
+    @property
+    def in_bytes(self) -> bool:
+        return self.spec.budget is not None and self.spec.budget.unit == "bytes"
+
+    @property
+    def copies(self) -> float:
+        """How often the columns of a row may be there, rows that have left included."""
+        return COPIES if self.in_bytes else DEAD
+
+    @property
+    def row(self) -> int:
+        """The most that a row takes with a key of its own. Its columns come on top, `copies` times."""
+        return self.footprint.row + self.footprint.key
+
+    @cached_property
+    def arrays(self) -> int:
+        """What the arrays and filters of a shard take before the first row."""
+        budget = self.spec.budget
+        if budget is not None:
+            share = {budget.unit: max(budget.total // self.shards, 1)}
+            budget = replace(budget, shares=None, **share)  # type: ignore[arg-type]
+        return max(empty_bytes(replace(plan, budget=budget)) for plan in self._plans)
+
+    @property
+    def samples(self) -> int:
+        """What live recall samples."""
+        on_key = len(self.spec.windows) == 2 and self.spec.plan().keyed
+        return RECALL[on_key] if self.recall and self.spec.budget is not None else 0
+
+    @property
+    def columns(self) -> int:
+        """Columns of rows that have left and are not cleared away yet."""
+        return len(self.spec.windows) * UNCLEARED if self.in_bytes else SLACK * sum(self.widths)
 
     @property
     def apart(self) -> int:
         """What each shard takes beside its rows."""
-        return self.arrays + self.recall + self.columns
+        return self.arrays + self.samples + self.columns
+
+    def rows_budget(self) -> Budget:
+        """A budget in bytes as shards run by it: what is left for rows and keys, with what each of them counts."""
+        budget = self.spec.budget
+        assert budget is not None
+        left = int(budget.bytes or 0) - self.shards * self.apart
+        if isinstance(self.spec.policy, Auto):
+            left = int(left / (1.0 + self.spec.policy.memory))
+        least = self.shards * len(self.spec.windows) * LEAST * (self.row + ROW_BYTES)
+        if left < least:
+            needed = format_bytes(self.shards * self.apart + 2 * least)
+            raise SpecError(
+                f"budget: {format_bytes(budget.total)} are too few for {self.shards} shard{'s' * (self.shards != 1)}, each of "
+                f"which takes {format_bytes(self.apart)} before its first row: give {needed} or more, or a budget in tuples"
+            )
+        return within(replace(budget, bytes=left), self.footprint)
+
+    def bytes_for(self, tuples: int, columns: float = 0.0) -> int:
+        """The budget in bytes within which so many rows are stored, each with a key of its own and columns of so many bytes."""
+        rows = float(tuples * (self.row + math.ceil(self.copies * columns)))
+        if self.footprint.remembered:
+            rows = rows / (1.0 - REMEMBERED)
+        if isinstance(self.spec.policy, Auto):
+            rows *= 1.0 + self.spec.policy.memory
+        return math.ceil(rows) + self.shards * self.apart
+
+
+def as_shards_run(spec: JoinSpec, shards: int, *, recall: bool) -> JoinSpec:
+    """The join whose budget in bytes, if it has one, is what is left for rows."""
+    if spec.budget is None or spec.budget.unit != "bytes":
+        return spec
+    return _as_shards_run(json.dumps(spec.to_dict()), shards, recall)
+
+
+@lru_cache(maxsize=8)
+def _as_shards_run(spec: str, shards: int, recall: bool) -> JoinSpec:
+    made = JoinSpec.from_dict(json.loads(spec))
+    return made.with_budget(Room(made, shards, recall).rows_budget())

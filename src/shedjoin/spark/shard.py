@@ -49,7 +49,7 @@ from shedjoin.what_if import written
 #: Results leave in blobs of about this many bytes and at most this many rows.
 BLOB_BYTES, BLOB_ROWS = 1 << 24, 1 << 16
 #: What is counted in each micro-batch, under the engine's own names.
-_COUNTED = ("results", "evicted", "scheduled", "expired")
+_COUNTED = ("results", "evicted", "scheduled", "expired", "forgotten")
 #: What a shard makes: of which kind, and rows of it.
 Made = tuple[str, Sequence[pa.RecordBatch]]
 
@@ -320,6 +320,7 @@ class Shard:
             error=self.job.error is not None,
             rear=self.spec.dual is not None,
             tries=isinstance(self.spec.policy, Auto),
+            forgets=self.job.asked is not None,
             what_if=self.spec.what_if is not None,
         )
         known = self._known(before, rows, seconds) | self._recall()
@@ -338,7 +339,7 @@ class Shard:
             "nulls": counters["null"] - before["null"] - sum(self.dropped),
             "late": self.late,
             "peak_tuples": counters["peak_tuples"],
-            "peak_bytes": counters["peak_bytes"],
+            "peak_bytes": counters["peak_bytes"] + self.job.set_aside,
             "state_bytes": blobs.written if blobs is not None else 0,
             "seconds": seconds,
             "restored": self.state.restored,
@@ -348,10 +349,10 @@ class Shard:
             known[f"rows_{name}"] = rows[stream] * int(self.counts[stream])
             known[f"dropped_{name}"] = self.dropped[stream] * int(self.counts[stream])
             known[f"resident_{name}"] = engine.residents[stream]
-            known[f"bytes_{name}"] = engine.stored_bytes[stream]
+            known[f"bytes_{name}"] = engine.stored_bytes[stream] + self.job.set_aside // self.job.streams
             known[f"clock_{name}"] = engine.clocks[stream]
         if (control := self.state.control) is not None and engine.budget is not None:
-            known |= {"allowed": engine.budget.total, "limited": control.limited}
+            known |= {"allowed": engine.budget.total + self.job.set_aside, "limited": control.limited}
         if (follower := self.state.error) is not None and engine.budget is not None:
             known |= follower.known(engine.budget)
         if (trying := engine.trying) is not None:

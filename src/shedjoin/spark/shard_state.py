@@ -30,7 +30,7 @@ from shedjoin.spark.host_cache import cache_root
 from shedjoin.spark.host_copy import Copy
 from shedjoin.spark.job import Job
 from shedjoin.spark.micro_batch import MicroBatch
-from shedjoin.spark.payload import Payload
+from shedjoin.spark.payload import COPIES, NUMBERED, Payload
 from shedjoin.spark.state import (
     FORMAT,
     Blobs,
@@ -189,7 +189,7 @@ class ShardState:
         """What may change while the checkpoint lives, and is told when it does."""
         whole = self.job.spec
         policy = changing(self.spec)[1]
-        return {"budget": whole.get("budget"), "policy": policy, "shards": self.job.shards}
+        return {"budget": self.job.asked or whole.get("budget"), "policy": policy, "shards": self.job.shards}
 
     def _signature(self) -> dict[str, Any]:
         spec = {name: value for name, value in self.spec.to_dict().items() if name not in MAY_DIFFER}
@@ -234,6 +234,13 @@ class ShardState:
         pilot = 0 if self.error is None else self.error.control.pilot.residents[stream]
         return self.engine.residents[stream] + self.engine.waiting[stream] + pilot
 
+    def _counted(self, stream: int) -> int | None:
+        """What a budget in bytes counts for their columns."""
+        if self.job.asked is None:
+            return None
+        engines = [self.engine, *([] if self.error is None else [self.error.control.pilot])]
+        return sum(one.own_bytes(stream) for one in engines) + int(COPIES * NUMBERED) * self._resident(stream)
+
     def add_columns(self, tables: Sequence[pa.RecordBatch | None], numbers: Sequence[Integers]) -> None:
         """Columns of new rows."""
         for stream, table in enumerate(tables):
@@ -264,7 +271,7 @@ class ShardState:
         now = self.spec.with_budget(self.engine.budget)
         budget, policy = changing(now)
         for stream, payload in enumerate(self.payloads):
-            payload.tidy(self._resident(stream), partial(self.live_rows, stream))
+            payload.tidy(self._resident(stream), partial(self.live_rows, stream), self._counted(stream))
         new = (budget or {}) if moved else None, policy if self._policy_changed else None
         said = None if watch is None else watch.said
         redo = Redo(batch.rows, batch.clocks, *new, batch.arrived, said, batch.dropped)

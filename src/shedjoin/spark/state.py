@@ -29,7 +29,7 @@ from shedjoin.spec import JoinSpec
 
 Integers = NDArray[np.int64]
 #: Higher whenever a state is kept in another way, or the same rows, pushed again, could give another state.
-FORMAT = 12
+FORMAT = 13
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
 CODEC = "lz4"

@@ -24,7 +24,7 @@ from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import layout, storage
 from shedjoin.engine.layouts.items import EVERY_ROW
 from shedjoin.engine.records import NONE
-from shedjoin.engine.stages import learned
+from shedjoin.engine.stages import learned, remember
 from shedjoin.engine.stages.chances import FORGOTTEN
 from shedjoin.engine.stages.sketch import cell_of, count_of
 from shedjoin.engine.stages.times import half_lives, newest
@@ -71,7 +71,6 @@ def let_go(cfg, state):
     """Arrivals that have left the window no longer count."""
     if cfg["estimator"] != IN_WINDOW or cfg["weighed"] == 0:
         return
-    size = state["seen_room"]
     for stream in range(cfg["streams"]):
         span = mem.window_range(cfg, stream)
         if mem.window_kind(cfg, stream) == ROW:
@@ -82,11 +81,14 @@ def let_go(cfg, state):
             first = mem.seen(state)[stream, state["seen_head"][stream]]
             if first["stamp"] > limit:
                 break
-            v = int(first["value"])
-            state["seen_head"][stream] = (state["seen_head"][stream] + 1) & (size - 1)
-            state["seen_size"][stream] -= 1
-            mem.keys(state, v)["held"] -= 1
-            _add(cfg, state, v, stream, -1.0)
+            _let_first_go(cfg, state, stream)
+
+
+@inlined
+def _let_first_go(cfg, state, stream):
+    v = remember.take_first(state, stream)
+    mem.keys(state, v)["held"] -= 1
+    _add(cfg, state, v, stream, -1.0)
 
 
 @unless_plain
@@ -201,6 +203,9 @@ def _observe(cfg, state, i, x, stream, v):
         entry["held"] = 1
         _add(cfg, state, v, stream, 1.0)
     elif cfg["estimator"] == IN_WINDOW:
+        while remember.is_full(cfg, state, stream):
+            _let_first_go(cfg, state, stream)
+            state["forgotten"] += 1
         size = state["seen_room"]
         arrival = mem.seen(state)[stream, (state["seen_head"][stream] + state["seen_size"][stream]) & (size - 1)]
         by_rows = mem.window_kind(cfg, stream) == ROW
@@ -306,6 +311,7 @@ def _negligible(cfg, state, v):
         return learned.is_negligible(cfg, state, v)
     for stream in range(cfg["streams"]):
         least = FORGOTTEN * math.exp2(half_lives(cfg, state, state["clock"][stream]))
-        if mem.mass(state, v * cfg["streams"] + stream) >= least:
+        mass = mem.mass(state, v * cfg["streams"] + stream)
+        if mass > 0.0 and mass >= least:
             return False
     return True

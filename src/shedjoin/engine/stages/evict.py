@@ -26,7 +26,8 @@ def _held(cfg, state, stream):
     """What a stream takes of its memory: what is stored, and, where the queue shares it, what waits."""
     held = _stored(cfg, state, stream)
     if cfg["integrated"]:
-        held += state["queued_bytes"][stream] if cfg["by_bytes"] else state["queued_rows"][stream]
+        rows = state["queued_rows"][stream]
+        held += state["queued_bytes"][stream] + cfg["row_bytes"] * rows if cfg["by_bytes"] else rows
     return held
 
 

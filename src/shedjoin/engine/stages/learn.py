@@ -16,7 +16,7 @@ from shedjoin.engine import mem
 from shedjoin.engine.forms import in_pairs
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import layout, storage
-from shedjoin.engine.stages import neighbours, priority
+from shedjoin.engine.stages import neighbours, priority, remember
 from shedjoin.engine.stages.times import newest
 from shedjoin.engine.structures import heap
 
@@ -283,12 +283,22 @@ def _go_on(cfg, state):
             v, stamp = arrival["value"], arrival["stamp"]
             if now - stamp < LAST * cfg["span"]:
                 break
-            state["seen_head"][stream] = (state["seen_head"][stream] + 1) & (state["seen_room"] - 1)
-            state["seen_size"][stream] -= 1
+            remember.take_first(state, stream)
             state["looked_soon"][stream] -= 1
             state["looked_later"][stream] -= 1
             _trail(cfg, state, stream, v)["recent"] -= 1
             _look_again(cfg, state, v, stamp)
+
+
+@inlined
+def _drop_late_rows(cfg, state, stream):
+    """Of late rows that no more are remembered than may be: the oldest go, and their keys are not looked at for that."""
+    while remember.is_full(cfg, state, stream):
+        v = remember.take_first(state, stream)
+        state["looked_soon"][stream] = max(state["looked_soon"][stream] - 1, 0)
+        state["looked_later"][stream] = max(state["looked_later"][stream] - 1, 0)
+        _trail(cfg, state, stream, v)["recent"] -= 1
+        state["forgotten"] += 1
 
 
 @kernel
@@ -406,6 +416,7 @@ def _count(cfg, state, stream, v):
     neighbours.count(cfg, state, NEAR, stream, v, _observed(cfg, state) == 1)
     trail["last"] = now
     trail["recent"] += 1
+    _drop_late_rows(cfg, state, stream)
     arrival = _arrival(state, stream, state["seen_size"][stream])
     arrival["stamp"] = now
     arrival["value"] = v

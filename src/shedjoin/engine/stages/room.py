@@ -21,6 +21,7 @@ from shedjoin.engine.protocol import (
     NEED_STRAYS,
     NEED_TIMELINE,
 )
+from shedjoin.engine.stages import remember
 
 # An index that chooses its buckets itself keeps at most this many tuples in a bucket, on average.
 CROWDED = 2
@@ -172,6 +173,7 @@ def wants(cfg, state, buffers, size):
     if cfg["estimator"] == IN_WINDOW or cfg["estimator"] == LEARNED:
         buffers["wanted"] = _values_of_rows(cfg, buffers, state, size)
         for stream in range(cfg["streams"]):
-            if state["seen_room"] - state["seen_size"][stream] < buffers["wanted"]:
+            wanted = remember.rows_wanted(cfg, state, stream, buffers["wanted"])
+            if state["seen_room"] - state["seen_size"][stream] < wanted:
                 return NEED_SEEN
     return DONE

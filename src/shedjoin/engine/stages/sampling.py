@@ -95,7 +95,7 @@ def enter(cfg, state, x, weight):
         lazy_heap.push(state, stream, prio, 0.0, t["arrival"], x)
         return
     mem.since(state)[x] = KEPT
-    state["kept_bytes"][stream] += t["bytes"]
+    state["kept_bytes"][stream] += t["bytes"] + cfg["row_bytes"]
     lazy_heap.push(state, _kept_heap(cfg, stream), weight, 0.0, t["arrival"], x)
 
 
@@ -103,7 +103,7 @@ def enter(cfg, state, x, weight):
 def leave(cfg, state, x, stream):
     """A tuple is about to go."""
     if mem.since(state)[x] == KEPT:
-        state["kept_bytes"][stream] -= mem.pool(state, x)["bytes"]
+        state["kept_bytes"][stream] -= mem.pool(state, x)["bytes"] + cfg["row_bytes"]
         stream = _kept_heap(cfg, stream)
     lazy_heap.remove(state, stream, x)
 

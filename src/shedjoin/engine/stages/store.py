@@ -9,7 +9,7 @@ from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import indexed, layout, storage
 from shedjoin.engine.protocol import DONE, END
 from shedjoin.engine.records import GONE, NONE
-from shedjoin.engine.stages import clocks, estimate, priority, unmatched
+from shedjoin.engine.stages import clocks, estimate, priority, remember, unmatched
 from shedjoin.engine.stages.times import number_of, stamp_of
 from shedjoin.engine.structures import expiry_ring, timeline
 
@@ -82,6 +82,12 @@ def free_gone(cfg, state):
 
 
 @inlined
+def _key_bytes(cfg, state, g, left):
+    """What a key counts on a stream where its first row was stored, or its last one left: only this many are there."""
+    return cfg["key_bytes"] if mem.buckets(state, g)["count"] == left else 0
+
+
+@inlined
 def add(cfg, state, buffers, i, v, stream, ts, seq, met):
     """Store a row; returns its place in the pool."""
     x = layout.take_place(cfg, state, buffers, stream)
@@ -96,7 +102,9 @@ def add(cfg, state, buffers, i, v, stream, ts, seq, met):
     t["group"] = g
     expiry_ring.enter(state, x, stream, g, stamp_of(cfg, stream, ts, number_of(cfg, state, x, seq)))
     state["resident"][stream] += 1
-    state["stored_bytes"][stream] += size
+    state["stored_bytes"][stream] += size + cfg["row_bytes"]
+    if cfg["key_bytes"] > 0:
+        state["stored_bytes"][stream] += _key_bytes(cfg, state, g, 1)
     priority.enter(cfg, state, x, stream, g, ts, seq, importance)
     estimate.stored(cfg, state, x, stream, 1.0)
     _enter_timeline(cfg, state, x, stream, ts, seq)
@@ -114,7 +122,10 @@ def _discard(cfg, state, x, stream):
     layout.take_out(cfg, state, stream, g, x)
     state["resident"][stream] -= 1
     expiry_ring.leave(state, x, stream)
-    state["stored_bytes"][stream] -= t["bytes"]
+    state["stored_bytes"][stream] -= t["bytes"] + cfg["row_bytes"]
+    if cfg["key_bytes"] > 0:
+        state["stored_bytes"][stream] -= _key_bytes(cfg, state, g, 0)
+    remember.note_removal(cfg, state, x)
     if cfg["organisation"] == KEY or cfg["organisation"] == LIFE:
         priority.reweigh(cfg, state, stream, g)
     estimate.stored(cfg, state, x, stream, -1.0)
