@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -119,6 +120,25 @@ class Budget:
     @property
     def total(self) -> int:
         return self.tuples if self.tuples is not None else int(self.bytes or 0)
+
+    def with_total(self, total: int) -> Budget:
+        """The same with another total; what estimators may remember stays in proportion.
+
+        Examples
+        --------
+        >>> Budget(tuples=400, keys=100).with_total(100)
+        Budget(tuples=100, bytes=None, allocation='variable', shares=None, keys=25)
+        """
+        keys = None if self.keys is None else max(self.keys * total // self.total, 1)
+        return replace(self, keys=keys, **{self.unit: total})  # type: ignore[arg-type]
+
+    @classmethod
+    def of_fields(cls, data: dict[str, Any] | None) -> Budget | None:
+        """A budget from its fields (`dataclasses.asdict`), as plain data has them."""
+        if data is None:
+            return None
+        shares = data["shares"]
+        return cls(**{**data, "shares": None if shares is None else tuple(shares)})
 
     def caps(self, streams: int, row_bytes: int = 1) -> tuple[int, ...]:
         """The cap of each memory group: one a stream (fixed), or a single one (variable)."""

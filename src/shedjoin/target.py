@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shedjoin.batch import ROW_BYTES, Batch
@@ -128,10 +128,8 @@ class TargetControl:
 
     def part_of(self, limit: Budget) -> Budget:
         """What is in use of a limit: at least room for some rows of each stream."""
-        least = 16 * len(self.spec.windows) * (1 if limit.unit == "tuples" else ROW_BYTES)
-        total = min(max(int(limit.total * self.share), least), limit.total)
-        keys = None if limit.keys is None else max(limit.keys * total // limit.total, 1)
-        return replace(limit, keys=keys, **{limit.unit: total})  # type: ignore[arg-type]
+        least = 16 * len(self.spec.windows) * (1 if limit.unit == "tuples" else ROW_BYTES + limit.row_bytes)
+        return limit.with_total(min(max(int(limit.total * self.share), least), limit.total))
 
     def follow(self, engine: Engine, live: LiveRecall) -> Output | None:
         """Look at what has come since, and change the engine's budget if it is time to. Returned is what had to go."""

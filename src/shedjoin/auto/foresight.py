@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shedjoin.auto.candidates import fits
 from shedjoin.auto.frequent import SHARE, Frequent
-from shedjoin.auto.miniature import budget_of, in_miniature, miniature_of, stretch_of, tuples_of
+from shedjoin.auto.miniature import in_miniature, miniature_of, stretch_of, tuples_of
 from shedjoin.auto.rows import joined, read_rows, written_rows
 from shedjoin.auto.strata import Strata, common_places
 from shedjoin.batch import Batch
@@ -44,6 +44,8 @@ STRETCHES = 64
 EXACT = 4.0
 #: A key that is this many times as frequent as it takes to be frequent cannot stay out.
 CERTAINLY = 2.0
+#: Where a budget counts what rows take, miniatures together hold at most so many times `WhatIf.tuples`.
+MOST = 32
 #: A budget that is this many times another one is tried anew; one that is not this many times another counts as the same.
 OTHER, STEADY = 4.0, 1.2
 
@@ -200,7 +202,10 @@ class Foresight:
         self.due = self.rows + self.every
         held = sum(self._engines[-1].residents)
         most = self._settings.memory * tuples_of(self._tried) if self._tried is not None else 0.0
-        if held * (1 + (sum(FACTORS) + len(self._rivals)) / EXACT) > most and self.tuples > most:
+        too_many = held * (1 + (sum(FACTORS) + len(self._rivals)) / EXACT) > most
+        if self._budget.row_bytes:  # their memory is part of the budget
+            most, too_many = min(most, MOST * self._settings.tuples), True
+        if too_many and self.tuples > most:
             self._least_share = self.share / 2.0  # the window holds more than was thought
             self._begin(self._budget, known=True)
             return
@@ -320,8 +325,8 @@ class Foresight:
             self._begin(wanted, known=bool(extra["known"]))
             return
         self._least_share = float(extra["least share"])
-        self._begin(budget_of(extra["tried"]), known=False)
-        self._budget, self._counted = budget_of(extra["budget"]), budget_of(extra["counted"])
+        self._begin(Budget.of_fields(extra["tried"]), known=False)
+        self._budget, self._counted = Budget.of_fields(extra["budget"]), Budget.of_fields(extra["counted"])
         self._known, self._ready = bool(extra["known"]), int(extra["ready"])
         self.share, self.every, self.due = float(extra["share"]), int(extra["every"]), int(extra["due"])
         self.strata = Strata(

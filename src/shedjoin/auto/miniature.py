@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ RAREST = 1 / 512
 
 def tuples_of(budget: Budget) -> float:
     """How many tuples a budget has room for, roughly."""
-    return budget.total / (1 if budget.unit == "tuples" else ROW_BYTES)
+    return budget.total / (1 if budget.unit == "tuples" else ROW_BYTES + budget.row_bytes)
 
 
 def rate_of(memory: float, budget: Budget, candidates: int) -> float | None:
@@ -36,9 +35,7 @@ def rate_of(memory: float, budget: Budget, candidates: int) -> float | None:
 
 def scaled(budget: Budget, rate: float, streams: int) -> Budget | None:
     """A part of a budget; None: it has no room for a row of each stream."""
-    part = max(int(budget.total * rate), 1)
-    keys = None if budget.keys is None else max(int(budget.keys * rate), 1)
-    made = replace(budget, keys=keys, **{budget.unit: part})  # type: ignore[arg-type]
+    made = budget.with_total(max(int(budget.total * rate), 1))
     try:
         made.caps(streams, ROW_BYTES)
     except SpecError:
@@ -50,14 +47,6 @@ def stretch_of(budget: Budget | None, rate: float, *, shortest: int, sampled: in
     """Rows between two looks: half of what the budget has room for, but enough to say something."""
     tuples = 0.0 if budget is None else tuples_of(budget)
     return int(max(tuples / 2, sampled / rate if rate > 0 else 0.0, shortest))
-
-
-def budget_of(data: dict[str, Any] | None) -> Budget | None:
-    """A budget from its fields, as plain data has them."""
-    if data is None:
-        return None
-    shares = data.get("shares")
-    return Budget(**{**data, "shares": None if shares is None else tuple(shares)})
 
 
 def miniature_of(plan: Plan, rate: float) -> Plan:

@@ -79,12 +79,13 @@ class Strata:
     def budget(self, whole: Budget, factor: float, streams: int) -> Budget:
         """The memory of a miniature; at least room for a row of each stream."""
         part = whole.total * factor * self.share
-        if whole.unit == "bytes" or self._by_bytes:
-            unit = ROW_BYTES if whole.unit == "bytes" else UNIT
-            amount = round(part if whole.unit == "bytes" else part * UNIT)
-            made = replace(whole, tuples=None, bytes=max(amount, unit * streams))
-        else:
-            made = replace(whole, tuples=max(round(part), streams))
+        made = whole.with_total(max(round(part), streams))
+        if whole.unit == "bytes":  # frequent keys count in full here, but should count as a part
+            part += whole.key_bytes * self.frequent.size * streams * (1.0 - self.part)
+            least = (ROW_BYTES + whole.row_bytes + whole.key_bytes) * streams
+            made = replace(made, bytes=max(round(part), least), row_bytes=0)
+        elif self._by_bytes:
+            made = replace(made, tuples=None, bytes=max(round(part * UNIT), UNIT * streams))
         try:
             made.caps(streams, ROW_BYTES)
         except SpecError:  # unequal shares, of which one has less than a row
@@ -118,11 +119,11 @@ class Strata:
         return places[~batch.null[places]]
 
     def weighed(self, batch: Batch, whole: Budget) -> Batch:
-        """The same rows: those of frequent keys count as a part of a tuple."""
+        """The same rows, with what they count against the budget: those of frequent keys as a part of a tuple."""
         if not self._by_bytes:
-            return batch
+            return replace(batch, bytes=batch.bytes + whole.row_bytes) if whole.row_bytes else batch
         often = np.isin(self.keys_of(batch), self.frequent)
-        sizes = batch.bytes if whole.unit == "bytes" else np.full(len(batch), UNIT)
+        sizes = batch.bytes + whole.row_bytes if whole.unit == "bytes" else np.full(len(batch), UNIT)
         return replace(batch, bytes=np.where(often, np.maximum(sizes * self.part, 1.0), sizes).astype(np.int64))
 
     def groups(self, batch: Batch, stretch: int) -> Integers:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shedjoin.auto.candidates import FEWEST, candidates_of
 from shedjoin.auto.judge import better
-from shedjoin.auto.miniature import Sampler, budget_of, in_miniature, miniature_of, rate_of, scaled, stretch_of
+from shedjoin.auto.miniature import Sampler, in_miniature, miniature_of, rate_of, scaled, stretch_of
 from shedjoin.auto.rows import joined, read_rows, written_rows
 from shedjoin.batch import Batch
 from shedjoin.budget import Budget
@@ -235,8 +235,8 @@ class Trials:
             self._begin(wanted, valued=valued)
             return
         candidates = [known[one] for one in extra["candidates"]]
-        self._make(budget_of(extra["tried"]), candidates, float(extra["rate"]), valued)
-        self._budget = budget_of(extra["budget"])
+        self._make(Budget.of_fields(extra["tried"]), candidates, float(extra["rate"]), valued)
+        self._budget = Budget.of_fields(extra["budget"])
         small = None if self._budget is None else scaled(self._budget, self.rate, self._plan.streams)
         self._engines = [
             Engine.resume(replace(engine.plan, budget=small), columns[f"miniature {place}"].tobytes())

@@ -174,7 +174,7 @@ def room_of(job: StreamJob) -> Room:
     shards, _ = shards_of(job)
     recall = job.output.recall and job.spec.how not in ("left_semi", "left_anti")
     widths = tuple(row_width(source) or 0 for source in job.sources)
-    return Room(job.spec_on(shards), shards, recall, widths)
+    return Room(job.spec_on(shards), shards, recall, job.join["error"] is not None, widths)
 
 
 def memory(job: StreamJob) -> Table:
@@ -207,6 +207,7 @@ def parts_words(job: StreamJob) -> str:
     room, budget = room_of(job), job.spec.budget
     beside = {
         "arrays and filters": room.arrays,
+        "arrays of miniatures and pilots": room.beside,
         "samples for live recall": room.samples,
         "columns not cleared yet": room.columns,
     }

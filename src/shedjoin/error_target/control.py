@@ -1,6 +1,6 @@
 """Memory that follows the error of a sum.
 
-A pilot runs beside the join: the same join with a sixteenth of the memory and random numbers of its own. After each window its
+A pilot runs beside the join: the same join with an eighth of the memory and random numbers of its own. After each window its
 results say how large the sums of groups are, and which variance they would have with more memory; what it stores says which
 memory that takes. Nothing that decides about memory looks at the join's own random numbers, so its sums stay unbiased.
 """
@@ -8,7 +8,7 @@ memory that takes. Nothing that decides about memory looks at the join's own ran
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -109,12 +109,12 @@ def check_error(spec: JoinSpec) -> None:
     if len(spec.names) != 2:
         raise SpecError(f"error: memory follows the error of joins of two streams, not of {len(spec.names)}")
     if _pilot_budget(spec) is None:
-        raise SpecError(f"error: a sixteenth of the budget goes to a pilot, and {spec.budget!r} leaves it no room")
+        raise SpecError(f"error: an eighth of the budget goes to a pilot, and {spec.budget!r} leaves it no room")
 
 
 def _pilot_budget(spec: JoinSpec) -> Budget | None:
     assert spec.budget is not None
-    part = replace(spec.budget, **{spec.budget.unit: max(int(spec.budget.total * PILOT), 1)})  # type: ignore[arg-type]
+    part = spec.budget.with_total(max(int(spec.budget.total * PILOT), 1))
     try:
         part.caps(len(spec.names), ROW_BYTES)
     except SpecError:
@@ -185,9 +185,8 @@ class ErrorControl:
 
     def part_of(self, limit: Budget) -> Budget:
         """What the join may store of a limit."""
-        least = 16 * (1 if limit.unit == "tuples" else ROW_BYTES)
-        total = min(max(int(limit.total * self.share), least), limit.total)
-        return replace(limit, **{limit.unit: total})  # type: ignore[arg-type]
+        least = 16 * (1 if limit.unit == "tuples" else ROW_BYTES + limit.row_bytes)
+        return limit.with_total(min(max(int(limit.total * self.share), least), limit.total))
 
     def fit(self, limit: Budget) -> None:
         """The limit has changed: the pilot's memory follows it."""
@@ -294,7 +293,8 @@ class ErrorControl:
         inverse = np.sort(self._stored.inverse[mine])
         size = np.ones(inverse.size)
         if self._limit is not None and self._limit.unit == "bytes":
-            size = self._stored.bytes[mine][np.argsort(self._stored.inverse[mine], kind="stable")].astype(float)
+            order = np.argsort(self._stored.inverse[mine], kind="stable")
+            size = self._stored.bytes[mine][order].astype(float) + self._limit.row_bytes
         policy = self.spec.policy
         keep = policy.keep * cap if isinstance(policy, Sample) else 0.0
         whole = size * inverse
@@ -324,7 +324,7 @@ class ErrorControl:
             "small": self.small,
             "windows": self._windows,
             "since": self._since,
-            "limit": None if self._limit is None else self._limit.total,
+            "limit": None if self._limit is None else asdict(self._limit),
         }
         from shedjoin.engine import snapshot
 
@@ -338,8 +338,7 @@ class ErrorControl:
         if signature != {"memories": self._memories}:
             raise SnapshotError("what is saved of the error target is of a join with another allocation of its memory")
         try:
-            assert self.spec.budget is not None
-            self._limit = replace(self.spec.budget, **{self.spec.budget.unit: int(extra["limit"])})  # type: ignore[arg-type]
+            self._limit = Budget.of_fields(extra["limit"])
             was = _pilot_of(self.spec, _pilot_budget(self.spec.with_budget(self._limit)))
             self.pilot = was.resume(columns["pilot"].tobytes(), part=self.part)
             self._known = Groups(*(columns[f"known {name}"] for name in Groups._fields))

@@ -90,6 +90,10 @@ class Open(NamedTuple):
         return cls(nothing, nothing, np.empty(0), np.empty((0, RATIOS.size)))
 
 
+#: What one of these takes.
+OPEN_BYTES = sum(column.itemsize for column in Open.none()[:3]) + 8 * RATIOS.size
+
+
 class Sums:
     """Adds up the results of a stretch, push by push. It remembers as many rows as the pilot stores."""
 

@@ -291,12 +291,7 @@ class BudgetSplit:
     def from_dict(cls, data: dict[str, Any]) -> BudgetSplit:
         """What `to_dict` wrote."""
         streams = tuple(StreamCounts.from_dict(one) for one in data["streams"])
-        budget = data["budget"] and Budget(**{**data["budget"], "shares": _tuple(data["budget"]["shares"])})
-        return cls(streams, budget, tuple(tuple(part) for part in data["parts"]))
-
-
-def _tuple(numbers: list[float] | None) -> tuple[float, ...] | None:
-    return None if numbers is None else tuple(numbers)
+        return cls(streams, Budget.of_fields(data["budget"]), tuple(tuple(part) for part in data["parts"]))
 
 
 # ------------------------------------------------------------------------------------------------------- the shares
@@ -351,9 +346,7 @@ def share_of(budget: Budget, shard: int, shards: int, streams: int = STREAMS) ->
 
 def _part(budget: Budget, mine: list[int]) -> Budget:
     """A shard's budget from its part of each memory."""
-    keys = None if budget.keys is None else max(budget.keys * sum(mine) // budget.total, 1)
-    made: dict[str, Any] = {budget.unit: sum(mine), "shares": tuple(map(float, mine)) if len(mine) > 1 else None}
-    return replace(budget, keys=keys, **made)
+    return replace(budget.with_total(sum(mine)), shares=tuple(map(float, mine)) if len(mine) > 1 else None)
 
 
 def apportion(total: int, wanted: Sequence[int], least: int) -> tuple[int, ...]:

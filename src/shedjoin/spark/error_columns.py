@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shedjoin.budget import Budget
 from shedjoin.engine.output import Output
 from shedjoin.error_target import ErrorControl, ErrorTarget
 from shedjoin.spark.payload import Payload
@@ -68,11 +67,11 @@ class ErrorFollower:
         self.control.see(batch.joined, group, value, clocks=batch.clocks, arrived=batch.arrived)
         self.control.look()
 
-    def known(self, allowed: Budget) -> dict[str, Any]:
-        """What metrics say."""
+    def known(self, allowed: int) -> dict[str, Any]:
+        """What metrics say. `allowed`: what the join may store."""
         control = self.control
         return {
-            "allowed": allowed.total,
+            "allowed": allowed,
             "limited": control.limited,
             "error": control.error if control.error is not None and np.isfinite(control.error) else None,
             "error_groups": control.groups,

@@ -355,7 +355,7 @@ class JoinPlan:
             return self.spec
         from shedjoin.spark.room import as_shards_run  # and with it the engine
 
-        return as_shards_run(self.spec, len(self.labels), recall=recall)
+        return as_shards_run(self.spec, len(self.labels), recall=recall, pilot=self.error is not None)
 
     @property
     def asked(self) -> dict[str, Any] | None:

@@ -1,4 +1,5 @@
-"""The parts of the memory of a query: what each shard takes before its first row, what rows take, what estimators remember.
+"""The parts of the memory of a query: what each shard takes before its first row, what rows take, what estimators remember;
+and what runs beside the join: miniatures, and the pilot of an error target.
 
 A budget in bytes is the memory of all shards together. From it comes the budget that shards run by: what is left beside the
 fixed parts, with what each row and key counts.
@@ -12,16 +13,20 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from shedjoin.auto.candidates import candidates_of
+from shedjoin.auto.candidates import candidates_of, fits
+from shedjoin.auto.foresight import MOST, RIVALS
 from shedjoin.batch import ROW_BYTES
 from shedjoin.budget import Budget
 from shedjoin.engine.footprint import REMEMBERED, Footprint, empty_bytes, within
 from shedjoin.engine.plan import Plan
+from shedjoin.error_target.control import PILOT
+from shedjoin.error_target.sums import OPEN_BYTES
 from shedjoin.errors import SpecError
 from shedjoin.parse import format_bytes
 from shedjoin.policies import Auto
 from shedjoin.spark.payload import COPIES, DEAD, NUMBERED, SLACK, UNCLEARED
 from shedjoin.spec import JoinSpec
+from shedjoin.what_if import FACTORS
 
 #: The samples of live recall: of two streams on a key, and of all other joins.
 RECALL = {True: 1 << 20, False: 8 << 20}
@@ -48,12 +53,23 @@ def width(kind: str) -> int:
 
 @dataclass(frozen=True)
 class Room:
-    """The parts of a join of so many shards, of which live recall is told or not."""
+    """The parts of a join of so many shards.
+
+    Attributes
+    ----------
+    recall
+        Whether live recall is told.
+    pilot
+        Whether memory follows an error, for which a pilot runs beside the join.
+    widths
+        About how many bytes the columns of a row of each stream take.
+    """
 
     spec: JoinSpec
     shards: int
     recall: bool
-    widths: tuple[int, ...] = ()  # about how many bytes the columns of a row of each stream take
+    pilot: bool = False
+    widths: tuple[int, ...] = ()
 
     @cached_property
     def _plans(self) -> list[Plan]:
@@ -87,12 +103,24 @@ class Room:
 
     @cached_property
     def arrays(self) -> int:
-        """What the arrays and filters of a shard take before the first row."""
-        budget = self.spec.budget
-        if budget is not None:
-            share = {budget.unit: max(budget.total // self.shards, 1)}
-            budget = replace(budget, shares=None, **share)  # type: ignore[arg-type]
-        return max(empty_bytes(replace(plan, budget=budget)) for plan in self._plans)
+        """What the arrays and filters of a shard take before the first row. It may have the whole budget for a while."""
+        return max(empty_bytes(replace(plan, budget=self.spec.budget)) for plan in self._plans)
+
+    @cached_property
+    def beside(self) -> int:
+        """What the arrays of joins that run beside that of a shard take before the first row: miniatures, and a pilot."""
+        tried = len(self._plans) if isinstance(self.spec.policy, Auto) else 0
+        foreseen = [replace(plan, budget=None) for plan in self._foreseen]
+        return (tried + self.pilot) * self.arrays + sum(map(empty_bytes, foreseen))
+
+    @cached_property
+    def _foreseen(self) -> list[Plan]:
+        """Of `what_if`: the miniatures with other memories, that without a budget, and those by other policies."""
+        if self.spec.what_if is None or self.spec.budget is None:
+            return []
+        plan = self._plans[0]
+        rivals = [plan.with_policy(one, plan.budget) for one in RIVALS if fits(plan, self.spec.first_policy, one)]
+        return [*self._plans[:1] * (len(FACTORS) + 1), *rivals]
 
     @property
     def samples(self) -> int:
@@ -108,23 +136,36 @@ class Room:
     @property
     def apart(self) -> int:
         """What each shard takes beside its rows."""
-        return self.arrays + self.samples + self.columns
+        return self.arrays + self.beside + self.samples + self.columns
+
+    def _rows_beside(self, left: int) -> int:
+        """Of what is left for rows, the part for those of miniatures, and for what an error target remembers of its pilot's."""
+        taken = 0.0
+        if isinstance(self.spec.policy, Auto):
+            taken += left * (1.0 - 1.0 / (1.0 + self.spec.policy.memory))
+        if (asked := self.spec.what_if) is not None:
+            found = [Footprint.of(plan, tight=False) for plan in self._foreseen]
+            each = max(one.row + one.key for one in found)
+            part = asked.memory * each / (ROW_BYTES + self.footprint.row)
+            taken += min(left * (1.0 - 1.0 / (1.0 + part)), self.shards * MOST * asked.tuples * each)
+        if self.pilot:
+            taken += left * PILOT * OPEN_BYTES / self.footprint.row
+        return int(taken)
 
     def rows_budget(self) -> Budget:
         """A budget in bytes as shards run by it: what is left for rows and keys, with what each of them counts."""
         budget = self.spec.budget
         assert budget is not None
         left = int(budget.bytes or 0) - self.shards * self.apart
-        if isinstance(self.spec.policy, Auto):
-            left = int(left / (1.0 + self.spec.policy.memory))
         least = self.shards * len(self.spec.windows) * LEAST * (self.row + ROW_BYTES)
-        if left < least:
-            needed = format_bytes(self.shards * self.apart + 2 * least)
+        if (rows := left - self._rows_beside(left)) < least:
+            part = 1.0 - self._rows_beside(least) / least
+            needed = format_bytes(self.shards * self.apart + 2 * least / part)
             raise SpecError(
                 f"budget: {format_bytes(budget.total)} are too few for {self.shards} shard{'s' * (self.shards != 1)}, each of "
                 f"which takes {format_bytes(self.apart)} before its first row: give {needed} or more, or a budget in tuples"
             )
-        return within(replace(budget, bytes=left), self.footprint)
+        return within(replace(budget, bytes=rows), self.footprint)
 
     def bytes_for(self, tuples: int, columns: float = 0.0) -> int:
         """The budget in bytes within which so many rows are stored, each with a key of its own and columns of so many bytes."""
@@ -136,14 +177,14 @@ class Room:
         return math.ceil(rows) + self.shards * self.apart
 
 
-def as_shards_run(spec: JoinSpec, shards: int, *, recall: bool) -> JoinSpec:
+def as_shards_run(spec: JoinSpec, shards: int, *, recall: bool, pilot: bool) -> JoinSpec:
     """The join whose budget in bytes, if it has one, is what is left for rows."""
     if spec.budget is None or spec.budget.unit != "bytes":
         return spec
-    return _as_shards_run(json.dumps(spec.to_dict()), shards, recall)
+    return _as_shards_run(json.dumps(spec.to_dict()), shards, recall, pilot)
 
 
 @lru_cache(maxsize=8)
-def _as_shards_run(spec: str, shards: int, recall: bool) -> JoinSpec:
+def _as_shards_run(spec: str, shards: int, recall: bool, pilot: bool) -> JoinSpec:
     made = JoinSpec.from_dict(json.loads(spec))
-    return made.with_budget(Room(made, shards, recall).rows_budget())
+    return made.with_budget(Room(made, shards, recall, pilot).rows_budget())

@@ -351,10 +351,12 @@ class Shard:
             known[f"resident_{name}"] = engine.residents[stream]
             known[f"bytes_{name}"] = engine.stored_bytes[stream] + self.job.set_aside // self.job.streams
             known[f"clock_{name}"] = engine.clocks[stream]
-        if (control := self.state.control) is not None and engine.budget is not None:
-            known |= {"allowed": engine.budget.total + self.job.set_aside, "limited": control.limited}
-        if (follower := self.state.error) is not None and engine.budget is not None:
-            known |= follower.known(engine.budget)
+        if engine.budget is not None:
+            allowed = engine.budget.total + self.job.set_aside
+            if (control := self.state.control) is not None:
+                known |= {"allowed": allowed, "limited": control.limited}
+            if (follower := self.state.error) is not None:
+                known |= follower.known(allowed)
         if (trying := engine.trying) is not None:
             known |= {"policy": repr(trying.now), "policy_changes": len(trying.changes), "policy_why": trying.why}
         if self.spec.dual is not None:
