@@ -43,6 +43,10 @@ JOINS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "two streams": ({}, ("left", "right")),
     "fixed shares": ({"budget": sj.Budget(tuples=60, shares=(3, 1))}, ("left", "right")),
     "bytes": ({"budget": sj.Budget(bytes=60 * sj.ROW_BYTES)}, ("left", "right")),
+    "what rows take": (
+        {"budget": sj.Budget(bytes=60 * sj.ROW_BYTES, row_bytes=40, key_bytes=30, keys=20)},
+        ("left", "right"),
+    ),
     "row windows": ({"window": sj.RowWindow(90)}, ("left", "right")),
     "interval": ({"window": None, "between": (-40, 90)}, ("left", "right")),
     "outer": ({"how": "full_outer"}, ("left", "right")),
@@ -84,7 +88,9 @@ def test_the_join_is_as_it_was_and_nothing_depends_on_cuts_and_restarts(
     assert spec_of(None, **others).resume(engine.snapshot()).columns().keys() == alone.columns().keys()
 
 
-@pytest.mark.parametrize("join", ["two streams", "fixed shares", "bytes", "row windows", "three streams", "a band"])
+@pytest.mark.parametrize(
+    "join", ["two streams", "fixed shares", "bytes", "what rows take", "row windows", "three streams", "a band"]
+)
 def test_miniatures_of_all_rows_are_the_joins_themselves(join: str) -> None:
     others, names = JOINS[join]
     spec = spec_of(**others)
@@ -108,8 +114,7 @@ def test_miniatures_of_all_rows_are_the_joins_themselves(join: str) -> None:
         return one.counters["results"] - before
 
     def times(factor: float) -> sj.Budget:
-        whole = spec.budget
-        return replace(whole, **{whole.unit: round(whole.total * factor)})
+        return spec.budget.with_total(round(spec.budget.total * factor))
 
     assert found[-1] == results(None)
     assert found[: len(FACTORS)].tolist() == [results(times(factor)) for factor in FACTORS]

@@ -15,6 +15,7 @@ from streams import SECOND, begin, exact, pairs, rows_of, side, write
 import shedjoin as sj
 from shedjoin.engine import growth, memory
 from shedjoin.spark import payload, refine, room
+from shedjoin.spark.error_columns import ErrorColumns
 from shedjoin.spark.room import Room
 from shedjoin.spark.shard_state import ShardState
 
@@ -69,6 +70,49 @@ def test_shards_stay_within_the_budget(policy: sj.Policy, shares: str, monkeypat
     assert sum(one["evicted"] for one in counts) > 200
     if policy.estimator is not None:
         assert sum(one["forgotten"] for one in counts) > 100
+
+
+BESIDE: dict[str, dict[str, Any]] = {
+    "miniatures of other memories": {"policy": sj.Prob(), "what_if": sj.WhatIf(tuples=64)},
+    "miniatures of other policies": {"policy": sj.Auto()},
+    "a pilot": {"policy": sj.Sample()},
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_what_runs_beside_the_join_is_part_of_the_budget(beside: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end of every micro-batch."""
+    pilot = beside == "a pilot"
+    spec = sj.JoinSpec(sj.TimeWindow(8000), sj.Budget(bytes=1 << 30), **BESIDE[beside])
+    whole = SHARDS * Room(spec, SHARDS, recall=False, pilot=pilot).apart + WHOLE
+    spec = spec.with_budget(sj.Budget(bytes=whole))
+    budget = Room(spec, SHARDS, recall=False, pilot=pilot).rows_budget()
+    taken: dict[int, int] = {}
+    ran: set[bool] = set()
+    save = ShardState.save
+
+    def saved(state: ShardState, *args: Any, **more: Any) -> None:
+        save(state, *args, **more)
+        engine = state.engine
+        others = [] if state.error is None else [state.error.control.pilot]
+        for tries in (engine.trying, engine.foreseeing):
+            others += [] if tries is None else tries._engines
+        ran.add(any(sum(one.residents) for one in others))
+        known = 0 if state.error is None else sum(part.nbytes for part in state.error.control._sums.open)
+        taken[state.number] = sum(one.nbytes for one in (engine, *others, *state.payloads)) + known
+
+    monkeypatch.setattr(ShardState, "save", saved)
+    error = ErrorColumns(sj.ErrorTarget(0.001), (), None) if pilot else None
+    shards = Shards(job(spec.with_budget(budget), SHARDS, asked={"bytes": whole}, recall=False, error=error))
+    shed, allowed = 0, set()
+    for batch in cut(rows(1), 9):
+        told = shards.batch(*batch)["metric"]
+        shed += sum(one["evicted"] for one in told)
+        allowed |= {one["allowed"] for one in told if pilot}
+        assert sum(taken.values()) <= whole
+    assert shed > 100
+    assert ran == {False, True} or ran == {True}
+    assert all(one > whole / SHARDS / 2 for one in allowed)
 
 
 @pytest.mark.small

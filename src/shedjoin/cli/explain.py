@@ -73,6 +73,13 @@ def _type_words(spec: JoinSpec) -> str:
     return f"rows of a {spec.how} join; filters of shed rows take {taken:,} bytes a shard"
 
 
+def _on_top(spec: JoinSpec, part: float) -> str:
+    """What miniatures take: in bytes, their memory is part of the budget."""
+    if spec.budget is not None and spec.budget.unit == "bytes":
+        return "a part of the budget, see below"
+    return f"{part:.0%} of the budget on top of it"
+
+
 def what_runs(job: StreamJob) -> Table:
     """The job in words."""
     table = Table("", "", show_header=False)
@@ -93,12 +100,10 @@ def what_runs(job: StreamJob) -> Table:
     policy = parse_policy(job.join["policy"]) or job.spec_on(shards_of(job)[0]).policy
     table.add_row("policy", exact if spec.budget is None else str(policy))
     if spec.budget is not None and isinstance(spec.policy, Auto):
-        part = f"miniatures take up to {spec.policy.memory:.0%} on top of the budget"
+        part = f"miniatures take up to {_on_top(spec, spec.policy.memory)}"
         table.add_row("", f"begins with {spec.first_policy}; each shard tries others, {part}")
     if spec.budget is not None and spec.what_if is not None:
-        table.add_row(
-            "what if", f"miniatures with other memories take up to {spec.what_if.memory:.0%} of the budget on top of it"
-        )
+        table.add_row("what if", f"miniatures with other memories take up to {_on_top(spec, spec.what_if.memory)}")
     if job.join["target"] is not None:
         table.add_row(
             "target", f"{Target.of(job.join['target']).recall:.3g} of results; memory follows it, up to the budget"
@@ -221,6 +226,10 @@ def parts_words(job: StreamJob) -> str:
     if taken.remembered:
         size = format_bytes((rows.keys or 0) * taken.remembered)
         words += f"; all estimators together remember {rows.keys:,} keys without a stored row, which takes {size}"
+    if room.rows_beside:
+        words += (
+            f"; rows of all miniatures, and what is known of a pilot's, take up to {format_bytes(room.rows_beside)}"
+        )
     each = f", each key with rows {taken.key} on each stream," if taken.key else ""
     return f"{words}; the rest is for rows: a row counts {taken.row} bytes{each} and {room.copies} times its columns"
 
@@ -265,7 +274,7 @@ def bytes_words(shares: list[Budget], room: Room) -> str:
     low = high = float(len(shares) * room.apart)
     for share in shares:
         if share.unit == "bytes":
-            high += share.total + (share.keys or 0) * room.footprint.remembered
+            high += share.total + (share.keys or 0) * room.footprint.remembered + room.rows_beside / room.shards
             continue
         low += share.total * (ENGINE + min(room.widths))
         high += share.total * (room.row + room.copies * max(room.widths))

@@ -13,6 +13,7 @@ from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.inputs import PARTITIONS
 from shedjoin.spark.job import Job
 from shedjoin.spark.lock import Owner
+from shedjoin.spark.room import as_shards_run
 from shedjoin.spark.start import check_shards, checkpoint_of, found, going_on, has_batches, read_job, write_job
 from shedjoin.spec import JoinSpec
 
@@ -42,6 +43,7 @@ def job_with(output: str, shards: int) -> tuple[dict[str, Any], dict[str, Any]]:
         )
     if spec.budget is not None:
         least_of(spec.budget, shards, len(before["streams"]))
+        as_shards_run(spec, shards, recall=True, pilot="error" in before)
     counted = arguments.are_counted_elsewhere(spec.windows, spec.on, shards, spec.policy)
     now = before | {"shards": shards, "spec": before["spec"] | {"counted_elsewhere": counted}}
     check_shards(before, now, checkpoint_of(output, before["checkpoint"]))

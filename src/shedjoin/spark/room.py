@@ -138,8 +138,18 @@ class Room:
         """What each shard takes beside its rows."""
         return self.arrays + self.beside + self.samples + self.columns
 
+    @cached_property
+    def _left(self) -> int:
+        """Of a budget in bytes, what is left beside the fixed parts."""
+        assert self.spec.budget is not None
+        return int(self.spec.budget.bytes or 0) - self.shards * self.apart
+
+    @property
+    def rows_beside(self) -> int:
+        """What all shards have of that for rows of miniatures, and for what an error target remembers of its pilot's."""
+        return self._rows_beside(self._left)
+
     def _rows_beside(self, left: int) -> int:
-        """Of what is left for rows, the part for those of miniatures, and for what an error target remembers of its pilot's."""
         taken = 0.0
         if isinstance(self.spec.policy, Auto):
             taken += left * (1.0 - 1.0 / (1.0 + self.spec.policy.memory))
@@ -156,9 +166,8 @@ class Room:
         """A budget in bytes as shards run by it: what is left for rows and keys, with what each of them counts."""
         budget = self.spec.budget
         assert budget is not None
-        left = int(budget.bytes or 0) - self.shards * self.apart
         least = self.shards * len(self.spec.windows) * LEAST * (self.row + ROW_BYTES)
-        if (rows := left - self._rows_beside(left)) < least:
+        if (rows := self._left - self.rows_beside) < least:
             part = 1.0 - self._rows_beside(least) / least
             needed = format_bytes(self.shards * self.apart + 2 * least / part)
             raise SpecError(

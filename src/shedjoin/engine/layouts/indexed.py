@@ -35,15 +35,22 @@ def _key_in(index, key):
     return key if index["attr"] >= 0 else 0
 
 
+@inlined
+def _bucket_of_row(cfg, state, buffers, i, number):
+    index = mem.indexes(state, number)
+    key = _key_in(index, mem.row_key(buffers, i * cfg["width"] + max(index["attr"], 0)))
+    return mem.index_buckets(state, bucket_of(index, key))
+
+
 @kernel
 def make_place(cfg, state, buffers, i, stream):
-    """Make room for a row in all indexes of its stream; returns what the arena lacks for that, most often 0."""
-    for number in range(state["first_index"][stream], state["end_index"][stream]):
-        index = mem.indexes(state, number)
-        key = _key_in(index, mem.row_key(buffers, i * cfg["width"] + max(index["attr"], 0)))
-        b = mem.index_buckets(state, bucket_of(index, key))
-        lacks = buckets.make_place(cfg, state, b, number - state["first_index"][stream])
-        if lacks > 0:
+    """Make room for a row in all indexes of its stream; returns what the arena may lack for that, most often 0."""
+    first, end = state["first_index"][stream], state["end_index"][stream]
+    for number in range(first, end):
+        if buckets.make_place(cfg, state, _bucket_of_row(cfg, state, buffers, i, number), number - first) > 0:
+            lacks = 0
+            for other in range(first, end):  # a new arena gives up the places that were made
+                lacks += max(2 * int(_bucket_of_row(cfg, state, buffers, i, other)["room"]), buckets.SMALLEST)
             return lacks
     return 0
 
