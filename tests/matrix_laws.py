@@ -100,7 +100,8 @@ def batch_of(engine: sj.Engine, case: Case, rows: Sequence[Row]) -> sj.Batch:
         columns["key" if case.combination.condition == "key" else "x"] = [row.value for row in rows]
     if case.combination.where:
         columns |= {column: [row.more[column] for row in rows] for column in CHECKED}
-    return engine.rows(columns)
+    dropped = np.array([row.dropped for instant in instants(rows) for row in instant], np.bool_)
+    return engine.rows(columns).without(dropped if dropped.any() else None)
 
 
 # ------------------------------------------------------------------------------------------------- running a case
