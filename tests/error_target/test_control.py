@@ -89,7 +89,7 @@ def test_a_wider_interval_takes_less_memory() -> None:
         sj.Budget(tuples=160),
         sj.Budget(tuples=160, allocation="fixed"),
         sj.Budget(bytes=160 * 192),
-        sj.Budget(bytes=160 * 292, row_bytes=100, keys=20),
+        sj.Budget(bytes=160 * 292, row_bytes=100),
     ],
 )
 def test_the_limit_is_told_when_it_stops_memory(limit: sj.Budget) -> None:

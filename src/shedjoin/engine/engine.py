@@ -641,10 +641,12 @@ class Engine(Running):
         return memory.is_tight(self._cfg) and not self._waits
 
     def _most_bytes(self) -> int:
-        """What the arrays and the `bytes` of rows may take."""
+        """What the arrays and the `bytes` of rows may take. Filters of shed rows never shrink."""
         assert self._budget is not None
         keys = (self._budget.keys or 0) * Footprint.of(self._plan).remembered
-        return empty_bytes(replace(self._plan, budget=self._budget)) + keys + int(self._budget.bytes or 0)
+        filters, cells = self._plan.filter_shape(self._budget)
+        grown = self._state.arrays["filters"].nbytes - 8 * filters * cells
+        return empty_bytes(replace(self._plan, budget=self._budget)) + grown + keys + int(self._budget.bytes or 0)
 
     def _tighten(self) -> None:
         """Make the arrays anew if they take more than they may: they have grown for what is not there any more."""
