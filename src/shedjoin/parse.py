@@ -1,6 +1,6 @@
 """Parse durations, budgets, windows and policies: "10 minutes", "200k tuples", "512 MB", "prob".
 
-Each function also takes the object that the text stands for, and returns it unchanged.
+Each function also takes the object that the text describes, and returns it unchanged.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def parse_budget(
     Parameters
     ----------
     allocation, shares
-        As in `Budget`. They go before what a `Budget` has; a table must not contradict them.
+        As in `Budget`. They override those of a `Budget`; a table must not contradict them.
     argument
         What to call the value in an error.
 
