@@ -266,7 +266,7 @@ def test_matches_and_what_makes_no_sense(spark: Any) -> None:
     assert 0 < few < shed_join(*frames, **TIME).count()
     for wrong, sentence in (
         (dict(how="sideways"), "how must be one of inner, left_semi"),
-        (dict(how="semi", select=["a", "b"]), "select: a left_semi join gives columns of left alone"),
+        (dict(how="semi", select=["a", "b"]), "select: a left_semi join gives columns of left alone, so it has no 'b'"),
         (dict(matches=(0.5, 1)), "matches must have one number"),
         (
             dict(how="left", where="factorial(left.a + right.b) > 3"),

@@ -280,9 +280,9 @@ def interval_of(value: Any, kind: str | None) -> tuple[int, int]:
 
 def _check_unit(value: Any, kind: str | None, argument: str) -> None:
     """Timestamps need durations with a unit, whole numbers need durations without."""
-    if kind == "number" and isinstance(value, str | timedelta):
+    if kind == "number" and isinstance(value, bool | float | str | timedelta):
         raise SpecError(f"{argument} must be a whole number, as the times are, not {value!r}")
-    if kind == "time" and isinstance(value, int) and value != 0:
+    if kind == "time" and isinstance(value, int) and not isinstance(value, bool) and value != 0:
         raise SpecError(
             f"{argument}={value} has no unit, but times are timestamps: say '{value} seconds' or '{value} milliseconds', or "
             "give a timedelta"

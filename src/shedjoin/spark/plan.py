@@ -21,7 +21,7 @@ from shedjoin.spark.inputs import DELAY, is_connect
 from shedjoin.spark.job import Job
 from shedjoin.spark.join_condition import Condition
 from shedjoin.spark.keys import IMPORTANCE, KEY, KIND, SIDES, TS, OutColumn, quoted
-from shedjoin.spark.late import OBSERVED, observe_late
+from shedjoin.spark.late import OBSERVED, Limit, observe_late
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.output_files import OutputFiles
 from shedjoin.spark.packing import Packing
@@ -193,13 +193,17 @@ class JoinPlan:
         if not is_connect(spark):  # its clients read the number from the progress of the query
             from shedjoin.spark.query_events import warn_when_late
 
-            warn_when_late(spark, f"{OBSERVED}{self.query}", self.lateness)
+            warn_when_late(spark, f"{OBSERVED}{self.query}", self.late_limit)
         return observe_late(blobs, self.query)
 
     @property
     def lateness(self) -> int | None:
         """In microseconds; None where times are numbers in a unit of the user's."""
         return self.spec.lateness if self.timestamps else None
+
+    @property
+    def late_limit(self) -> Limit:
+        return Limit(self.lateness, bool(TYPES[self.spec.how].preserved))
 
     def results(self, blobs: DataFrame) -> DataFrame:
         """The rows of the result."""
