@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +16,15 @@ from shedjoin.engine.engine import Engine
 from shedjoin.engine.footprint import Footprint, empty_bytes, within
 
 WHOLE = 1 << 17
+#: What a join takes is known without its kernels: `explain` looks at joins that it does not run.
+PROGRAM = """
+import shedjoin as sj
+from shedjoin.engine.footprint import empty_bytes
+
+window = sj.TimeWindow(10)
+specs = [sj.JoinSpec(window, on=sj.Band("x", within=1.0)), sj.JoinSpec(window, selective=sj.Selective(basic=2, rate=False))]
+print([empty_bytes(spec.plan()) > 1000 for spec in specs])
+"""
 POLICIES = {
     "prospect": sj.Prospect(),
     "prob by history": sj.Prob(sj.History()),
@@ -122,3 +133,8 @@ def test_arrays_that_are_made_anew_change_nothing(policy: str, monkeypatch: pyte
     expected = run()
     monkeypatch.setattr(Engine, "_most_bytes", lambda engine: 0)
     assert run() == expected
+
+
+def test_it_needs_no_kernels() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.stdout == "[True, True]\n", done.stderr

@@ -87,7 +87,7 @@ def _arrays(cfg: NDArray[Any], tuples: int, values: int) -> int:
 def empty_bytes(plan: Plan) -> int:
     """What a join takes before the first row, its filters of shed rows included."""
     cfg = plan.settings(plan.budget, warmup=0, trace_every=0, emit=True)
-    state = memory.allocate(plan, cfg, 0)
+    state = memory.allocate(plan, cfg, 0, runs=False)
     growth.hold_strays(cfg, state)
     return sum(array.nbytes for array in state.arrays.values())
 
