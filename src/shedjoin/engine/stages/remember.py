@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import DECAYED, HISTORY, LEARNED
-from shedjoin.engine.forms import in_pairs, in_plain
+from shedjoin.engine.forms import in_pairs
 from shedjoin.engine.jit import inlined
 from shedjoin.engine.layouts import storage
 from shedjoin.engine.records import NONE
@@ -37,12 +37,6 @@ def note_removal(cfg, state, x):
         _note_values(cfg, state, x)
 
 
-@inlined
-def _never(cfg, state):
-    return False
-
-
-@in_plain(_never)
 @inlined
 def is_due(cfg, state):
     """Whether keys have to be forgotten. Those of rows that are remembered stay, so there is room for these as well."""
