@@ -29,7 +29,7 @@ from window_streams import SIDES, stream_table, write_files
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks-spark.md"
 MARK = "bytes"
 #: Rows of the first micro-batch, micro-batches after it, shards, and how many keys few are.
-FIRST, COUNT, SHARDS, FEW = 1000, 16, 2, 50_000
+FIRST, COUNT, SHARDS, FEW = 1000, 8, 2, 50_000
 KEYS = ("few", "once")
 #: Seconds between two looks at the memory.
 EVERY = 0.2
