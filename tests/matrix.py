@@ -386,10 +386,11 @@ def _budget(combination: Combination, random: Random) -> sj.Budget | None:
     amount = random.randrange(4, 12) * combination.streams // 2
     shares = tuple(random.choice((1, 2)) for _ in range(combination.streams)) if random.random() < 0.3 else None
     given: dict[str, Any] = {combination.budget: amount if combination.budget == "tuples" else 250 * amount}
+    more = Random(f"{combination} {amount}")
     if combination.budget == "bytes":
-        given |= {"row_bytes": random.choice((0, 40)), "key_bytes": random.choice((0, 30, 100))}
-    if combination.cpu in (None, "deadline") and random.random() < 0.5:
-        given["keys"] = random.choice((1, 2, 5))
+        given |= {"row_bytes": more.choice((0, 40)), "key_bytes": more.choice((0, 30, 100))}
+    if combination.cpu in (None, "deadline") and more.random() < 0.5:
+        given["keys"] = more.choice((1, 2, 5))
     return sj.Budget(
         allocation=combination.allocation, shares=shares if combination.allocation == "fixed" else None, **given
     )

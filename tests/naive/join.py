@@ -78,7 +78,8 @@ class Join:
         """Whether keys with stored rows can count against a budget in bytes."""
         inner = getattr(self.condition, "inner", self.condition)
         by_key = isinstance(inner, Key | OnValue) and self.index != "scan" and not isinstance(policy.estimator, sj.Met)
-        return by_key and self.cpu is None and self.dual is None and not isinstance(policy, sj.Sample)
+        at_once = not self.evaluate_every and not self.expire_every
+        return by_key and at_once and self.cpu is None and self.dual is None and not isinstance(policy, sj.Sample)
 
     @classmethod
     def of(cls, spec: Spec | Join) -> Join:
