@@ -15,6 +15,7 @@ from matrix import CHOOSERS, LIMITS, Combination, draw
 from matrix_laws import (
     Trial,
     results_are_part_of_the_exact_join,
+    sure_recall_is_sure,
     the_engine_does_what_the_twin_does,
     the_logs_say_what_is_missing,
 )
@@ -111,6 +112,20 @@ def test_with_any_policy_and_memory_nothing_given_is_false(how: str) -> None:
         the_engine_does_what_the_twin_does(trial)
         results_are_part_of_the_exact_join(trial)
         the_logs_say_what_is_missing(trial)
+        sure_recall_is_sure(trial)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("how", OTHERS)
+def test_sure_recall_says_most_of_what_was_delivered(how: str) -> None:
+    both = tables(2)
+    engine = sj.JoinSpec(WINDOW, sj.Budget(tuples=12), how=how).build()
+    given = rows_of(sj.Output.joined([engine.push(both), engine.end()]))
+    delivered = sum(-1 in row for row in given)
+    share = delivered / sum(-1 in row for row in by_hand(how, **both))
+    assert engine.alone == delivered
+    assert engine.sure_recall is not None
+    assert 0.4 * share < engine.sure_recall <= share < 1
 
 
 @pytest.mark.small
