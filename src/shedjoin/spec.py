@@ -509,6 +509,8 @@ class JoinSpec:
 
     def with_budget(self, budget: Budget | None) -> JoinSpec:
         """The same join within another budget. A join that kept everything gets the default policy."""
+        if budget == self.budget:
+            return self
         keeps = isinstance(self.policy, KeepAll) and budget is not None
         return replace(self, budget=budget, policy=None if keeps else self.policy)
 
