@@ -105,7 +105,8 @@ class Batch:
     Make one with `Batch.of` (a table for each of two streams), `Batch.of_streams` (of more), or `Batch.rows` (one table, in an
     order of your own). `key` has one number a row; in a join graph one column for each attribute. `kind` is the type of a row,
     where selective processing tells types apart; None: all are of type 0. `numbers` is for joins that are `counted_elsewhere`
-    only: `Batch.numbered` makes them.
+    only: `Batch.numbered` makes them. `dropped` marks rows, null here, that were shed before they came: they are numbered, and
+    join nothing, but others may have missed them. Rows that wait for their turn take no such marks.
     """
 
     stream: NDArray[np.int64]
@@ -118,6 +119,7 @@ class Batch:
     #: What a predicate on numbers or sets compares; None in joins on keys.
     values: Values | None = None
     numbers: RowNumbers | None = field(default=None, kw_only=True)
+    dropped: NDArray[np.bool_] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         columns = [*zip(COLUMNS, _KINDS, strict=True), *([("kind", np.int64)] if self.kind is not None else [])]
@@ -258,7 +260,17 @@ class Batch:
         values = None if self.values is None else self.values.take(rows)
         kind = None if self.kind is None else self.kind[rows]
         numbers = None if self.numbers is None else self.numbers.take(rows)
-        return replace(_batch([column[rows] for column in self.fields()], values, kind), numbers=numbers)
+        dropped = None if self.dropped is None else self.dropped[rows]
+        made = _batch([column[rows] for column in self.fields()], values, kind)
+        return replace(made, numbers=numbers, dropped=dropped)
+
+    def without(self, dropped: NDArray[np.bool_] | None) -> Batch:
+        """The same rows, of which some were dropped before they came."""
+        if dropped is None:
+            return self
+        null = self.null | dropped
+        values = None if self.values is None else replace(self.values, null=null)
+        return replace(self, null=null, values=values, dropped=dropped)
 
     def numbered(self, start: Sequence[int] = (0, 0)) -> Batch:
         """The same rows with the numbers that one engine would give them.

@@ -178,7 +178,7 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(
         "how",
         lambda d: d.recall and d.how in ("left_semi", "left_anti"),
-        "Live recall is that of pairs, and left_semi and left_anti joins give none.",
+        "Live recall is that of pairs: Engine.sure_recall has a lower limit for the rows of left_semi and left_anti joins.",
     ),
     Meaningless(
         "what_if",

@@ -416,6 +416,11 @@ class JoinSpec:
         shared = self.queue is not None and self.queue.integrated
         return () if self._is_keyed(graph) and not shared else tuple(indexes)
 
+    @property
+    def counts_partners(self) -> bool:
+        """Whether it matters how many partners a row finds."""
+        return self.how != "inner" or self.matches is not None
+
     def plan(self, part: tuple[int, int] = (0, 1)) -> Plan:
         """The plain settings the engine runs by."""
         _check_part(part, self.on)
@@ -423,7 +428,7 @@ class JoinSpec:
             raise SpecError(
                 f"part must be (0, 1) with a VirtualCpu or dual windows, not {part!r}: one CPU serves one join"
             )
-        if part[1] > 1 and (self.how != "inner" or self.matches is not None):
+        if part[1] > 1 and self.counts_partners:
             raise SpecError(
                 f"part must be (0, 1) with how={self.how!r} and matches={self.matches!r}, not {part!r}: of the partners of its "
                 "rows, a part of a join sees only some"
@@ -674,7 +679,7 @@ def check_unconditional(what: str, spec: JoinSpec) -> None:
 
 def check_inner(what: str, spec: JoinSpec) -> None:
     """Refuse a join that gives more or less than pairs, for what knows nothing else."""
-    if spec.how != "inner" or spec.matches is not None:
+    if spec.counts_partners:
         raise SpecError(f"{what} is for inner joins whose rows stay until their windows end, not for {spec!r}")
 
 

@@ -96,16 +96,25 @@ def test_a_stream_gives_the_rows_of_sparks_own(spark: Any, tmp_path: Path, how: 
 
 
 @pytest.mark.parametrize(
-    ("how", "budget"),
-    [("full_outer", 40), ("left_anti", 16), ("left_semi", 12)],
+    ("how", "budget", "front"),
+    [
+        ("full_outer", 40, 0),
+        ("left_anti", 16, 0),
+        ("left_semi", 12, 0),
+        ("full_outer", 400, (0.1, 0.05)),
+        ("left_anti", 30, 0.1),
+        ("left_semi", None, 0.1),
+    ],
 )
-def test_results_and_refined_rows_are_the_exact_join(spark: Any, tmp_path: Path, how: str, budget: int) -> None:
+def test_results_and_refined_rows_are_the_exact_join(
+    spark: Any, tmp_path: Path, how: str, budget: int | None, front: Any
+) -> None:
     """(A full outer join preserves left rows as a left one does, and right rows as a right one.)
 
     Also where the number of shards changes in between: what is known of partners and of shed rows goes along.
     """
     made, out = tables(), tmp_path / "out"
-    changed = how in ("full_outer", "left_anti")
+    changed = how in ("full_outer", "left_anti") and not front
     for shards, files in ((1, (0, 2)), (2, (2, 4))) if changed else ((2, (0, 4)),):
         for name, table in zip("lr", made, strict=True):
             first, end = (table.num_rows * place // 4 for place in files)
@@ -115,7 +124,8 @@ def test_results_and_refined_rows_are_the_exact_join(spark: Any, tmp_path: Path,
             **TIME,
             how=how,
             budget=budget,
-            policy="rand",
+            policy=None if budget is None else "rand",
+            front=front,
             shards=shards,
             output=str(out),
             archive=True,
@@ -137,6 +147,15 @@ def test_results_and_refined_rows_are_the_exact_join(spark: Any, tmp_path: Path,
     logged = spark.read.parquet(str(out / "shed")).where("why = 'unknown'").count()
     assert 0 <= logged <= max(counted)
     assert len(json.loads((out / "job.json").read_text())["moves"]) == changed
+
+
+@pytest.mark.parametrize("how", ["full_outer", "left_anti", "left_semi"])
+def test_rows_that_are_dropped_without_a_log_make_no_row_false(spark: Any, how: str) -> None:
+    frames = [spark.createDataFrame(table) for table in tables()]
+    found, exact = rows_of(shed_join(*frames, **TIME, how=how, front=0.1, shards=2), how), by_spark(frames, how)
+    assert found < exact
+    if how == "full_outer":
+        assert any(None in row[1:] for row in found)
 
 
 def test_predicates_and_join_graphs_judge_rows_in_one_shard(spark: Any) -> None:
@@ -187,7 +206,6 @@ def test_matches_and_what_makes_no_sense(spark: Any) -> None:
     assert 0 < few < shed_join(*frames, **TIME).count()
     for wrong, sentence in (
         (dict(how="sideways"), "how must be one of inner, left_semi"),
-        (dict(how="left", front=0.3), "front works with inner joins only"),
         (dict(how="semi", select=["a", "b"]), "select: a left_semi join gives columns of left alone"),
         (dict(matches=(0.5, 1)), "matches must have one number"),
         (

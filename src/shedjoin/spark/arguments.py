@@ -101,11 +101,6 @@ def spec_of(
         )
     if all_rows and shards is not None:
         check_partners(args, [shards])
-    if judges_partners(args) and any(front_of(args["front"], names)):
-        raise SpecError(
-            "front works with inner joins only: a shard does not know the rows that front drops, so it cannot tell which rows "
-            "have no partner. Leave front or how out"
-        )
     selective = selective_of(args["selective"], windows, read_deadline(args["deadline"]), kind)
     check_types(selective, types)
     policy = policy_of(args["policy"], budget)

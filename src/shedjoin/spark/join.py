@@ -154,7 +154,7 @@ def _error(args: JoinArgs, frames: tuple[DataFrame, ...], out: Sequence[columns.
 
 def check_counted(where: Split, spec: JoinSpec) -> None:
     """Partners are counted in the workers: rows that a filter behind the join takes away would have been counted."""
-    if where.behind and (spec.how != "inner" or spec.matches is not None):
+    if where.behind and spec.counts_partners:
         sql, why = where.clause.words(where.behind[0][0], where.names), where.behind[0][1]
         argument = "matches" if spec.how == "inner" else f"how={spec.how!r}"
         raise SpecError(

@@ -320,8 +320,10 @@ class JoinPlan:
             timed=self.deadline is not None,
             named=isinstance(condition, OnGraph) and inputs_of(self.names)[side] in kinds,
             front=self.front[side] if self.front else 0.0,
-            # Windows of rows count those that are dropped.
-            marked=SHED in kinds or any(isinstance(window, RowWindow) for window in self.spec.windows),
+            # Windows of rows count those that are dropped; rows may have lost partners to them.
+            marked=SHED in kinds
+            or self.spec.counts_partners
+            or any(isinstance(window, RowWindow) for window in self.spec.windows),
             seed=self.seed,
             checked=None if self.where is None else self.where.checked(side),
         )
