@@ -1,4 +1,4 @@
-"""What a shard costs that has little but its fixed work: CPU time of one process that runs all shards of a small micro-batch, no Spark.
+"""What a shard costs that has little but its fixed work: CPU time of one process that runs all shards of a small micro-batch.
 
 python benchmarks/many_shards.py
 """
