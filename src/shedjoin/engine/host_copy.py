@@ -124,7 +124,7 @@ def _placed(engine: Engine, directory: Path) -> dict[str, int]:
         with open(path, "r+b" if held else "wb") as file:
             for name in new:
                 file.seek(end)
-                file.write(memoryview(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8)))
+                file.write(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data)
                 places[name], end = end, end + _lines(arrays[name].nbytes)
             file.truncate(end)
         engine.mapped = Mapped(_file(path), end, held)
