@@ -131,6 +131,7 @@ class Engine(Running):
         audit.audit(was, was.settings(None, **engine._watch), columns)
         columns = change.carried(columns, signature, plan)
         contents.build(plan, engine._cfg, engine._state, columns)
+        waiting_rows.set_given_shares(plan.admission, engine._state)
         engine._take_over(extra)
         engine._note_change(was)
         # What waits is joined first, with the next instant; tuples of an open instant compete when it closes.
@@ -963,5 +964,5 @@ def _check_meaning(plan: Plan, signature: dict[str, Any]) -> None:
         if theirs != mine:
             raise SnapshotError(
                 f"the snapshot is of a join with another {name}: it has {theirs!r}, this join {mine!r}. Only the budget, the "
-                "policy and the join order may change between a snapshot and its resumption."
+                "policy, given shares of dual windows and the join order may change between a snapshot and its resumption."
             )
