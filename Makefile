@@ -60,7 +60,7 @@ site: $(READY) ## the documentation as a site, in build/site
 .PHONY: kernels
 kernels: $(CORE) ## compile all kernels, once: they are kept on disk
 	$(call say,kernels (compiled beside what comes next))
-	@PYTHONPATH=src nice $(BIN)/python -m shedjoin.cli warm
+	@PYTHONPATH=src $(BIN)/python -m shedjoin.cli warm
 
 .PHONY: checks
 checks: $(READY) ## lint, types, import layers

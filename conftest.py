@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 # A test says nothing of time: the first example of a law may load kernels, and machines are busy.
@@ -12,11 +14,11 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out modules that have neither tests nor doctests: every process would import all of them first."""
-    if collection_path.suffix != ".py" or collection_path.name.startswith(("test_", "__init__")):
-        return None
-    return True if b">>>" not in collection_path.read_bytes() else None
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests only where there are some: to find them, every process would import and search all modules."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule) or b">>>" in file_path.read_bytes()]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
