@@ -100,7 +100,8 @@ def batch_of(engine: sj.Engine, case: Case, rows: Sequence[Row]) -> sj.Batch:
         columns["key" if case.combination.condition == "key" else "x"] = [row.value for row in rows]
     if case.combination.where:
         columns |= {column: [row.more[column] for row in rows] for column in CHECKED}
-    return engine.rows(columns)
+    dropped = np.array([row.dropped for instant in instants(rows) for row in instant], np.bool_)
+    return engine.rows(columns).without(dropped if dropped.any() else None)
 
 
 # ------------------------------------------------------------------------------------------------- running a case
@@ -328,6 +329,17 @@ def the_logs_say_what_is_missing(trial: Trial) -> None:
         assert rows_of(trial.history) + trial.missing == trial.exact
 
 
+def sure_recall_is_sure(trial: Trial) -> None:
+    """Of rows that the join gives alone at least this share was delivered."""
+    sure = trial.run.engine.sure_recall
+    assert (sure is None) == (trial.case.join.how.name == "inner")
+    if sure is not None and trial.is_exact:
+        given, exact = (
+            sum(n for row, n in rows.items() if -1 in row) for rows in (rows_of(trial.history), trial.exact)
+        )
+        assert given >= sure * exact - 1e-9
+
+
 def miniatures_with_other_memories_change_nothing(trial: Trial) -> None:
     """And what they know depends neither on cuts nor on restarts."""
     if trial.case.join.how.name in ("left_semi", "left_anti") or isinstance(trial.case.join.policy, sj.Replay):
@@ -435,6 +447,7 @@ LAWS: tuple[Callable[[Trial], None], ...] = (
     what_auto_changes_could_be_changed_by_hand,
     results_are_part_of_the_exact_join,
     the_logs_say_what_is_missing,
+    sure_recall_is_sure,
     the_same_seed_gives_the_same_output,
     a_snapshot_between_pushes_changes_nothing,
     the_cap_holds_after_every_instant_and_cuts_there_change_nothing,

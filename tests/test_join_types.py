@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -13,9 +15,11 @@ from matrix import CHOOSERS, LIMITS, Combination, draw
 from matrix_laws import (
     Trial,
     results_are_part_of_the_exact_join,
+    sure_recall_is_sure,
     the_engine_does_what_the_twin_does,
     the_logs_say_what_is_missing,
 )
+from naive.rows import Row
 from shedjoin.engine import plan
 from shedjoin.join_type import TYPES
 from shedjoin.recall import LiveRecall
@@ -108,6 +112,44 @@ def test_with_any_policy_and_memory_nothing_given_is_false(how: str) -> None:
         the_engine_does_what_the_twin_does(trial)
         results_are_part_of_the_exact_join(trial)
         the_logs_say_what_is_missing(trial)
+        sure_recall_is_sure(trial)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("how", OTHERS)
+def test_sure_recall_says_most_of_what_was_delivered(how: str) -> None:
+    both = tables(2)
+    engine = sj.JoinSpec(WINDOW, sj.Budget(tuples=12), how=how).build()
+    given = rows_of(sj.Output.joined([engine.push(both), engine.end()]))
+    delivered = sum(-1 in row for row in given)
+    share = delivered / sum(-1 in row for row in by_hand(how, **both))
+    assert engine.alone == delivered
+    assert engine.sure_recall is not None
+    assert 0.4 * share < engine.sure_recall <= share < 1
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("how", OTHERS)
+@pytest.mark.parametrize("condition", ["key", "graph", "band", "overlap"])
+def test_rows_that_were_dropped_before_they_came_leave_doubts(how: str, condition: str) -> None:
+    unknown = 0
+    for streams in (2, 3) if how in ("left_semi", "left_outer") and condition in ("key", "graph") else (2,):
+        for seed, (window, budget) in enumerate(product(("time", "row"), (None, "tuples"))):
+            memory = (budget, "variable", "rand") if budget else (None, None, "keep_all")
+            case = draw(Combination(streams, condition, None, window, how, *memory), seed)
+            random = Random(seed)
+            pushes = [
+                [row._replace(dropped=_is_there(row) and random.random() < 0.2) for row in push] for push in case.pushes
+            ]
+            trial = Trial(replace(case, pushes=pushes))
+            the_engine_does_what_the_twin_does(trial)
+            results_are_part_of_the_exact_join(trial)
+            unknown += trial.run.engine.counters["unknown"]
+    assert unknown > 0
+
+
+def _is_there(row: Row) -> bool:
+    return row.value is not None and None not in (row.value.values() if isinstance(row.value, dict) else ())
 
 
 @pytest.mark.small

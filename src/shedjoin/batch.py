@@ -1,4 +1,4 @@
-"""The columns that flow: rows of all streams in the order in which they arrive."""
+"""Batches: columns with the rows of all streams in order of arrival."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from shedjoin.row_numbers import RowNumbers, numbers_of
 
 #: Beyond this, times are no longer exact in a float.
 LATEST = 2**53
-#: An importance lies within these: its products with counts are then within the range of floats.
+#: The range of importances: their products with counts are then within the range of floats.
 SMALLEST, LARGEST = 1e-100, 1e100
-#: What a stored tuple takes in the engine's own arrays, rounded up; the default of the `bytes` column.
+#: The bytes of a stored tuple in the engine's arrays, rounded up; the default of the `bytes` column.
 ROW_BYTES = 192
 STREAMS = ("left", "right")
 #: The most streams that a join can have.
@@ -102,10 +102,11 @@ class Values:
 class Batch:
     """Rows in order of arrival. Inside an instant (a run of equal `ts`) they are in the order of streams.
 
-    Make one with `Batch.of` (a table for each of two streams), `Batch.of_streams` (of more), or `Batch.rows` (one table, in an
-    order of your own). `key` has one number a row; in a join graph one column for each attribute. `kind` is the type of a row,
-    where selective processing tells types apart; None: all are of type 0. `numbers` is for joins that are `counted_elsewhere`
-    only: `Batch.numbered` makes them.
+    Make one with `Batch.of` (a table for each of two streams), `Batch.of_streams` (more streams), or `Batch.rows` (one table,
+    in your own order). `key` has one number for each row; in a join graph one column for each attribute. `kind` is the type of
+    a row, if selective processing distinguishes types; None: all have type 0. `numbers` is only for joins that are
+    `counted_elsewhere`: `Batch.numbered` makes them. `dropped` marks rows, null here, that were shed before they arrived: they
+    are numbered and join nothing, but other rows may have missed them. Waiting rows have no such marks.
     """
 
     stream: NDArray[np.int64]
@@ -118,6 +119,7 @@ class Batch:
     #: What a predicate on numbers or sets compares; None in joins on keys.
     values: Values | None = None
     numbers: RowNumbers | None = field(default=None, kw_only=True)
+    dropped: NDArray[np.bool_] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         columns = [*zip(COLUMNS, _KINDS, strict=True), *([("kind", np.int64)] if self.kind is not None else [])]
@@ -150,7 +152,7 @@ class Batch:
         ----------
         left, right
             Arrow tables, DataFrames or dicts of arrays with the columns `key`, `ts` (default: 0, 1, 2, ...), `importance`
-            (default: 1) and `bytes` (default: `ROW_BYTES`). Other columns are not looked at. None: no rows.
+        (default: 1) and `bytes` (default: `ROW_BYTES`). Other columns are ignored. None: no rows.
         start
             Where the default `ts` of each stream starts.
 
@@ -208,9 +210,9 @@ class Batch:
         kinds: bool = False,
         checked: Sequence[Checked] | None = None,
     ) -> Batch:
-        """Rows in the order given, with a column `stream` (numbers of streams) beside those of `Batch.of`.
+        """Rows in the given order, with the columns of `Batch.of` and a column `stream` (numbers of streams).
 
-        A row needs the columns of its own stream only; what other streams' columns hold in it is not looked at. `kinds`: also
+        A row needs only the columns of its own stream; its values in other streams' columns are ignored. `kinds`: also
         read the column `kind`, the type of a row.
 
         Examples
@@ -258,12 +260,22 @@ class Batch:
         values = None if self.values is None else self.values.take(rows)
         kind = None if self.kind is None else self.kind[rows]
         numbers = None if self.numbers is None else self.numbers.take(rows)
-        return replace(_batch([column[rows] for column in self.fields()], values, kind), numbers=numbers)
+        dropped = None if self.dropped is None else self.dropped[rows]
+        made = _batch([column[rows] for column in self.fields()], values, kind)
+        return replace(made, numbers=numbers, dropped=dropped)
+
+    def without(self, dropped: NDArray[np.bool_] | None) -> Batch:
+        """The same rows, of which some were dropped before they came."""
+        if dropped is None:
+            return self
+        null = self.null | dropped
+        values = None if self.values is None else replace(self.values, null=null)
+        return replace(self, null=null, values=values, dropped=dropped)
 
     def numbered(self, start: Sequence[int] = (0, 0)) -> Batch:
         """The same rows with the numbers that one engine would give them.
 
-        Some of them (`take`) can then go to one engine and some to another: row windows count all of them. See
+        You can then send some of them (`take`) to one engine and some to another: row windows count all of them. See
         `JoinSpec.counted_elsewhere`.
 
         Parameters

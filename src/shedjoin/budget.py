@@ -28,7 +28,7 @@ class Budget:
         The cap in bytes: the sum of the rows' `bytes` column (rows without one count `shedjoin.ROW_BYTES` each).
     allocation
         ``"variable"`` (default): streams compete for one memory (the papers' names ending in V). ``"fixed"``: each stream
-        has its own share, and what it does not use lies idle. `shares` implies fixed.
+        has its own share, and the rest of a share is unused. `shares` implies fixed.
     shares
         The ratio of fixed shares, one number a stream; equal by default.
 

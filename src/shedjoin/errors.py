@@ -8,7 +8,7 @@ class ShedjoinError(Exception):
 
 
 class SpecError(ShedjoinError, ValueError):
-    """A join specification, or an argument of a run, makes no sense."""
+    """A join specification, or an argument of a run, has no meaning."""
 
 
 class InputError(ShedjoinError, ValueError):
@@ -20,7 +20,7 @@ class SnapshotError(ShedjoinError, ValueError):
 
 
 class DataError(ShedjoinError, FileNotFoundError):
-    """Data that an experiment needs is not there."""
+    """Data that an experiment needs is missing."""
 
 
 class EnvironmentProblem(ShedjoinError, RuntimeError):

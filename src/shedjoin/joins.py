@@ -1,4 +1,4 @@
-"""Joins under the names of their papers: each is a `JoinSpec` with some of its dials set."""
+"""Joins under the names of their papers: each returns a `JoinSpec` with some settings."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def DualJoin(  # noqa: N802
     cpu
         Costs of a probe and of an update. The paper counts no comparisons: give `comparison=0.0`.
     queue, drop
-        How many rows of each stream may wait, and which goes from a full queue: see `Queue`.
+        How many rows of each stream may wait, and which row a full queue drops: see `Queue`.
     rear, front, period, distribution
         See `Dual`.
 

@@ -1,7 +1,7 @@
-"""What has no meaning: the settings of a join that do not go together, with a sentence each.
+"""The settings of a join that cannot be combined, with an error message for each combination.
 
-This is the only such list. `JoinSpec` raises its sentences as errors, `tests/matrix.py` leaves these combinations
-out, and docs/matrix.md prints it. All other settings combine.
+This is the only such list. `JoinSpec` raises its messages as errors, `tests/matrix.py` excludes these combinations,
+and docs/matrix.md prints it. All other settings combine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEYED = (KEY, "equal", "same_set")
 
 @dataclass(frozen=True, slots=True)
 class Dials:
-    """The settings of a join as plain values, as far as the list looks at them.
+    """The settings of a join as plain values, as far as the list uses them.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Dials:
     windows
         The kinds of windows that occur.
     budget
-        Whether there is one, or is to be one later.
+        Whether there is one, or will be one later.
     policy, estimator
         Their names.
     follows_results
@@ -49,9 +49,9 @@ class Dials:
     recall
         Whether recall is estimated while the join runs.
     what_if
-        Whether other memories are tried while the join runs.
+        Whether other memory sizes are tried while the join runs.
     best_speed
-        Whether dual windows look for the best speed, to drop the rows beyond it.
+        Whether dual windows search for the best speed, to drop the rows beyond it.
     """
 
     streams: int = 2
@@ -77,7 +77,7 @@ class Dials:
 
 
 class Meaningless(NamedTuple):
-    """The argument that is refused, what it is refused with, and the sentence that says why."""
+    """The refused argument, the settings that exclude it, and the reason."""
 
     argument: str
     holds: Callable[[Dials], bool]
@@ -178,7 +178,7 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(
         "how",
         lambda d: d.recall and d.how in ("left_semi", "left_anti"),
-        "Live recall is that of pairs, and left_semi and left_anti joins give none.",
+        "Live recall is that of pairs: Engine.sure_recall has a lower limit for the rows of left_semi and left_anti joins.",
     ),
     Meaningless(
         "what_if",
@@ -194,12 +194,12 @@ MEANINGLESS: tuple[Meaningless, ...] = (
 
 
 def why_not(dials: Dials) -> Meaningless | None:
-    """The first reason why settings do not go together; None: they do."""
+    """The first reason why settings cannot be combined; None: they can."""
     return next((one for one in MEANINGLESS if one.holds(dials)), None)
 
 
 def check_meaning(owner: str, dials: Dials) -> None:
-    """Raise the sentence of settings that do not go together, after the name of the argument."""
+    """Raise the error of settings that cannot be combined, with the name of the argument."""
     reason = why_not(dials)
     if reason is not None:
         raise SpecError(f"{owner}.{reason.argument}: {reason.sentence}")

@@ -1,6 +1,6 @@
 """Parse durations, budgets, windows and policies: "10 minutes", "200k tuples", "512 MB", "prob".
 
-Each function also takes the object that the text stands for, and returns it unchanged.
+Each function also takes the object that the text describes, and returns it unchanged.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def parse_budget(
     Parameters
     ----------
     allocation, shares
-        As in `Budget`. They go before what a `Budget` has; a table must not contradict them.
+        As in `Budget`. They override those of a `Budget`; a table must not contradict them.
     argument
         What to call the value in an error.
 
@@ -246,7 +246,7 @@ def parse_windows(value: object, streams: int, *, argument: str = "window") -> t
 
 
 def parse_interval(value: object, *, argument: str = "between") -> tuple[int, int]:
-    """The ends of an interval: two durations, each of which may have a minus sign.
+    """The ends of an interval: two durations, each of which may have a sign.
 
     Examples
     --------
@@ -263,8 +263,10 @@ def parse_interval(value: object, *, argument: str = "between") -> tuple[int, in
 
 def _signed(value: object, argument: str) -> int:
     """A duration with a sign."""
-    if isinstance(value, str) and value.strip().startswith("-"):
-        return -parse_duration(value.strip()[1:], argument=argument)
+    if isinstance(value, str) and (sign := value.strip()[:1]) in ("-", "+"):
+        if not _PART.match(value.strip()[1:]):
+            raise _no_duration(argument, value)
+        return parse_duration(value.strip()[1:], argument=argument) * (-1 if sign == "-" else 1)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, timedelta) and value < timedelta(0):

@@ -1,4 +1,4 @@
-"""Whole streams through the loop: counts instead of pairs, so that long runs need no memory for results."""
+"""Run whole streams through a join. It counts results instead of storing them, so that long runs need little memory."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ LATE = ("refuse", "log")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of a simulation.
+    """The outcome of a simulation.
 
     Attributes
     ----------
     matches, importance
         Results produced at or after the warm-up, and their summed importance.
     results
-        All results, the warm-up's included.
+        All results, including those of the warm-up.
     shed, left_out
-        The shed log, and what rows were not compared with.
+        The shed log, and the log of skipped comparisons.
     peak_tuples
         The most tuples stored between two instants.
     trace
@@ -38,7 +38,7 @@ class Run:
     seconds
         Wall-clock time in the loop.
     batch, seed, warmup
-        What was run: the interleaved rows, the seed, and the time from which results count.
+        The input: the interleaved rows, the seed, and the time from which results count.
     orders
         The join orders of three streams and more.
     """
@@ -92,12 +92,12 @@ def simulate(
     warmup
         Leave results produced before this time out of `matches` and `importance`. None: count all.
     seed
-        For policies that draw lots.
+        The seed of random policies.
     late
         What to do with rows that lag behind their stream by more than the lateness: ``"refuse"`` (an error, before anything
-        runs) or ``"log"`` (they are joined with what is stored, and logged, as in `Engine.push`).
+        runs) or ``"log"`` (they are joined with stored rows, and logged, as in `Engine.push`).
     trace
-        Note what is stored each time this many instants have passed; 0: never.
+        Record the number of stored tuples every `trace` instants; 0: never.
 
     Examples
     --------

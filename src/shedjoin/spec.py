@@ -1,4 +1,4 @@
-"""JoinSpec: what to join, within which windows, with how much memory, and which tuples stay."""
+"""JoinSpec: the description of a join: streams, conditions, windows, memory and policy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from shedjoin.auto import Foresight, Trials
     from shedjoin.engine.engine import Engine
 
-#: How a window is looked into: an index that grows, no index, or a number of hash buckets.
+#: How a window is searched: an index that grows, no index, or a number of hash buckets.
 IndexChoice = str | int
 INDEXES = ("auto", "scan")
 
@@ -50,8 +50,8 @@ INDEXES = ("auto", "scan")
 class JoinSpec:
     """A sliding-window join of two or more streams, exact or under a memory budget.
 
-    A result has one tuple of each stream. All conditions hold between them, and when the newest came, every other was in its
-    window.
+    A result has one tuple of each stream. All conditions hold between them, and when the newest arrived, every other
+    was in its window.
 
     Parameters
     ----------
@@ -59,69 +59,68 @@ class JoinSpec:
         `TimeWindow` or `RowWindow`: one for both of two streams (called left and right), a pair, or a mapping from the names of
         two to 16 streams, in their order, to their windows.
     between
-        In place of `window`: (low, high) for two streams that join iff low <= right.ts - left.ts <= high, as in SQL. Both may be
+        Instead of `window`: (low, high) for two streams that join iff low <= right.ts - left.ts <= high, as in SQL. Both may be
         negative. A row is kept only while it can still find a partner.
     on
         The name of a column that must be equal in all streams; or predicates: ``"a.x = b.y"``, also with ``<``, ``<=``, ``>``,
-        ``>=``, ``!=``, and ``"|a.x - b.y| <= 5"``. Of two streams also a predicate on numbers or sets: `Band`, `Theta`, `Equal`,
+        ``>=``, ``!=``, and ``"|a.x - b.y| <= 5"``. For two streams also a predicate on numbers or sets: `Band`, `Theta`, `Equal`,
         `SameSet`, `Subset`, `Superset`, `Overlap`, `InnerProduct`.
     where
-        What else must be true of the rows of a result: ``"left.bid < right.price AND (right.open OR NOT left.strict)"``, with
-        SQL's logic for nulls. Comparisons of columns of whole numbers, as in `on`, also ``<=>``; columns that are true where they
-        are not 0; AND, OR, NOT, IS NULL, IS TRUE, IS FALSE. Constants are compared beforehand, as a column.
+        A further condition on the rows of a result: ``"left.bid < right.price AND (right.open OR NOT left.strict)"``, with
+        SQL's logic for nulls. It has comparisons of columns of whole numbers, as in `on`, also ``<=>``; boolean columns (true if
+        not 0); AND, OR, NOT, IS NULL, IS TRUE, IS FALSE. Compute comparisons with constants in advance, as a column.
     budget
-        The hard cap on stored tuples. None: none, the join is exact.
+        The hard cap on stored tuples. None: no cap, the join is exact.
     policy
-        Which tuples stay when memory is short. Default: `KeepAll` without a budget; with one `Prospect` for two streams on a
-        key, `SimpProb(Met())` for other predicates of two streams, `Prob` for the rest.
-        A policy without a budget evicts nothing until `Engine.set_budget` gives one. (On Spark it is refused.)
+        Which tuples stay when the budget is exceeded. Default: `KeepAll` without a budget. With a budget: `Prospect` for two
+        streams on a key, `SimpProb(Met())` for other predicates between two streams, else `Prob`.
+        A policy without a budget evicts nothing until `Engine.set_budget` sets one. (On Spark it is refused.)
     importance
-        How an output's importance follows from its inputs': min, max, sum, product or mean.
+        How the importance of a result is computed from its rows: min, max, sum, product or mean.
     lateness
-        How far a row may lag behind the largest `ts` of its stream and miss nothing. Later rows meet what is still stored.
-        `UNLIMITED`: rows are never late and never expire; only a budget bounds the memory.
+        How far a row may lag behind the largest `ts` of its stream without missing results. Later rows join only rows that are
+        still stored. `UNLIMITED`: rows are never late and never expire; only a budget bounds the memory.
     max_skew
-        A stream whose clock lags behind the newest by more than this counts as idle and no longer holds up expiry.
+        A stream that lags behind the newest clock by more than this is treated as idle: expiry does not wait for it.
     order
-        The join order of three and more streams. ``"auto"``: chosen by the cost model from statistics that are measured while the
-        join runs, an order for each origin. A list of all streams: one global order, new tuples first (EAGER and LAZY of
-        golab2003). A mapping from each stream to a list of all streams: where its new tuples stand is where it stands itself
+        The join order of three and more streams. ``"auto"``: the cost model chooses an order for each origin, from statistics
+        that are measured while the join runs. A list of all streams: one global order, new tuples first (EAGER and LAZY of
+        golab2003). A mapping from each stream to a list of all streams: its new tuples take the position of the stream itself
         (NAIVE, GENERAL LAZY).
     index
         ``"auto"``: by key, or hash indexes that grow with the windows. ``"scan"``: none, nested loops. A number: this many hash
         buckets. Or a mapping from streams to these (a hybrid join).
     evaluate_every
-        0: results come with the tuple that completes them. tau: new tuples are joined in rounds; a result is out at most
-        tau after its last tuple. Where memory is short, rounds come early: nothing is shed that waits to be joined.
+        0: a result is delivered with the tuple that completes it. tau: new tuples are joined in rounds; a result is delivered
+        at most tau after its last tuple. If memory is full, a round runs early: no waiting tuple is shed.
     expire_every
-        How often expired tuples are removed (0: always); default: with every evaluation. They join nothing in any case.
+        How often expired tuples are removed (0: always); default: with every evaluation. They never join.
     reordering
-        When ``order="auto"`` looks for a better order.
+        When ``order="auto"`` searches for a better order.
     selective
-        Compare rows with the most profitable part of the windows when the CPU is short. None: always with all.
+        Compare rows with only the most profitable part of the windows when the CPU is too slow. None: always with all.
     cpu
-        A `VirtualCpu`: rows wait in line until it is free. A `Deadline`: every push is to end in time; needs `selective`. None:
-        every row is joined when it comes.
+        A `VirtualCpu`: rows wait in a queue until it is free. A `Deadline`: every push should end in time; needs `selective`.
+        None: every row is joined when it arrives.
     queue
-        The bound of that line, and which rows it drops. None: no bound.
+        The bound of that queue, and which rows it drops. None: no bound.
     dual
-        Dual windows: rows stand in an aux-window before they probe, and some of them are shed.
+        Dual windows: rows wait in an aux-window before they probe, and some of them are shed.
     counted_elsewhere
-        For one of several engines that each get a part of the rows, split by key, of a join with row windows. Rows then come
-        with their numbers in the whole stream (`Batch.numbered`), and windows count all rows, wherever they went. Results and the
-        shed log have these numbers too. Together such engines give the results of one, if the rows of a push are in order of
-        time and each push ends with the clocks and the number of rows of the whole. `Prospect` is not available for them; the
-        default policy is `Prob`.
+        For a join with row windows that is split by key over several engines. Rows have their numbers in the whole stream
+        (`Batch.numbered`), and windows count the rows of all engines. Results and the shed log have these numbers too.
+        Together such engines give the results of one, if the rows of a push are in time order and each push ends with the
+        clocks and the number of rows of the whole. `Prospect` is not available for them; the default policy is `Prob`.
 
     how
         The join type, by Spark's names: inner, left_semi, left_anti, left_outer, right_outer, full_outer. A row without a partner
-        is given when it leaves its window, and only if it certainly has none: see docs/semantics.md. Joins of three and more
-        streams are inner, left_semi or left_outer.
+        is delivered when it leaves its window, and only if it certainly has none: see docs/semantics.md. Joins of three and
+        more streams are inner, left_semi or left_outer.
     matches
-        A number for each stream, or None: its rows leave once they have found that many partners, as an order does that is paid
-        once. Exact where no row has more partners than that.
+        A number for each stream, or None: its rows leave once they have found that many partners, such as an order that is paid
+        once. The join is exact if no row has more partners than that.
     what_if
-        Tell what other memories would deliver (`Engine.what_if`), from miniatures of the join that run beside it. None: do not.
+        Estimate the recall of other memory sizes (`Engine.what_if`), with miniatures of the join. None: off.
 
     Examples
     --------
@@ -188,7 +187,7 @@ class JoinSpec:
         return KeepAll() if self.budget is None else self._fitting_policy(graph)
 
     def _fitting_policy(self, graph: Graph) -> Policy:
-        """What suits most joins of the kind."""
+        """The default policy of a join of this kind."""
         if isinstance(self.on, Predicate) and self.on.code != SAME:
             return SimpProb(Met())
         keyed = len(self.names) == len(STREAMS) and self._is_keyed(graph) and not self.counted_elsewhere
@@ -203,7 +202,7 @@ class JoinSpec:
 
     @property
     def first_policy(self) -> Policy:
-        """The policy that the join begins with: `policy`, or what `Auto` begins with."""
+        """The first policy of the join: `policy`, or the first one of `Auto`."""
         return self._first_policy(self._graph())
 
     def _check_windows(self) -> None:
@@ -356,7 +355,7 @@ class JoinSpec:
         return common and all(len(columns) == 1 for columns in graph.columns)
 
     def _dials(self, graph: Graph) -> Dials:
-        """What `shedjoin.meaning` looks at."""
+        """The settings that `shedjoin.meaning` checks."""
         return self._dials_by(graph, self._first_policy(graph))
 
     def _dials_by(self, graph: Graph, policy: Policy) -> Dials:
@@ -416,14 +415,19 @@ class JoinSpec:
         shared = self.queue is not None and self.queue.integrated
         return () if self._is_keyed(graph) and not shared else tuple(indexes)
 
+    @property
+    def counts_partners(self) -> bool:
+        """Whether it matters how many partners a row finds."""
+        return self.how != "inner" or self.matches is not None
+
     def plan(self, part: tuple[int, int] = (0, 1)) -> Plan:
-        """The plain settings the engine runs by."""
+        """The plain settings of the engine."""
         _check_part(part, self.on)
         if part[1] > 1 and (isinstance(self.cpu, VirtualCpu) or self.dual is not None):
             raise SpecError(
                 f"part must be (0, 1) with a VirtualCpu or dual windows, not {part!r}: one CPU serves one join"
             )
-        if part[1] > 1 and (self.how != "inner" or self.matches is not None):
+        if part[1] > 1 and self.counts_partners:
             raise SpecError(
                 f"part must be (0, 1) with how={self.how!r} and matches={self.matches!r}, not {part!r}: of the partners of its "
                 "rows, a part of a join sees only some"
@@ -501,14 +505,14 @@ class JoinSpec:
         return self.engine(seed, part=part)
 
     def resume(self, snapshot: bytes, *, part: tuple[int, int] = (0, 1)) -> Engine:
-        """Go on from `engine.snapshot()`. Budget, policy and join order may be others; all else must be as it was."""
+        """Continue from `engine.snapshot()`. Budget, policy and join order may differ; all other settings must be the same."""
         from shedjoin.engine.engine import Engine
 
         plan = self.plan(part)
         return Engine.resume(plan, snapshot, reordering=self._reordering(), **self._beside(plan, 0))
 
     def with_budget(self, budget: Budget | None) -> JoinSpec:
-        """The same join within another budget. A join that kept everything gets the default policy."""
+        """The same join with another budget. A join without a budget gets the default policy."""
         keeps = isinstance(self.policy, KeepAll) and budget is not None
         return replace(self, budget=budget, policy=None if keeps else self.policy)
 
@@ -672,7 +676,7 @@ def check_unconditional(what: str, spec: JoinSpec) -> None:
 
 def check_inner(what: str, spec: JoinSpec) -> None:
     """Refuse a join that gives more or less than pairs, for what knows nothing else."""
-    if spec.how != "inner" or spec.matches is not None:
+    if spec.counts_partners:
         raise SpecError(f"{what} is for inner joins whose rows stay until their windows end, not for {spec!r}")
 
 

@@ -1,8 +1,8 @@
-"""A target in place of a budget: memory follows it, and the budget is the upper limit.
+"""A target recall: memory follows it, and the budget is the upper limit.
 
-A join begins with all the memory that it may have. When a window has passed since the last change, recall is measured over
-another half of a window. Above the target memory shrinks, below it grows. What is measured follows from the rows alone, so that
-the same rows give the same memory, however often the join was stopped.
+A join begins with the whole budget. When a window has passed since the last change, recall is measured over another half of a
+window. Above the target memory shrinks, below it grows. The measurement depends only on the rows. So the same rows give the
+same memory, for any number of restarts.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 #: The most that memory shrinks and grows at once.
 SHRINK, GROW = 0.7, 2.0
-#: Recall is measured over at least so many results, and this part of a window.
+#: Recall is measured over at least this many results, and this part of a window.
 FEWEST_RESULTS, PART = 100.0, 0.5
 _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*(?:recall)?\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How good the result is to be.
+    """The recall that a join should reach.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def check_target(spec: JoinSpec) -> None:
 
 
 def progress(engine: Engine, spec: JoinSpec) -> tuple[int | None, int]:
-    """Where a join is, and how long a window is: by the clocks, or of row windows by the rows that came."""
+    """The progress of a join and the length of a window: by the clocks, or for row windows by the arrived rows."""
     lengths = [window.size for window in spec.windows if isinstance(window, TimeWindow)]
     if not lengths:
         lengths = [window.rows for window in spec.windows if isinstance(window, RowWindow)]
@@ -91,21 +91,21 @@ def progress(engine: Engine, spec: JoinSpec) -> tuple[int | None, int]:
 
 @dataclass
 class TargetControl:
-    """Holds one join to a target. Call `follow` after each push that its live recall has followed.
+    """Adapts the memory of one join to a target. Call `follow` after each push, after `LiveRecall.follow`.
 
     Parameters
     ----------
     target
-        What is to be held: a `Target`, or what `Target.of` takes.
+        A `Target`, or a value that `Target.of` takes.
     spec
         The join. Its budget is the upper limit.
 
     Attributes
     ----------
     share
-        The part of the limit that is in use.
+        The part of the upper limit that is in use.
     limited
-        Whether recall is below the target and memory cannot grow: the limit stops it.
+        Whether recall is below the target and memory cannot grow, because it has reached the upper limit.
     """
 
     target: Target
@@ -122,7 +122,7 @@ class TargetControl:
 
     @property
     def budget(self) -> Budget:
-        """What the join may store now."""
+        """The budget of the join now."""
         assert self.spec.budget is not None
         return self.part_of(self.spec.budget)
 
@@ -133,7 +133,7 @@ class TargetControl:
         return replace(limit, **{limit.unit: total})  # type: ignore[arg-type]
 
     def follow(self, engine: Engine, live: LiveRecall) -> Output | None:
-        """Look at what has come since, and change the engine's budget if it is time to. Returned is what had to go."""
+        """Measure recall since the last change, and change the budget if necessary. Returns the output of that change."""
         if not self.measure(engine, live):
             return None
         out = engine.set_budget(self.budget)
@@ -169,11 +169,11 @@ class TargetControl:
         return True
 
     def measure_anew(self) -> None:
-        """Recall is estimated anew: forget the sums of before."""
+        """Call this when the recall estimate restarts: it drops the earlier sums."""
         self._from = None
 
     def _next(self, recall: float, low: float) -> float:
-        """Missing results fall about with the square root of memory: grow at once, shrink with care."""
+        """Missing results fall about with the square root of memory: grow at once, shrink slowly."""
         lost = (1.0 - recall) / (1.0 - self.target.recall)
         if lost > 1.0:
             return min(self.share * min(max(lost, 1.1), GROW), 1.0)
@@ -184,7 +184,7 @@ class TargetControl:
     # ------------------------------------------------------------------------------------------------- as plain data
 
     def to_dict(self) -> dict[str, Any]:
-        """What the control knows, to go on from."""
+        """The state of the control as plain data."""
         return {
             "share": self.share,
             "limited": self.limited,
@@ -194,6 +194,6 @@ class TargetControl:
         }
 
     def load(self, data: Mapping[str, Any]) -> None:
-        """Go on from `to_dict()`; the target may be another one."""
+        """Continue from `to_dict()`; the target may differ."""
         self.share, self.limited = float(data["share"]), bool(data["limited"])
         self._since, self._from, self._measured = data["since"], data["from"], int(data["measured"])

@@ -1,6 +1,6 @@
-"""What a join would deliver with another memory: recall by memory, from miniatures of it, with limits.
+"""Recall as a function of memory for a running join, estimated from miniatures of it, with limits.
 
-`shedjoin.auto.foresight` has the miniatures. Here are the settings, and the curve that follows from what they found.
+`shedjoin.auto.foresight` runs the miniatures. This module has the settings, and computes the curve from their results.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Run miniatures of the join with other memories beside it.
+    """Run miniatures of the join with other memory sizes.
 
-    A miniature gets the rows of some keys, and as small a part of the memory. Frequent keys are in every miniature, where each of
-    their tuples counts as a part of one.
+    A miniature gets the rows of some keys, and an equally small part of the memory. Frequent keys are in every miniature, and
+    each of their tuples counts as a fraction of a tuple.
 
     Parameters
     ----------
     tuples
-        What the miniature with the memory of now is to hold. More is more accurate, and slower.
+        The number of tuples in the miniature for the current memory. More is more accurate, and slower.
     memory
-        The part of the budget that all miniatures together may hold besides. Where it is too little, they hold fewer.
+        The memory of all miniatures together, as a part of the budget and in addition to it. If it is too small, they hold
+        fewer tuples.
     every
-        Rows in a stretch, after which the miniatures run. 0: half as many as the budget has room for, but at least 512, and 512
+        The miniatures run after this many rows. 0: half as many rows as the budget has room for, but at least 512, and 512
         of the sample.
 
     Examples
@@ -85,7 +86,7 @@ def what_if_of(value: Any) -> WhatIf | None:
 
 
 class Measured(Protocol):
-    """Recall as it was measured, with its limits."""
+    """Measured recall with its limits."""
 
     @property
     def recall(self) -> float: ...
@@ -116,13 +117,13 @@ class Curve:
     policy
         The policy in use.
     rows
-        Over how many of the last rows this is.
+        The number of rows that the curve covers: the last ones.
     recall
-        By multiples of the budget.
+        Recall by multiples of the budget.
     importance
-        The same for the summed importance of results; None where all results matter alike.
+        The same for the summed importance of results; None if all results have the same importance.
     others
-        With the memory of now, by other policies.
+        Recall with the current memory, by other policies.
     level
         The level of the limits.
     """
@@ -136,12 +137,12 @@ class Curve:
 
     @property
     def policies(self) -> dict[str, Point]:
-        """With the memory of now, by policy: first the one in use."""
+        """Recall with the current memory, by policy: first the one in use."""
         return {self.policy: self.recall[1.0], **self.others}
 
     @property
     def best(self) -> str:
-        """The policy that does best with the memory of now, as far as is known."""
+        """The policy with the highest estimate for the current memory."""
         found = self.policies
         return max(found, key=lambda policy: found[policy].recall)
 
@@ -151,14 +152,14 @@ class Curve:
 
 
 def curve_of(parts: Iterable[Mapping[str, Any]], *, live: Measured | None = None, level: float = 0.95) -> Curve | None:
-    """The curve of a join from what the miniatures of its shards found; None if they have not found anything yet.
+    """The curve of a join from the results of its shards' miniatures; None if they have none yet.
 
     Parameters
     ----------
     parts
-        What `Engine.what_if_sums` gave, of each shard.
+        The return value of `Engine.what_if_sums` of each shard.
     live
-        Recall as it was measured, with its limits: by it heights are corrected.
+        Measured recall with its limits: the curve is corrected by it.
     level
         The level of the limits.
     """

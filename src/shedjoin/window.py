@@ -9,7 +9,7 @@ import numpy as np
 
 from shedjoin.errors import SpecError
 
-#: Beyond this, products of a lifetime and a weight could no longer be distinguished in a float.
+#: Beyond this, a float can no longer distinguish products of a lifetime and a weight.
 LONGEST = 2**50
 #: The lateness under which no row is ever late and none expires: times lie within +-2**53.
 UNLIMITED = 2**54
@@ -25,7 +25,7 @@ def _whole(name: str, value: object, why: str) -> int:
 
 
 def check_duration(argument: str, value: object) -> None:
-    """Reject what is no duration in the unit of `ts`. A lateness may also be `UNLIMITED`."""
+    """Reject invalid durations in the unit of `ts`. A lateness may also be `UNLIMITED`."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if whole and (0 <= value < LONGEST or (value == UNLIMITED and argument.endswith("lateness"))):  # type: ignore[operator]
         return

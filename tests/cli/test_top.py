@@ -92,6 +92,22 @@ def test_a_watch_gives_each_complete_batch_once(folder: Path) -> None:
     assert MetricFiles(folder / "nowhere").new() == []
 
 
+def test_rows_and_samples_tell_the_same_sure_limit() -> None:
+    """Of a semi join, which has no estimate of pairs: that it is not known is not said."""
+    rows = [row | dict.fromkeys(LIVE_COLUMNS, None) | {"certain": 3, "unknown": 10, "alone": 30} for row in ROWS]
+    collector = QueryCollector(query="q", budget={"tuples": 400})
+    for batch in range(3):
+        collector.add(rows[2 * batch : 2 * batch + 2])
+    for view in (of_rows(rows, BUDGET), of_samples(samples_of(collector.collect()), None, 20.0)):
+        assert view is not None
+        assert (view.recall, view.unmatched, view.sure) == (None, (18, 60), 0.75)
+        printed = io.StringIO()
+        Console(file=printed, width=150).print(top.frame(view, "q"))
+        said = printed.getvalue()
+        assert "at least 75.0% delivered" in said
+        assert "not known" not in said
+
+
 def test_rows_and_samples_show_the_same_query() -> None:
     collector = QueryCollector(query="q", budget={"tuples": 400})
     collector.add(ROWS[:2])

@@ -66,7 +66,13 @@ def metric(batch: int, shard: int, at: datetime, recall: bool = True, shards: in
     row |= dict.fromkeys(LIVE_COLUMNS, 0.0 if recall else None)
     row |= {"batch": batch, "shard": shard, "at": at, "seconds": 1.5 * load, "restored": batch == 0, "changed": None}
     row |= {"rows_impressions": int(3000 * load), "rows_clicks": int(1000 * load), "results": int(700 * load)}
-    row |= {"evicted": int(900 * load), "late": int(20 * load), "certain": int(300 * load), "unknown": int(40 * load)}
+    row |= {
+        "evicted": int(900 * load),
+        "late": int(20 * load),
+        "certain": int(300 * load),
+        "unknown": int(40 * load),
+        "alone": int(300 * load),
+    }
     row |= {
         "resident_impressions": int(2400 / shards * min(load, 1.2)),
         "resident_clicks": int(900 / shards * min(load, 1.2)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -39,6 +40,9 @@ def draw_spec(random: Random, streams: int) -> sj.JoinSpec:
     policy = sj.Sample(estimator, random.choice((1.0, 0.5, 0.0)), random.choice((0.0, 0.0, 0.5, 0.3)))
     window = random.choice((sj.TimeWindow(15), sj.RowWindow(9)))
     windows = window if streams == 2 else dict.fromkeys("abc", window)
+    if streams == 2 and random.random() < 0.3:
+        policy = replace(policy, estimator=random.choice((sj.History(), sj.InWindow(), sj.InMemory())))
+        return sj.JoinSpec(window, budget, policy, on=sj.Band("key", within=1.0), evaluate_every=0)
     return sj.JoinSpec(windows, budget, policy, evaluate_every=0)
 
 
@@ -56,7 +60,7 @@ def batch_of(engine: sj.Engine, rows: list[Row]) -> sj.Batch:
 
 def twin_of(spec: sj.JoinSpec, seed: int) -> Twin:
     join = Join.of(spec)
-    return Twin(Join(join.windows, Key(len(spec.names)), join.budget, join.policy, importance=join.importance), seed)
+    return Twin(replace(join, condition=join.condition if join.condition.alone else Key(len(spec.names))), seed)
 
 
 @pytest.mark.small

@@ -20,7 +20,7 @@ Windows = Sequence[Window]
 
 class Row(NamedTuple):
     """What arrives. `value` is what the condition looks at: a key, a number, a set, weights by item, or attributes by
-    column; None is null. `more` has the columns that `where` looks at."""
+    column; None is null. `more` has the columns that `where` looks at. A row may be dropped before it comes."""
 
     stream: int
     value: Any
@@ -29,6 +29,7 @@ class Row(NamedTuple):
     bytes: int = ROW_BYTES
     kind: int = 0
     more: Mapping[str, int | None] = {}
+    dropped: bool = False
 
 
 @dataclass(eq=False, slots=True)

@@ -325,6 +325,10 @@ class Twin:
             self.counters["null"] += 1
             self.unmatched.give(x)
             return
+        if x.row.dropped:
+            self.counters["null"] += 1
+            self.unmatched.note(x, DROPPED)
+            return
         if x.probes:
             self.probe(x)
         else:

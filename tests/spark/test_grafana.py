@@ -78,3 +78,4 @@ def test_panels_do_not_lie_on_each_other() -> None:
 def test_rows_without_a_partner_are_counted() -> None:
     assert "certain" not in METRIC_SCHEMA.names
     assert exposed()["shedjoin_certain_total"] == {"query", "shard"}
+    assert exposed()["shedjoin_sure_recall"] == {"query"}

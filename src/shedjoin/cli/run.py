@@ -195,6 +195,7 @@ def batch_line(batch: Summary, job: StreamJob, fractions: tuple[float, ...] | No
         parts.append(f"{batch.shed:,} tuples shed")
     if batch.certain is not None:
         parts.append(f"unmatched: {batch.certain:,} certain, {batch.unknown:,} unknown")
+        parts.append(f"at least {batch.sure_recall:.1%} of the rows given alone")
     if batch.late:
         parts.append(f"{batch.late:,} rows late")
     if fractions is not None and fractions[0] < 1.0:

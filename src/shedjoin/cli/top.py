@@ -155,10 +155,15 @@ def _numbers(view: View) -> Table:
         grid.add_row("policy", words, f"{view.policy_changes:,} changes since the beginning, after trials")
         for why, count in Counter(view.policy_why).most_common(2):
             grid.add_row("", f"{count} shard{'s' * (count != 1)}", why)
+    if view.sure is not None:
+        grid.add_row(
+            "of rows given alone", f"at least {view.sure:.1%} delivered", "of semi and anti joins; unmatched rows"
+        )
     if view.recall is None:
         exact = view.budget is None and not view.partial and not view.shed[FRONT]
         late = ", but for late rows" if view.shed.get("late") else ""
-        grid.add_row("recall", f"exact: no budget{late}" if exact else "not known", "")
+        if exact or view.sure is None:
+            grid.add_row("recall", f"exact: no budget{late}" if exact else "not known", "")
     else:
         grid.add_row("recall", share(view.recall), since(view.recall_from) if view.recent else "")
         if view.recent is not None:

@@ -44,6 +44,8 @@ class View:
         The ages of its most profitable basic windows, of each stream, in the first shard.
     unmatched
         Of outer, semi and anti joins: unmatched rows, certain and unknown.
+    sure
+        Of these joins: at least this share of the rows that they give alone was delivered.
     budget
         (unit, amount) of the whole query.
     allowed, limited
@@ -81,6 +83,7 @@ class View:
     fractions: tuple[float, ...] | None = None
     ranking: tuple[tuple[int, ...], ...] | None = None
     unmatched: tuple[int, int] | None = None
+    sure: float | None = None
     allowed: int | None = None
     limited: bool = False
     error: float | None = None
@@ -131,6 +134,7 @@ def of_rows(rows: Iterable[Row], budget: dict[str, Any] | None, now: datetime | 
         fractions=fractions_of(latest(known)),
         ranking=_ranking(latest(known)[0], tuple(found.rows_of)),
         unmatched=None if found.certain is None or found.unknown is None else (found.certain, found.unknown),
+        sure=found.sure_recall,
         allowed=_allowed(latest(known)),
         limited=any(row.get("limited") for row in latest(known)),
         error=max((row["error"] for row in latest(known) if row.get("error") is not None), default=None),
@@ -217,6 +221,7 @@ def of_samples(now: Samples, before: Samples | None, seconds: float) -> View | N
         policies=tuple(labels["policy"] for labels, _ in now["policy"]) if "policy" in now else None,
         policy_changes=int(total(now, "policy_changes")),
         unmatched=_unmatched(now),
+        sure=total(now, "sure_recall") if "sure_recall" in now else None,
         what_if=tuple((float(name), share) for name, share in _shares(now, "what_if_recall", "memory")),
         by_policy=tuple(_shares(now, "what_if_policy_recall", "policy")),
         age=max(datetime.now(UTC).timestamp() - ended, 0.0),

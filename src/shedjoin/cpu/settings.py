@@ -1,4 +1,4 @@
-"""What limits the CPU of a join, and how it copes: frozen descriptions, validated when made."""
+"""Settings for joins with a slow CPU: frozen descriptions, validated when created."""
 
 from __future__ import annotations
 
@@ -46,15 +46,16 @@ class Selective:
         Length of a basic window, in the unit of `ts`.
     rate
         Rate adaptation (Algorithm 1): every `period` r follows the share of rows that a `VirtualCpu` could process. False,
-        or without such a CPU: r stays at `fraction`, or is what a deadline says.
+        or without such a CPU: r stays at `fraction`, or a deadline sets it.
     correlation
         Time-correlation adaptation (Algorithms 2, 3): basic windows are ranked by the partners that a sample of rows found in
         them. False: the newest come first.
     direction
-        Join-direction adaptation (Algorithm 4): the window that brings more is shed last.
+        Join-direction adaptation (Algorithm 4): the more profitable window is shed last.
     types
-        Utility-based shedding (Algorithm 5), with so many types of rows (column `kind`, 0 to types - 1; their utility is the
-        column `importance`, the output's follows the join's `importance`). 0: off. It replaces the direction adaptation.
+        Utility-based shedding (Algorithm 5), with this many types of rows (column `kind`, 0 to types - 1). Their utility is the
+        column `importance`; that of a result is computed by the join's `importance`. 0: off. It replaces the direction
+        adaptation.
     period, rank_period
         T_r and T_c, in the unit of `ts`.
     boost, sample
@@ -103,8 +104,8 @@ class VirtualCpu:
     capacity
         Units of work for each unit of `ts`.
     probe, comparison, lookup, update
-        Units that a probe costs, each tuple (or entry of a list) that it looks at, each list that it looks up, and each row that
-        comes in and expires.
+        The cost in units of each probe, each compared tuple (or list entry), each list lookup, and each row that enters and
+        expires.
 
     Examples
     --------
@@ -126,9 +127,9 @@ class VirtualCpu:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A real clock: every push is to end within so many seconds, and r is adapted while it runs so that it does.
+    """A real clock: every push should end within this many seconds. r is adapted while the push runs.
 
-    What is found depends on how fast the machine is: for production, not for experiments.
+    The results depend on the speed of the machine: use it in production, not for experiments.
     """
 
     seconds: float
@@ -148,10 +149,10 @@ class Queue:
     span
         How long a row may wait before others are dropped: a buffer of that much time.
     drop
-        ``"random"``, or ``"semantic"``: the row with the lowest importance times the partners that are stored (with dual
-        windows: that the windows will hold). A `Table`: importance times what it says of the other streams.
+        ``"random"``, or ``"semantic"``: the row with the lowest importance times its stored partners (with dual windows: the
+        partners that the windows will hold). A `Table`: importance times the table's weights of the other streams.
     integrated
-        One order over rows that wait and tuples that are stored, within the join's budget: the lowest goes.
+        Waiting rows and stored tuples compete by one priority, within the join's budget: the lowest is removed.
     """
 
     tuples: int | None = None
@@ -176,28 +177,28 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Dual:
-    """Dual windows (dual2006): rows stand in an aux-window, as long as the windows, before they probe.
+    """Dual windows (dual2006): rows wait in an aux-window, as long as the windows, before they probe.
 
-    Histograms of what the windows will hold tell how many partners a row can expect. So rows with few partners need not probe
-    (rear shedding), and beyond the best speed rows are dropped before they enter (front shedding).
+    Histograms of the future contents of the windows predict how many partners a row will find. So rows with few partners need
+    not probe (rear shedding), and beyond the best speed rows are dropped before they enter (front shedding).
 
     Parameters
     ----------
     rear
-        The share k_r of rows that are stored without a probe: those with fewest partners. True follows the speeds; False probes
-        always.
+        The share k_r of rows that are stored without a probe: those with the fewest partners. True: computed from the speeds.
+        False: all rows probe.
     front
-        The share k_f of rows that are dropped by lot when they arrive. True follows the speeds, for two streams on a key; False
-        drops none.
+        The share k_f of rows that are dropped at random when they arrive. True: computed from the speeds, for two streams on a
+        key. False: none.
     period
-        How often speeds are measured, in the unit of `ts`. Without a `VirtualCpu` nothing is slow, and shares stay as they are.
+        How often speeds are measured, in the unit of `ts`. Without a `VirtualCpu` shares do not change.
     distribution
         How likely each value is in each of two streams, for the best speed. None: learned from the histograms.
 
     Notes
     -----
-    A row window holds the last rows that were let in: front shedding makes the streams thinner. Results come when a row leaves
-    the aux-window, one window after its arrival; `Engine.flush` lets all go through.
+    A row window holds the last rows that were released: front shedding makes the streams thinner. Results are found when a row
+    leaves the aux-window, one window after its arrival; `Engine.flush` releases all rows.
 
     Examples
     --------

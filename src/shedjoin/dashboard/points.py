@@ -59,6 +59,7 @@ class Point:
     late: int = field(default=0, metadata=_SUM)
     certain: int | None = field(default=None, metadata=_SUM)
     unknown: int | None = field(default=None, metadata=_SUM)
+    alone: int | None = field(default=None, metadata=_SUM)
     seconds: float = field(default=0.0, metadata=_MAX)
     peak: int = field(default=0, metadata=_MAX)
 
@@ -121,6 +122,7 @@ def point_of(rows: Sequence[Row], unit: str, cap: int | None, before: float | No
         late=found.late,
         certain=found.certain,
         unknown=found.unknown,
+        alone=found.alone,
         seconds=found.seconds,
         peak=found.peak_tuples if unit == "tuples" else found.peak_bytes,
     )

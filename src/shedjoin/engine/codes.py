@@ -84,6 +84,9 @@ MOST_ITEMS = 2**15 - 1
 # The importance of an output from that of its inputs.
 IMPORTANCE = {"min": 0, "max": 1, "sum": 2, "product": 3, "mean": 4}
 
+# What a row that joins nothing is: it has a null, or was dropped before it came.
+NULL_ROW, DROPPED_ROW = 1, 2
+
 # Why a row is in the shed log.
 EVICTED = 0
 LATE = 1

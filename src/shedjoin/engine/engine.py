@@ -42,6 +42,7 @@ from shedjoin.engine.trying import COLUMN, FORESIGHT, Foreseeing, Trying
 from shedjoin.engine.weights import Weights
 from shedjoin.errors import InputError, SnapshotError, SpecError
 from shedjoin.join_order import JoinOrder
+from shedjoin.join_type import FIRSTS, sure_recall
 from shedjoin.row_numbers import check as check_numbers
 from shedjoin.what_if import Curve, Measured, curve_of
 
@@ -849,6 +850,29 @@ class Engine(Running):
         """Totals since the beginning."""
         more = {name: int(self._state[name]) for name in ("peak_tuples", "peak_bytes")}
         return {**self._totals(), "instants": int(self._state["tick"]), **more}
+
+    @property
+    def alone(self) -> int:
+        """Rows given alone so far: those of a semi or an anti join, and unmatched rows of an outer one."""
+        return self.counters["results" if self._plan.how.gives == FIRSTS else "certain"]
+
+    @property
+    def sure_recall(self) -> float | None:
+        """At least this share of the rows that the join gives alone was delivered; None in inner joins.
+
+        It is of rows whose fate is decided: they were given, were shed, or have left their windows.
+
+        Examples
+        --------
+        >>> import shedjoin as sj
+        >>> engine = sj.JoinSpec(sj.TimeWindow(4), sj.Budget(tuples=2), sj.Simp(), how="anti").build()
+        >>> out = engine.push({"left": {"key": [1, 2, 3, 4]}, "right": {"key": [9, 8, 2, 9], "ts": [9, 9, 9, 9]}})
+        >>> len(out), engine.counters["unknown"], engine.sure_recall
+        (2, 2, 0.5)
+        """
+        if not self._plan.how.judged:
+            return None
+        return sure_recall(self.alone, self.counters["unknown"])
 
     @property
     def matched_importance(self) -> float:

@@ -302,7 +302,7 @@ def fill_rings(cfg: NDArray[Any], state: Handle, rings: Rings, room: int = 0) ->
 def grow_entries(cfg: NDArray[Any], state: Handle, room: int) -> None:
     """A new arena, with room for at least one more ring of `room` places, or for a row of that many items."""
     if has_items(cfg):
-        item_memory.fill_lists(cfg, state, room)
+        item_memory.grow_lists(cfg, state, room)
         return
     rings, before = all_rings(cfg, state), state.arrays["entries"].size
     if not is_keyed(cfg):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,15 @@ from shedjoin.engine.handle import Handle, cache_lines
 from shedjoin.engine.records import LIST_RECORD, NONE
 from shedjoin.engine.stages import search
 from shedjoin.engine.structures import bitmaps, histogram, time_lists
-from shedjoin.engine.structures.time_lists import EMPTIES, FIXED_LISTS
+from shedjoin.engine.structures.time_lists import EMPTIES, FIXED_LISTS, NO_TUPLE
 
 Arrays = dict[str, NDArray[Any]]
 Integers = NDArray[np.int64]
 #: Two streams have a predicate between them.
 STREAMS = 2
-FIRST_ITEMS, FIRST_LISTS = 1024, 64
+FIRST_ITEMS, FIRST_LISTS = 1024, 1024
+#: Arrays shorter than this grow faster, since each step takes as long as thousands of rows.
+SMALL = 1 << 15
 _POOL = {
     "number": "f8",
     "item_at": "i8",
@@ -82,11 +84,16 @@ def arena(size: int) -> Arrays:
     }
 
 
+def _roomy(size: int) -> int:
+    """How long an array is made that must hold this much."""
+    return 4 * size if size < SMALL else 2 * size
+
+
 def grow_items(state: Handle, room: int) -> None:
     """The items of stored tuples side by side, with room for as many again."""
     tuples = places_in_use(state)
     places, owners = item_places(state, tuples, more=1)
-    new = arena(2 * (places.size + room + FIRST_ITEMS))
+    new = arena(_roomy(places.size + room + FIRST_ITEMS))
     for name, array in new.items():
         array[: places.size] = state.arrays[name][places]
     sizes = state.arrays["item_count"][tuples] + 1
@@ -106,6 +113,17 @@ def item_places(state: Handle, tuples: Integers, more: int = 0) -> tuple[Integer
 # --------------------------------------------------------------------------------------------------------------- lists
 
 
+class Lists(NamedTuple):
+    """Lists one after another, and their entries in the same order."""
+
+    kind: NDArray[np.int8]  # lists of items have FIXED_LISTS and their stream here, others their number
+    item: Integers
+    length: Integers
+    ts: Integers  # of each entry, as the next two
+    seq: Integers
+    slot: Integers
+
+
 def fill_lists(cfg: NDArray[Any], state: Handle, room: int = 0) -> None:
     """All lists anew, from the tuples that are stored, with room for as many again and for a row of `room` items."""
     tuples = places_in_use(state)
@@ -116,22 +134,50 @@ def fill_lists(cfg: NDArray[Any], state: Handle, room: int = 0) -> None:
     owner, item, kind = owner[order], item[order], kind[order]
     starts = np.flatnonzero(np.append(True, (np.diff(item) != 0) | (np.diff(kind) != 0))[: item.size])
     lengths = np.diff(np.append(starts, item.size))
+    _lay_out(state, Lists(kind[starts], item[starts], lengths, ts[owner], seq[owner], tuples[owner]), room)
+
+
+def grow_lists(cfg: NDArray[Any], state: Handle, room: int) -> None:
+    """The same from the lists as they are: nothing has to be sorted."""
+    lists = state.arrays["lists"]
+    used = np.flatnonzero(lists["length"])
+    item, length = lists["item"][used], lists["length"][used].astype(np.int64)
+    stream = np.where(used < FIXED_LISTS, used % STREAMS, lists["tag"][used].astype(np.int64) - 1)
+    first = lists["start"][used].astype(np.int64) + lists["head"][used]
+    owner = np.repeat(np.arange(used.size), length)
+    place = np.arange(owner.size) + (first - np.cumsum(length) + length)[owner]
+    ts, seq, slot = (state.arrays[name][place] for name in _ENTRIES)
+    kept = (slot != NO_TUPLE) & ~_are_gone(cfg, state, stream[owner], ts, seq)
+    length = np.bincount(owner[kept], minlength=used.size)
+    there = length > 0
+    kind = np.where(used < FIXED_LISTS, used, FIXED_LISTS + stream)[there].astype(np.int8)
+    _lay_out(state, Lists(kind, item[there], length[there], ts[kept], seq[kept], slot[kept]), room)
+
+
+def _are_gone(cfg: NDArray[Any], state: Handle, stream: Integers, ts: Integers, seq: Integers) -> NDArray[np.bool_]:
+    """As `time_lists.is_gone`."""
+    stamp = np.where(cfg[0]["kind"][stream] == ROW, seq, ts)
+    return np.asarray((stamp <= state["limit"][stream]) & (seq < state["gone_to"][stream]), np.bool_)
+
+
+def _lay_out(state: Handle, made: Lists, room: int) -> None:
+    """Put lists behind the handle, each with room for as many entries again."""
     slots = FIRST_LISTS
-    while slots < 4 * (starts.size + room):
+    while slots < 4 * (made.item.size + room):
         slots *= 2
     lists = cache_lines(FIXED_LISTS + slots, LIST_RECORD)
-    which = kind[starts].astype(np.int64)
+    which = made.kind.astype(np.int64)
     named = which >= FIXED_LISTS
-    which[named] = _enter_table(lists, which[named] - FIXED_LISTS, item[starts][named])
-    rooms = np.maximum(time_lists.FIRST_ROOM, 2 * lengths)
+    which[named] = _enter_table(lists, which[named] - FIXED_LISTS, made.item[named])
+    rooms = np.maximum(time_lists.FIRST_ROOM, 2 * made.length)
     begin = np.cumsum(rooms) - rooms
-    lists["start"][which], lists["room"][which], lists["length"][which] = begin, rooms, lengths
+    lists["start"][which], lists["room"][which], lists["length"][which] = begin, rooms, made.length
     top = int(rooms.sum())
     entries = top + 8 * time_lists.FIRST_ROOM * (room + FIXED_LISTS)
-    state.hold(lists=lists, **{name: np.zeros(2 * entries, kind) for name, kind in _ENTRIES.items()})
-    place = np.repeat(begin - starts, lengths) + np.arange(item.size)
-    for name, column in (("list_ts", ts), ("list_seq", seq), ("list_slot", tuples)):
-        state.arrays[name][place] = column[owner]
+    state.hold(lists=lists, **{name: np.zeros(_roomy(entries), kind) for name, kind in _ENTRIES.items()})
+    place = np.repeat(begin - np.cumsum(made.length) + made.length, made.length) + np.arange(made.ts.size)
+    for name, column in zip(_ENTRIES, (made.ts, made.seq, made.slot), strict=True):
+        state.arrays[name][place] = column
     state["list_top"], state["lists_used"] = top, int(named.sum())
     renew_bitmaps(state)
 
@@ -172,13 +218,11 @@ def _enter_table(lists: NDArray[Any], stream: Integers, item: Integers) -> Integ
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         x = x ^ (x >> np.uint64(31))
     at = (x & np.uint64(mask)).astype(np.int64)
-    waiting = np.arange(item.size)
+    waiting, claimed = np.arange(item.size), np.zeros(table.size, np.int64)
     while waiting.size:
-        free = table["tag"][at[waiting]] == 0
-        _, winners = np.unique(np.where(free, at[waiting], -1 - np.arange(waiting.size)), return_index=True)
-        won = np.zeros(waiting.size, np.bool_)
-        won[winners] = True
-        won &= free
+        place = at[waiting]
+        claimed[place] = waiting  # one of those that want a place
+        won = (table["tag"][place] == 0) & (claimed[place] == waiting)
         there = waiting[won]
         table["item"][at[there]], table["tag"][at[there]] = item[there], stream[there] + 1
         waiting = waiting[~won]

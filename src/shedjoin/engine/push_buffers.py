@@ -39,6 +39,9 @@ def make(cfg: NDArray[Any], state: Handle, batch: Batch | None = None, *, result
     size = turns = len(batch)
     for name, column in zip(ROW_ARRAYS, batch.fields(), strict=True):
         buffers.hold(**{f"row_{name}": column.reshape(-1)})
+    # A row that is not null is 0, a null NULL_ROW, one that was dropped DROPPED_ROW.
+    null = batch.null.view(np.uint8)
+    buffers.hold(row_null=null if batch.dropped is None else null + batch.dropped)
     if batch.values is not None:
         for name in ROW_VALUES:
             buffers.hold(**{f"row_{name}": getattr(batch.values, name)})

@@ -11,7 +11,7 @@ from shedjoin.engine.codes import Weigher
 
 
 class Estimator:
-    """Says how much a stream is expected to bring of a key. See docs/semantics.md for each one's exact weights."""
+    """Estimates the frequency of a key on a stream. docs/semantics.md has the exact weights of each estimator."""
 
     name: ClassVar[str]
     #: What kernels know it by.

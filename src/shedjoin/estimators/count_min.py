@@ -14,8 +14,8 @@ from shedjoin.estimators.base import Estimator
 class CountMin(Estimator):
     """`History` within `width * depth` counters a stream; never too low, too high by about (rows / width) at times.
 
-    Written here as a kernel because a sketch of a library cannot be called from one; docs/decisions/004 has the
-    measurement against Apache DataSketches.
+    This is our own kernel, because a kernel cannot call the sketch of a library; docs/decisions/004 compares it with
+    Apache DataSketches.
     """
 
     width: int = 4096

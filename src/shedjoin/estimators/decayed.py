@@ -1,4 +1,4 @@
-"""Exponentially decayed counts: recent rows weigh more."""
+"""Exponentially decayed counts: recent rows have larger weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST = 1e-6
 class Decayed(Estimator):
     """Rows of a key so far, each worth half as much after every `half_life`.
 
-    A key whose count has fallen below 2**-20 of a row and of which nothing is stored is forgotten, so memory follows the
+    A key is removed if its count is below 2**-20 of a row and none of its tuples is stored. So memory is limited to the
     keys of about the last 20 half-lives.
     """
 

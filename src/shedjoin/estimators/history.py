@@ -11,7 +11,7 @@ from shedjoin.estimators.base import Estimator
 
 @dataclass(frozen=True, slots=True)
 class History(Estimator):
-    """The number of rows of a key so far. Remembers every key ever seen; `CountMin` is the bounded form.
+    """The number of rows of a key so far. Stores every key that ever arrived; `CountMin` is the bounded form.
 
     References
     ----------

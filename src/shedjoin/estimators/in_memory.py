@@ -11,7 +11,7 @@ from shedjoin.estimators.base import Estimator
 
 @dataclass(frozen=True, slots=True)
 class InMemory(Estimator):
-    """The number of stored tuples of a key. Needs no memory of its own, but sees only what shedding left.
+    """The number of stored tuples of a key. Needs no extra memory, but counts only tuples that were not shed.
 
     References
     ----------

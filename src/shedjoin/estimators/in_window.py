@@ -11,7 +11,7 @@ from shedjoin.estimators.base import Estimator
 
 @dataclass(frozen=True, slots=True)
 class InWindow(Estimator):
-    """The number of rows of a key that arrived within the window. Remembers one key a row of the window (16 bytes)."""
+    """The number of rows of a key that arrived within the window. Stores the key of each row of the window (16 bytes)."""
 
     name: ClassVar[str] = "in_window"
     code: ClassVar[int] = IN_WINDOW

@@ -1,4 +1,4 @@
-"""Partners met on arrival: what gedik2007 and importance2006 know of a tuple without any statistics."""
+"""Partners found on arrival: the estimate of gedik2007 and importance2006 without statistics."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from shedjoin.estimators.base import Estimator
 
 @dataclass(frozen=True, slots=True)
 class Met(Estimator):
-    """The number of results that a row's own probe found. It counts nothing and works on any condition.
+    """The number of results that a row's own probe found. It keeps no counts and works for any condition.
 
-    A tuple without results when it arrived has a priority of 0 by most policies, whatever comes later.
+    With most policies, a tuple without results on arrival always has the priority 0.
     """
 
     name: ClassVar[str] = "met"

@@ -28,11 +28,11 @@ class Table(Estimator):
     Parameters
     ----------
     left, right
-        A dict from key to number, or an array whose index is the key. Keys that are not given weigh 0. For joins on Spark keys
-        are values of any type (a tuple for several key columns); or give a DataFrame or its path, with the key columns and a
-        column `probability`.
+        A dict from key to number, or an array with the key as index. Missing keys have the weight 0. For joins on Spark keys
+        are values of any type (a tuple for several key columns). You can also pass a DataFrame or its path, with the key columns
+        and a column `probability`.
     more
-        The same for the third stream of an n-way join and those after it.
+        The same for the third stream of an n-way join and later ones.
 
     Examples
     --------

@@ -13,18 +13,18 @@ from shedjoin.policies.base import Policy
 
 @dataclass(frozen=True, slots=True)
 class Age(Policy):
-    """Priority: the best rate of partners that a tuple of this age can look forward to, as learned; with an estimator, times
-    the partners that its key can expect.
+    """Priority: the best learned rate of partners ahead for a tuple of this age; with an estimator, times the expected
+    partners of its key.
 
-    For joins in which keys are unique, such as impressions and clicks by their id: no key comes twice, so that counts of keys
-    say nothing, and when partners come says all. The join counts, for each stream and age, how often stored tuples found
-    partners, and how many tuples were in memory at that age. It counts those that have found a partner apart: a tuple whose
-    only partner has come is soon worth nothing. Ages that are hardly ever reached are taken for average ones.
+    Use it if keys are unique, such as impressions and clicks by their id. No key occurs twice, so key counts do not help, but
+    the age at which partners arrive does. The join counts, for each stream and age, how often stored tuples found partners, and
+    how many tuples were in memory at that age. Tuples that have found a partner are counted separately: after its only partner
+    a tuple is worth nothing. Ages that are rarely reached get the average rate.
 
     Parameters
     ----------
     estimator
-        None: ages alone. Or one such as `History()`: the keys of tuples count as well.
+        None: only ages count. Or an estimator such as `History()`: the keys of tuples count too.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""AUTO: our own. The join tries policies on a sample of its own rows, and goes over to the one that does best."""
+"""AUTO: our own policy. The join tries policies on a sample of its own rows, and changes to the best one."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from shedjoin.policies.prob import Prob
 
 @dataclass(frozen=True, slots=True)
 class Auto(Policy):
-    """Begins with the policy that suits most joins of the kind, and goes over to another that is clearly and lastingly better.
+    """Begins with the default policy of the join, and changes to another one that is clearly better for some time.
 
-    Beside the join runs a miniature of it for each candidate: the same join, on the rows of a few keys, with a part of the
-    memory as small as theirs. After each stretch of rows the results of the miniatures are compared, stretch by stretch.
+    For each candidate a miniature of the join runs: the same join on the rows of a few keys, with an equally small part of the
+    memory. After each stretch (a number of rows) the results of the miniatures are compared, stretch by stretch.
 
     Parameters
     ----------
     memory
-        The part of the budget that all miniatures together may hold besides. A budget of which this is too little is kept by the
-        policy that the join begins with.
+        The memory of all miniatures together, as a part of the budget and in addition to it. If this is too small, the join
+        keeps its first policy.
     every
         Rows in a stretch. 0: half as many as the budget has room for, but at least 512, and 128 of the sample.
     gain
-        How much more another policy must find: 0.05 is 5%. The way back to the policy that the join began with needs no more.
+        How much more another policy must find: 0.05 is 5%. A return to the first policy does not need it.
     stretches
         How many stretches are compared, at most. Half of them must have passed.
 
     References
     ----------
-    Waldspurger, Saemundsson, Ahmad, Park: Cache modeling and optimization using miniature simulations. USENIX ATC 2017. Caches
-    there, joins here.
+    Waldspurger, Saemundsson, Ahmad, Park: Cache modeling and optimization using miniature simulations. USENIX ATC 2017. The paper
+    does this for caches.
 
     Examples
     --------

@@ -15,10 +15,10 @@ from shedjoin.estimators import Estimator
 
 
 class Policy:
-    """Chooses the tuples to evict. The engine owns the loop; a policy only says how tuples are ordered.
+    """Chooses the tuples to evict. The engine owns the loop; a policy only defines how tuples are ordered.
 
-    `estimator` is where the expected matches come from, or None for policies that do not look at them. `revision` is raised
-    when a policy changes what it keeps of the same rows: a query on Spark cannot continue with another revision.
+    `estimator` provides the expected matches, or is None for policies that do not use them. `revision` is raised
+    when a policy keeps other tuples of the same rows than before: a query on Spark cannot continue with another revision.
     """
 
     name: ClassVar[str]
@@ -40,7 +40,7 @@ class Policy:
 
 
 def check_number(owner: Policy, field: str, *, above: float = -math.inf, below: float = math.inf) -> None:
-    """Hold a numeric parameter to an open range."""
+    """Check that a numeric parameter is in an open range."""
     value = getattr(owner, field)
     fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     if not (fits and above < value < below):

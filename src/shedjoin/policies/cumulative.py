@@ -15,7 +15,7 @@ class Cumulative(Policy):
     """Priority starts at the importance; an instant with output adds gain * importance^a * matches^b * share of life^c,
     any other instant multiplies it by `loss`.
 
-    Decay is the same for all, so it is one number for the whole memory; only tuples that produced output are touched.
+    The decay is the same for all tuples, so it is one number for the whole memory; only tuples with output are updated.
 
     References
     ----------

@@ -15,7 +15,7 @@ class Dgl(Policy):
     """Starts at the importance; an instant with output adds gain * importance * matches * share of life left, any other
     instant multiplies the priority by `loss`.
 
-    The paper names neither constant; docs/decisions/006 has the measurement behind the defaults.
+    The paper gives neither constant; docs/decisions/006 has the measurements behind the defaults.
 
     References
     ----------

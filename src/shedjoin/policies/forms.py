@@ -51,7 +51,7 @@ class Additive(_Form):
 class Multiplicative(_Form):
     """Priority: i^importance * m^matches * e^(life * share of its life left), fixed on arrival or always current.
 
-    Age enters as an exponential so that the order of two tuples of one key never turns with time.
+    Age enters as an exponential, so that the order of two tuples of one key never changes with time.
 
     References
     ----------

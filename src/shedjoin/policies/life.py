@@ -14,8 +14,8 @@ from shedjoin.policies.base import Policy
 class Life(Policy):
     """Priority: remaining life times how often the key is expected on the other stream.
 
-    Priorities fall with time at different speeds, so keys meet in a kinetic tournament: each comparison knows the first
-    instant at which it could turn out otherwise.
+    Priorities fall with time at different speeds, so keys compete in a kinetic tournament: each comparison stores the first
+    instant at which its result could change.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""PROB: keep the tuples whose partners are most likely to come."""
+"""PROB: keep the tuples that are most likely to find partners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PROSPECT: our own. Keep the tuples whose keys have the best prospects, as learned from the streams themselves."""
+"""PROSPECT: our own policy. Keep the tuples with the most promising keys, as learned from the streams."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ class Learned(Estimator):
 class Prospect(Policy):
     """Priority: the learned chance that the next row of the other stream is of the tuple's key, in steps. Ties keep the later.
 
-    With three and more streams the chances of the others are multiplied. What is learned of a stream is learned from its own
+    With three and more streams the probabilities of the others are multiplied. A stream's probabilities are learned from its own
     counts and from those of the stream before it.
 
-    PROB asks how often a key came, by a count of which somebody has to choose the memory. Prospect counts each key at four
-    speeds and on both streams, and learns as rows come what each of these counts is worth: that of all time where
-    nothing changes, the last few rows where keys come in bursts, the own stream's where one stream foretells the other. Where
-    popularity moves through the order of keys, it sees how fast, and which keys are next (hashed keys, as on Spark, have no
-    order).
+    PROB uses one count of a key, and you must choose its half-life. Prospect counts each key at four decay rates on both
+    streams, and learns how well each count predicts partners: counts over all time if nothing changes, recent rows for bursts,
+    the tuple's own stream if it predicts the other. If popularity moves through the order of keys, it learns the speed and the
+    next popular keys (hashed keys have no order).
 
-    All tuples of one stream and key share one priority, as in PROB, so that a row moves a few keys of a heap and nothing
-    is scanned. There is nothing to set. docs/prospect.md has the formulas, and where it wins and loses.
+    All tuples of one stream and key share one priority, as in PROB, so a row moves a few keys of a heap and nothing
+    is scanned. It has no settings. docs/prospect.md has the formulas, and where it wins and loses.
     """
 
     name: ClassVar[str] = "prospect"

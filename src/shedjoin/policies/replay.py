@@ -1,4 +1,4 @@
-"""Replay: run a schedule that was made in advance, such as an offline optimum, through the same loop."""
+"""Replay: run a schedule that was computed in advance, such as an offline optimum, through the same loop."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Replay(Policy):
     Parameters
     ----------
     left, right
-        `until` for each row of the stream, by its number. A row whose `until` is not after its own time is not kept at all.
+        `until` for each row of the stream, by its number. If `until` is not after a row's own time, the row is not stored.
     more
-        The same for the third stream of an n-way join and those after it.
+        The same for the third stream of an n-way join and later ones.
 
     Examples
     --------

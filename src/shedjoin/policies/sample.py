@@ -1,4 +1,4 @@
-"""Sample: keep a random sample of the tuples, in which those that matter are more likely, so that results can be weighted."""
+"""Sample: keep a random sample of the tuples with known probabilities, so that results can be weighted."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Sample(Policy):
     """Priority sampling: each result gets a weight, and sums of weighted results have the exact join's sums as their mean.
 
     A tuple has a weight w = (importance x expected partners) ^ power, fixed on arrival, and a random number u. Its priority is
-    w / u. It is in memory with a probability that is known: min(1, w / T), where T is the highest priority that was evicted since
-    it came. A result counts one divided by that.
+    w / u. It is in memory with a known probability: min(1, w / T), where T is the highest priority that was evicted since
+    its arrival. A result counts one divided by that.
 
     Parameters
     ----------
     power
         1: the sum over all results is most accurate. 0.5: rare keys are estimated better, the sum over all worse. 0: all tuples
-        are alike.
+        have the same weight.
     keep
-        The part of memory, from 0 to below 1, that keeps the tuples of the highest w and samples none of them. More of it gives
-        more results, and wider intervals for the rest.
+        The part of memory, from 0 to below 1, that keeps the tuples with the highest w without sampling. A larger part gives
+        more results, and wider intervals for the others.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""SIMPPROB: importance times the matches met on arrival."""
+"""SIMPPROB: importance times the matches on arrival."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ KINDS = ("number", "value", "set", "weighted")
 class Predicate(ABC):
     """A join condition on one column of each stream.
 
-    `column` is the name of the column, or a pair where the two streams call it differently. A row without a value (null)
-    meets nothing.
+    `column` is the name of the column, or a pair if it has different names in the two streams. A row without a value (null)
+    joins nothing.
     """
 
     __slots__ = ()

@@ -22,7 +22,7 @@ OPERATORS = {
 class Band(Predicate):
     """Numbers that differ by at most `within`.
 
-    The index keeps a time-ordered list for each bucket of that width, so a probe looks into three.
+    The index has a time-ordered list for each bucket of that width, so a probe searches three lists.
 
     Examples
     --------

@@ -58,7 +58,7 @@ class Superset(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Overlap(Predicate):
-    """Sets with at least so many items in common.
+    """Sets with at least `at_least` items in common.
 
     Examples
     --------

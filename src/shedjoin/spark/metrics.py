@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from shedjoin.join_type import sure_recall
 from shedjoin.recall.estimate import LIVE_COLUMNS, RecallEstimate, combine
 from shedjoin.spark.keys import SIDES
 from shedjoin.what_if import Curve, curve_of, read
@@ -23,7 +24,7 @@ _COUNTS = (
     "scheduled",
     "expired",
 )
-UNMATCHED = ("certain", "unknown")
+UNMATCHED = ("certain", "unknown", "alone")
 REAR = ("unprobed", "waiting")
 #: What is told of a shard that tries policies.
 TRIES = {"policy": pa.string(), "policy_changes": pa.int64(), "policy_why": pa.string()}
@@ -72,7 +73,8 @@ def metric_schema(
     front
         Of joins that drop rows before they are sent to shards: how many of each stream.
     unmatched
-        Of outer, semi and anti joins: rows that left without a partner and certainly have none, and those that may have one.
+        Of outer, semi and anti joins: rows that left without a partner and certainly have none, those that may have one, and
+        rows that were given alone (those of a semi or an anti join, and unmatched rows).
     target
         Of joins whose memory follows a target: `allowed`, the tuples or bytes that may be stored now, and `limited`, whether the
         budget keeps recall below the target, or errors above it.
@@ -156,6 +158,8 @@ class Summary:
         has changed.
     certain, unknown
         Rows that left without a partner: those that certainly have none, and those that may have one. None in inner joins.
+    alone
+        Rows given alone: those of a semi or an anti join, and unmatched rows of an outer one. None in inner joins.
     what_if
         What other memories would deliver. None without `what_if`.
     """
@@ -182,12 +186,18 @@ class Summary:
     dropped_of: dict[str, int] = field(default_factory=dict)
     certain: int | None = None
     unknown: int | None = None
+    alone: int | None = None
     recall_from: int = 0
     what_if: Curve | None = None
 
     @property
     def rows(self) -> int:
         return sum(self.rows_of.values())
+
+    @property
+    def sure_recall(self) -> float | None:
+        """At least this share of the rows that the join gives alone was delivered in these batches; None in inner joins."""
+        return None if self.alone is None or self.unknown is None else sure_recall(self.alone, self.unknown)
 
     @property
     def shed(self) -> int:
@@ -231,7 +241,7 @@ def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
     last = latest(known)
     counts = {name: sum(row[name] for row in known) for name in (*_COUNTS, "state_bytes", "restored")}
     if last[0].get("certain") is not None:
-        counts |= {name: sum(row[name] or 0 for row in known) for name in UNMATCHED}
+        counts |= {name: sum(row.get(name) or 0 for row in known) for name in UNMATCHED}
 
     def by_stream(what: str, some: Iterable[Row]) -> dict[str, int]:
         return {name: sum(row.get(f"{what}_{name}") or 0 for row in some) for name in streams_of(last[0])}

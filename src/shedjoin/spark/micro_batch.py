@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ class MicroBatch(NamedTuple):
     @property
     def joined(self) -> Batch:
         """What the engine takes."""
-        return without(self.rows, self.dropped)
+        return self.rows.without(self.dropped)
 
     def numbers(self, stream: int, first: int) -> Integers:
         """The numbers of the rows of a stream, of which `first` had come before where they are counted here."""
@@ -43,14 +42,6 @@ class MicroBatch(NamedTuple):
             return mine
         table = self.tables[stream]
         return np.arange(first, first + (0 if table is None else table.num_rows))
-
-
-def without(rows: Batch, dropped: NDArray[np.bool_] | None) -> Batch:
-    """The same rows, of which those that were dropped are numbered, and join nothing."""
-    if dropped is None:
-        return rows
-    null = rows.null | dropped
-    return replace(rows, null=null, values=None if rows.values is None else replace(rows.values, null=null))
 
 
 def dropped_here(rows: Batch, dropped: NDArray[np.bool_] | None, arrived: Sequence[int], part: tuple[int, int]) -> int:

@@ -15,6 +15,7 @@ from prometheus_client.exposition import MetricsHandler
 from prometheus_client.parser import text_string_to_metric_families
 
 from shedjoin.errors import EnvironmentProblem, InputError
+from shedjoin.join_type import sure_recall
 from shedjoin.spark.metrics import Row, curve_of_rows, latest, recall_of, streams_of
 from shedjoin.what_if import Point
 
@@ -59,6 +60,7 @@ _COUNTERS = {
     "expired": _ByShard("Rows that left their window.", "expired"),
     "certain": _ByShard("Rows that left without a partner and certainly have none.", "certain"),
     "unknown": _ByShard("Rows that left without a partner and may have one.", "unknown"),
+    "alone": _ByShard("Rows given alone: those of semi and anti joins, and unmatched rows.", "alone"),
     "state_bytes": _ByShard("Bytes written to the state store.", "state_bytes"),
     "seconds": _ByShard("Time spent in the join.", "seconds"),
     "restored": _ByShard("Batches in which the engine was rebuilt from the state store.", "restored"),
@@ -152,6 +154,11 @@ class QueryCollector:
         if errors:
             what = "Half of the widest interval that is expected, as a part of its sum."
             yield self._gauge("error", what, errors, "shard")
+        judged = [row for row in rows if row.get("alone") is not None]
+        if judged:
+            share = sure_recall(sum(row["alone"] for row in judged), sum(row["unknown"] for row in judged))
+            what = "At least this share of the rows that the join gives alone was delivered."
+            yield self._gauge("sure_recall", what, [((), share)])
         yield from self._what_if(rows)
         yield from self._recall(rows, "recall", "since the beginning, or since a change of shards")
         yield from self._recall(rows, "recent_recall", "in recent micro-batches", recent=True)

@@ -16,7 +16,7 @@ from shedjoin.engine.engine import Engine
 from shedjoin.engine.output import LeftOutLog, Output, ShedLog
 from shedjoin.engine.pace import Watch
 from shedjoin.engine.records import LEFT_OUT_FIELDS, NEVER, shed_record
-from shedjoin.join_type import TYPES
+from shedjoin.join_type import FIRSTS, TYPES
 from shedjoin.policies import Auto
 from shedjoin.spark.archive import LEFT_OUT_COLUMNS
 from shedjoin.spark.deadline import loads_kernels
@@ -362,6 +362,7 @@ class Shard:
             known |= {"what_if": written(engine.what_if_sums()), "what_if_why": foreseeing.why or None}
         if self._judges:
             known |= {name: counters[name] - before.get(name, 0) for name in ("certain", "unknown")}
+            known["alone"] = known["results" if TYPES[self.spec.how].gives == FIRSTS else "certain"]
         if self.spec.selective is not None:
             known["fraction"] = engine.fraction
             known |= {name: counters[name] - before.get(name, 0) for name in ("partial", "compared")}

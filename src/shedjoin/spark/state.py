@@ -22,7 +22,7 @@ from shedjoin.errors import SnapshotError
 from shedjoin.recall.live import LiveRecall
 from shedjoin.row_numbers import RowNumbers
 from shedjoin.spark.exchange import from_blob, to_blob
-from shedjoin.spark.micro_batch import dropped_here, without
+from shedjoin.spark.micro_batch import dropped_here
 from shedjoin.spark.payload import Payload, Segment
 from shedjoin.spark.values import from_column, to_column
 from shedjoin.spec import JoinSpec
@@ -395,7 +395,7 @@ class EngineLog:
                 if live is not None:
                     live.follow(Batch.of(), shed)
             pace = None if said is None else Script(said)
-            joined = without(batch, dropped)
+            joined = batch.without(dropped)
             pieces = engine.chunks(
                 joined, limit=REPLAYED, clocks=clocks, arrived=arrived, emit=live is not None, pace=pace
             )

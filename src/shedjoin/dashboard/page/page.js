@@ -106,6 +106,8 @@ function tiles(page) {
   found.push(["Shed", rows ? percent(shed / rows) : "–", "of the rows"]);
   const late = total((p) => p.late);
   if (last.certain != null) {
+    const alone = total((p) => p.alone), unknown = total((p) => p.unknown);
+    found.push(["Rows given alone", `≥ ${percent(unknown ? alone / (alone + unknown) : 1)}`, "delivered for certain"]);
     found.push(["Without a partner", compact.format(total((p) => p.certain)), `certain; ${compact.format(total((p) => p.unknown))} unknown`]);
   }
   found.push(["Late", compact.format(late), rows ? `rows, ${percent(late / rows)}` : "rows"]);

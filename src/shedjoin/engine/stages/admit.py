@@ -123,10 +123,7 @@ def come(cfg, state, buffers):
                 DROPPED,
                 state["newest_ts"],
             )
-            value = mem.row_key(buffers, i * cfg["width"] + doubts.shed_attr(cfg, stream))
-            doubts.lose(cfg, state, stream, value, mem.row_null(buffers, i), state["newest_ts"], seq)
-            if cfg["layout"] == ITEMS and not mem.row_null(buffers, i):
-                doubts.lose_values(cfg, state, buffers, i, stream, state["newest_ts"], seq)
+            doubts.lose_row(cfg, state, buffers, i, stream, state["newest_ts"], seq)
             state["dropped"] += 1
             return NONE
     w = waiting.take(state)
@@ -345,7 +342,7 @@ def hand_over(cfg, state, buffers, i):
     row = mem.waiting(state, w)
     mem.set_row_stream(buffers, i, row["stream"])
     mem.set_row_ts(buffers, i, row["ts"])
-    mem.set_row_null(buffers, i, False)
+    mem.set_row_null(buffers, i, 0)
     mem.set_row_importance(buffers, i, row["importance"])
     mem.set_row_bytes(buffers, i, row["bytes"])
     if cfg["types"] > 0:

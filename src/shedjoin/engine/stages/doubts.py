@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import ITEMS
+from shedjoin.engine.codes import ITEMS, NULL_ROW
 from shedjoin.engine.forms import only_many, unless_plain
 from shedjoin.engine.jit import inlined
 from shedjoin.engine.layouts import storage
@@ -49,10 +49,21 @@ def lose(cfg, state, stream, value, null, ts, number):
 
 @only_many
 @inlined
-def lose_values(cfg, state, buffers, i, stream, ts, number):
+def _lose_values(cfg, state, buffers, i, stream, ts, number):
     """The row that is dropped as it comes has a number or a set."""
     if cfg["counts"] and mem.filter_of(cfg, stream) >= 0:
         shed_values.note_row(cfg, state, buffers, i, stream, stamp_of(cfg, stream, ts, number))
+
+
+@unless_plain
+@inlined
+def lose_row(cfg, state, buffers, i, stream, ts, number):
+    """A row is dropped as it comes, or was before."""
+    null = mem.row_null(buffers, i) == NULL_ROW
+    value = mem.row_key(buffers, i * cfg["width"] + shed_attr(cfg, stream))
+    lose(cfg, state, stream, value, null, ts, number)
+    if cfg["layout"] == ITEMS and not null:
+        _lose_values(cfg, state, buffers, i, stream, ts, number)
 
 
 @only_many

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shedjoin.engine import mem
-from shedjoin.engine.codes import ITEMS, KEYED, MET, PAIRS
+from shedjoin.engine.codes import DROPPED_ROW, ITEMS, KEYED, MET, PAIRS
 from shedjoin.engine.forms import in_pairs, in_plain, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.layouts import items, layout, storage
@@ -293,7 +293,10 @@ def meet(cfg, state, buffers, i):
         if unmatched.lacks_room(cfg, buffers):
             return NEED_RESULTS
         seq = clocks.number(cfg, state, buffers, i, stream)
-        unmatched.give_null(cfg, state, buffers, stream, seq, ts, mem.row_importance(buffers, i))
+        if mem.row_null(buffers, i) == DROPPED_ROW:
+            doubts.lose_row(cfg, state, buffers, i, stream, ts, seq)
+        else:
+            unmatched.give_null(cfg, state, buffers, stream, seq, ts, mem.row_importance(buffers, i))
         state["null"] += clocks.is_own(cfg, buffers["seq"][stream])
         state["arrival"] += 1
         buffers["seq"][stream] += 1
