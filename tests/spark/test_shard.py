@@ -451,6 +451,33 @@ def test_the_state_holds_what_is_live_and_little_else(tmp_path: Path, monkeypatc
     assert max(sizes) <= 100 + 2 * 20 + 2  # the log, segments, a base and its estimate
 
 
+def test_small_values_are_written_over_and_large_ones_removed() -> None:
+    store = DictStore()
+    blobs = state.Blobs(store)
+    small, large = blobs.put_over("one", b"small"), blobs.put_over("two", bytes(state.SMALL + 1))
+    for receipt in (small, large):
+        blobs.give_up(receipt)
+    assert [name for name, _ in store.values] == [small[0]]
+    over = blobs.put_over("three", b"other")
+    assert blobs.get(over) == b"other"
+    assert [name for name, _ in store.values] == [over[0]] == [small[0]]
+    with pytest.raises(sj.SnapshotError, match="damaged"):
+        blobs.get(small)
+
+
+def test_small_and_large_segments_come_back_from_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_copy, "APART", 1000)
+    copied, restored = (Shards(job(SPEC, cache=cache)) for cache in (str(tmp_path / "cache"), False))
+    kinds = set()
+    for left, right in cut(rows(4, 500), 20):
+        given = copied.batch(left, right)
+        assert pairs(given["result"]) == pairs(restored.batch(left, right)["result"])
+        assert not given["metric"][0]["restored"]
+        (there,) = sorted((tmp_path / "cache").glob("*"), key=lambda path: path.stat().st_mtime)[-1:]
+        kinds |= {path.name.partition("-")[0] for path in there.iterdir()}
+    assert kinds == {"engine", "arrays", OWNER, "segment"}
+
+
 def test_a_hot_key_leaves_in_bounded_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard, "BLOB_ROWS", 500)
     store = DictStore()
