@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class ShardState:
         self.part = job.part_of(number)
         self.pacing = Pacing(job.deadline, clock)
         self.blobs = Blobs(store) if store is not None else None
-        self.log = EngineLog.new(self.spec)
+        self.log: EngineLog
         self.split: BudgetSplit | None = BudgetSplit.new(job.shards, job.streams) if job.adaptive else None
         self.head: dict[str, Any] | None = None
         self.batches = 0
@@ -84,6 +85,7 @@ class ShardState:
         self.live: LiveRecall | None = None
         self.control = TargetControl(Target(job.target), job.join) if job.target is not None else None
         self.error = ErrorFollower.of(job, self.spec, number) if job.error is not None else None
+        self._root: Path | None = None  # where copies are kept
         self._copy: Copy | None = None
         self._lineage = secrets.token_hex(16)
         self.changed: str | None = None  # since the last micro-batch, in words
@@ -99,11 +101,13 @@ class ShardState:
         self.head = read_head(self.store) if self.store is not None else None
         if self.head is None or self.blobs is None:
             self.engine = self.spec.build(seed=self.job.seed_of(self.number), part=self.part)
+            self.log = EngineLog.new(self.spec)
             self.live = self._estimate(self.spec)
             return
         check_same(self.head["join"], self._signature(), timestamps=self.job.timestamps)
         self._check_revision()
         self._lineage, self.batches = self.head["lineage"], self.head["batches"]
+        self.blobs.free = self.head["free"]
         self.pacing.go_on(self.head)
         self.log = EngineLog(self.head["engine"])
         was = as_it_was(self.spec, self.head["budget"], self.head["policy"])
@@ -148,8 +152,8 @@ class ShardState:
     def _open_copy(self, spec: JoinSpec) -> bool:
         """Go on with the copy of the last micro-batch, if it is here."""
         assert self.head is not None
-        root = cache_root(self.job.cache)
-        self._copy = Copy.take(root, self._lineage, self.head["token"]) if root is not None else None
+        self._root = cache_root(self.job.cache)
+        self._copy = Copy.take(self._root, self._lineage, self.head["token"]) if self._root is not None else None
         if self._copy is None:
             return False
         self.engine = spec.build(part=self.part)
@@ -316,6 +320,7 @@ class ShardState:
             "error": self._write_error(),
             "drops": self._drops,
             "engine": self.log.entry,
+            "free": self.blobs.free,
             "payloads": payloads,
             "saving": self.clock() - began,
             "gaps": self.pacing.gaps,
@@ -332,10 +337,10 @@ class ShardState:
         return None if self.error is None else self.blobs.put(f"error-{self.batches}", self.error.control.to_bytes())
 
     def _leave_copy(self, token: str) -> None:
-        root = cache_root(self.job.cache)
-        if root is None:
-            return
         if self._copy is None:
+            root = self._root or cache_root(self.job.cache)
+            if root is None:
+                return
             try:
                 self._copy = Copy.new(root, self._lineage)
             except OSError:
