@@ -155,11 +155,15 @@ def test_of_a_batch_that_is_mostly_gone_again_the_engine_is_kept(
         assert not any(name.startswith("redo") for name, _ in shards.stores[0].values)
 
 
+#: How many micro-batches each way of keeping the state is tried for.
+BATCHES = 15
+
+
 @cache
 def without_a_copy(spec: sj.JoinSpec) -> list[dict[str, list[dict[str, Any]]]]:
-    """What thirty micro-batches give when each is restored from the store, as it is made by default."""
+    """What the micro-batches give when each is restored from the store, as it is made by default."""
     plain = Shards(job(spec, 2))
-    return [plain.batch(left, right) for left, right in cut(rows(5), 30)]
+    return [plain.batch(left, right) for left, right in cut(rows(5), BATCHES)]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +176,7 @@ def test_however_the_state_is_kept_the_output_is_the_same(
     expected = without_a_copy(spec)
     monkeypatch.setattr(state, "LEAST_REDO", 20_000)  # so that there are several bases in this short run
     monkeypatch.setattr(payload, "SLACK", 50)
-    parts = cut(rows(5), 30)
+    parts = cut(rows(5), BATCHES)
     folder = str(tmp_path / "cache")
     shards = Shards(job(spec, 2, cache=folder if way != "store" else False))
     restored = []
@@ -199,10 +203,8 @@ def test_however_the_state_is_kept_the_output_is_the_same(
         assert curve is not None
         assert curve.recall[4.0].recall > curve.recall[0.25].recall > 0.0
     wanted: dict[str, list[set[bool]]] = {
-        "copy": [{False}] * 30,
-        "store": [{False}] + [{True}] * 29,
-        "turns": [{False}] + [{True}] * 29,
-        "retry": [{False}] + [{True}] * 29,
+        "copy": [{False}] * BATCHES,
+        **dict.fromkeys(("store", "turns", "retry"), [{False}] + [{True}] * (BATCHES - 1)),
     }
     assert restored == wanted[way]
 
