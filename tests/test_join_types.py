@@ -268,7 +268,7 @@ def test_what_knows_pairs_alone_refuses_other_types() -> None:
         sj.optimum(spec, both["left"], both["right"])
     with pytest.raises(sj.SpecError, match="compares pairs of rows"):
         sj.quality.distances_from_run(sj.simulate(spec, both["left"], both["right"]))
-    with pytest.raises(sj.SpecError, match="Live recall is that of pairs"):
+    with pytest.raises(sj.SpecError, match="Live recall counts pairs"):
         LiveRecall(sj.JoinSpec(WINDOW, how="left_semi"))
     band = sj.JoinSpec(WINDOW, on=sj.Band("x", within=1.0), how="left")
     with pytest.raises(sj.SpecError, match=re.escape("part must be (0, 1) with how='left_outer'")):

@@ -32,7 +32,7 @@ from shedjoin.join_type import TYPES
 from shedjoin.policies import Age, KeepAll, Policy, Prob, Prospect, Rand
 from shedjoin.what_if import FACTORS, GROUPS, WhatIf
 
-#: What else is tried with the memory of now.
+#: What else is tried with the current memory.
 RIVALS: tuple[Policy, ...] = (Rand(), Prospect(), Prob(InWindow()), Age())
 #: A miniature that would hold fewer tuples than this says nothing.
 LEAST = 48

@@ -83,7 +83,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     asked = next((word for word in arguments if not word.startswith("-")), None)
     known = COMMANDS if asked in COMMANDS else COMMANDS | _added_commands()
     if asked in ADD_ONS and asked not in known:
-        raise EnvironmentProblem(f"`shedjoin {asked}` is in a package of its own: pip install {ADD_ONS[asked]}")
+        raise EnvironmentProblem(f"`shedjoin {asked}` is in a separate package: pip install {ADD_ONS[asked]}")
     for name, (module, line) in known.items():
         command = commands.add_parser(name, help=line)
         if name == asked:

@@ -75,7 +75,7 @@ def job_of(
     given = [name for name in options if getattr(args, name) is not None]
     if len(args.inputs) == 1:
         if given:
-            raise SpecError(f"--{given[0]} is for two files: the job file {args.inputs[0]} says it itself")
+            raise SpecError(f"--{given[0]} is for two files: the job file {args.inputs[0]} already sets it")
         return read(args.inputs[0])
     if len(args.inputs) != 2:
         raise SpecError(f"{command} needs one job file or two data files, not {len(args.inputs)}")

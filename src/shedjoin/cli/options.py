@@ -32,4 +32,4 @@ def as_typed(*names: str) -> Iterator[None]:
 def check_file(path: Path | None, option: str) -> None:
     """See that a file can be written where it is to be."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise SpecError(f"{option} must be a file in a directory that is there, not {path}")
+        raise SpecError(f"{option} must be a file in an existing directory, not {path}")

@@ -68,7 +68,7 @@ def handle(args: argparse.Namespace) -> int:
         path = getattr(args, name)
         if path is not None and (path.suffix not in endings or not path.parent.is_dir()):
             raise SpecError(
-                f"--{name} must be a file that ends in {' or '.join(endings)} in a directory that is there, not {path}"
+                f"--{name} must be a file that ends in {' or '.join(endings)} in an existing directory, not {path}"
             )
     if args.time_limit is not None and not args.time_limit >= 0:
         raise SpecError(f"--time-limit must be a number of seconds, 0 or more, not {args.time_limit:g}")

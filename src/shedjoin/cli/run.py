@@ -85,7 +85,7 @@ def open_session(settings: Mapping[str, str], log: Path, *, check: bool = True) 
             with errors_to(log), sheltered():
                 spark = stack.enter_context(own_session(settings, check=check))
         except EnvironmentProblem as problem:
-            raise EnvironmentProblem(f"{problem} (what it said is in {log})") from problem
+            raise EnvironmentProblem(f"{problem} (see {log})") from problem
         yield spark
 
 
@@ -220,7 +220,7 @@ def reason_of(problem: BaseException) -> str:
     moved = _MOVED.search(str(problem))
     if moved is not None:
         return (
-            f"the checkpoint has still to read {moved[2]}, which is not in the source's directory of now, {moved[1]}: put the "
+            f"the checkpoint has still to read {moved[2]}, which is not in the source's current directory,  {moved[1]}: put the "
             "source's path back, or start with a new output directory"
         )
     return first_line(problem)

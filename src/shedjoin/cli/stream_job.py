@@ -185,7 +185,7 @@ def read_stream_job(path: Path) -> StreamJob:
     """The job in a file. Nothing is started, and nothing is read but this file."""
     data, folder = read_toml(path), path.parent
     if "workload" in data:
-        raise SpecError("workload: made-up streams are for `shedjoin simulate`; a job to run has [left] and [right]")
+        raise SpecError("workload: generated streams are for `shedjoin simulate`; a job to run has [left] and [right]")
     settings(data, "", TABLES)
     for name in (*(() if "streams" in data else SIDES), "join", "output"):
         if name not in data:
@@ -217,7 +217,7 @@ def _sources(data: Mapping[str, Any], folder: Path) -> dict[str, Source]:
     both = [side for side in SIDES if side in data]
     if both or len(streams) < 3:
         found = ", ".join([*both, *streams])
-        raise SpecError(f"streams must have three tables or more, and no [left] or [right] beside them, not {found}")
+        raise SpecError(f"streams must have three tables or more, and no [left] or [right], not {found}")
     with errors_in("streams"):
         stream_names(tuple(streams), len(streams))
     return {name: _source(table, f"streams.{name}", folder) for name, table in streams.items()}
@@ -247,7 +247,7 @@ def _join(data: Any, names: tuple[str, ...], folder: Path) -> tuple[JoinArgs, Jo
         args = complete({**table, "names": None if names == SIDES else names}, shed_join)  # type: ignore[typeddict-item]
         if "lateness" not in table:
             raise SpecError(
-                'lateness is missing: it is needed, such as lateness = "5 minutes" (0: rows arrive in order; "unlimited": rows '
+                'lateness is missing: set it, such as lateness = "5 minutes" (0: rows arrive in order; "unlimited": rows '
                 "never expire)"
             )
         lateness = duration_of(args["lateness"], None, "lateness")

@@ -59,7 +59,7 @@ class View:
     what_if
         With `what_if`: the share of results by multiples of the budget.
     by_policy
-        The same for policies with the memory of now, first the one in use.
+        The same for policies with the current memory, first the one in use.
     age
         Seconds since the last batch ended.
     """

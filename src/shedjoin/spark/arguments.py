@@ -177,7 +177,7 @@ def dual_of(args: JoinArgs, *, counted_elsewhere: bool, split: bool) -> Dual | N
         raise SpecError(f"rear must be a share from 0 to 1, not {rear!r}")
     if counted_elsewhere:
         raise SpecError(
-            "rear: in a join with row windows rows wait until as many others have come as the windows hold, and each of several "
+            "rear: with row windows a row waits until as many others have arrived as the windows hold, and each of several "
             "shards sees some of them: leave rear out, or pass shards=1"
         )
     if split:
@@ -187,7 +187,7 @@ def dual_of(args: JoinArgs, *, counted_elsewhere: bool, split: bool) -> Dual | N
         )
     if judges_partners(args):
         raise SpecError(
-            "rear: refine settles rows without a partner by the time at which they come, and here they have their turn a window "
+            "rear: refine resolves rows without a partner by their time of arrival, and with rear they are processed a window "
             "later: leave rear or how and matches out"
         )
     return Dual(rear=float(rear), front=False)
@@ -203,7 +203,7 @@ def check_partners(args: JoinArgs, copies: Sequence[int]) -> None:
     if max(copies) > 1 and judges_partners(args):
         what = f"how={args['how']!r}" if args["matches"] is None else f"matches={args['matches']!r}"
         raise SpecError(
-            f"shards must be 1 with {what} here: rows of this join go to several shards, and each sees some of their partners"
+            f"shards must be 1 with {what} here: rows of this join go to several shards, and each has only some partners"
         )
 
 
@@ -250,7 +250,7 @@ def windows_of(args: JoinArgs, kind: str | None, names: tuple[str, ...]) -> tupl
     """The windows of all streams; of an interval, how long rows of each can find partners."""
     if args["between"] is not None:
         if args["window"] is not None:
-            raise SpecError("between stands in place of window: leave one of the two out")
+            raise SpecError("between replaces window: leave one of the two out")
         if len(names) != 2:
             raise SpecError(f"between is for joins of two streams, not of {len(names)}: give a window")
         return interval_windows(*interval_of(args["between"], kind))

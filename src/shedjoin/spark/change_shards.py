@@ -68,7 +68,7 @@ def change_shards(spark: SparkSession, output: str, shards: int) -> int:
     owner = Owner.of(output)
     try:
         if read_job(output) != before:
-            raise InputError(f"the query in {output} was started in between: give the command again")
+            raise InputError(f"the query in {output} was started in between: run the command again")
         now["labels"] = list(shard_labels(shards, int(spark.conf.get(PARTITIONS) or 1)))
         now = going_on(before, now)
         checkpoint = checkpoint_of(output, before["checkpoint"])

@@ -1,7 +1,8 @@
 """`estimate`: counts, sums and averages over the exact join by group, with intervals, from results that have weights.
 
-One plan serves results on disk, micro-batches and streams. First the results of each stored row and group come together: those of
-one row depend on one another. Then rows are added up, which are independent (see `shedjoin.estimates` for the formulas).
+One plan serves results on disk, micro-batches and streams. First the results of each stored row and group are aggregated,
+because results of one row depend on each other. Then rows are added up, which are independent (`shedjoin.estimates` has the
+formulas).
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def estimate(
     Parameters
     ----------
     results
-        Of a join with ``weights=True``: on disk, in `foreachBatch`, or streaming.
+        The results of a join with ``weights=True``: on disk, in `foreachBatch`, or streaming.
     by
         Columns by name, or expressions such as ``window("clicked_at", "10 minutes")``. A streaming DataFrame needs such a
         window, and is written in append mode.
@@ -94,7 +95,7 @@ def estimate(
         By name: "count", "count(x)", "sum(x)", "avg(x)" of a SQL expression, or "distinct", the number of older rows that have a
         result. Default: {"count": "count"}.
     level
-        Of the intervals.
+        The level of the intervals.
     """
     check_level(level)
     names = [by] if not isinstance(by, Sequence) or isinstance(by, str) else list(by)

@@ -68,7 +68,7 @@ def lateness_of(
     if without:
         raise SpecError(
             f"lateness is missing: {' and '.join(without)} {'has' if len(without) == 1 else 'have'} no watermark to take it "
-            "from. Say how far a row may lag behind the newest row of its stream, such as lateness='5 minutes'; 0: rows "
+            "from. Set how far a row may lag behind the newest row of its stream, such as lateness='5 minutes'; 0: rows "
             "arrive in the order of their times; None: rows never expire, and only a budget bounds the memory"
         )
     return int(max(delay for delay in delays if delay is not None)) * 1000

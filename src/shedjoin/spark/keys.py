@@ -84,8 +84,9 @@ def _no_predicate(pairs: Sequence[tuple[str, ...]], frames: Sequence[DataFrame],
         if _COMPARES.search(name) and not any(name in frame.columns for frame in frames):
             first, second = sides[:2]
             raise SpecError(
-                f"on: {name!r} is no column, and no predicate between two of {', '.join(sides)}: write '{first}.x = {second}.x' "
-                f"(or < <= > >= !=) or '|{first}.x - {second}.x| <= 5', several as a list, with columns named by simple words"
+                f"on: {name!r} is neither a column nor a predicate between two of {', '.join(sides)}: write "
+                f"'{first}.x = {second}.x' (or < <= > >= !=) or '|{first}.x - {second}.x| <= 5', several as a list, with columns "
+                "named by simple words"
             )
 
 

@@ -1,4 +1,4 @@
-"""Late rows are never lost in silence: shards count them, Spark adds them up, the driver warns."""
+"""Late rows are never lost silently: shards count them, Spark adds them up, the driver warns."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def warning(late: int, where: str, lateness: int | None) -> str:
     Examples
     --------
     >>> print(warning(2, "batch 7: ", 5_000_000))
-    batch 7: 2 rows were later than lateness='5 seconds': they met only rows that were still stored. Raise lateness; with
+    batch 7: 2 rows were later than lateness='5 seconds': they joined only rows that were still stored. Raise lateness; with
     start(archive=True), refine adds the pairs that they missed.
     """
     limit = "" if lateness is None else f"='{format_lateness(lateness)}'"
     rows, they = ("1 row was", "it") if late == 1 else (f"{late:,} rows were", "they")
     return (
-        f"{where}{rows} later than lateness{limit}: {they} met only rows that were still stored. "
+        f"{where}{rows} later than lateness{limit}: {they} joined only rows that were still stored. "
         f"Raise lateness; with start(archive=True), refine adds the pairs that {they} missed."
     )

@@ -1,7 +1,7 @@
-"""`refine`: the results that shedding cost, from the archive. Results and refined rows together are the exact join.
+"""`refine`: deliver the missing results from the archive. Results and refined rows together are the exact join.
 
-das2003's load smoothing: shed while the stream is faster than the memory allows, write down what was given up, and complete
-the answer when there is time. A batch job; it may run again and again while the table grows, and brings each missing row once.
+das2003's load smoothing: shed rows while the stream is too fast for the memory, log them, and complete the results later. It is
+a batch job. It may run repeatedly while the query runs, and delivers each missing row once.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """What a refinement brought.
+    """The result of a refinement.
 
     Attributes
     ----------
     rows
         All refined rows so far: with the results, the exact join.
     count
-        How many those are.
+        The number of these rows.
     new
-        How many of them this call has added.
+        The number of rows that this call has added.
     batches
-        The last batch that is refined; None if there was none.
+        The last refined batch; None if there was none.
     incomplete
-        Of each stream, by its name, the rows that had missed some partner, and had to be read again.
+        For each stream, by its name, the rows that had missed a partner and had to be read again.
     """
 
     rows: DataFrame
@@ -55,8 +55,8 @@ class Refinement:
     def arm(self) -> int:
         """The Archive-metric of das2003 (ArM): rows of all streams that missed a partner, in the batches refined so far.
 
-        A row counts once, however many partners it missed and in however many calls. 0: nothing was lost. `quality.arm` says the
-        same of a simulation.
+        A row counts once, for any number of missed partners and calls. 0: nothing was lost. `quality.arm` computes the
+        same for a simulation.
         """
         return sum(self.incomplete.values())
 
@@ -68,18 +68,18 @@ def refine(
     upto: int | None = None,
     spark: SparkSession | None = None,
 ) -> Refinement:
-    """Bring the missing results of a join, those of late rows included.
+    """Deliver the missing results of a join, including those of late rows.
 
     Parameters
     ----------
     source
         The output directory of `start`, written with an archive; or an `Archive` of DataFrames.
     into
-        Where refined rows are kept (Parquet, one directory a call), with a note of which batches are done: a call later
-        refines only what is new.
-        Default: `refined` in the output directory; for an `Archive` nowhere (the rows are made anew by each call).
+        Where refined rows are stored (Parquet, one directory a call), with a list of the finished batches: a later call
+        refines only new batches.
+        Default: `refined` in the output directory; for an `Archive` nowhere (each call computes all rows again).
     upto
-        The last batch to look at. Default: the last one that is complete.
+        The last batch to refine. Default: the last complete one.
     spark
         The session. Default: the active one.
 

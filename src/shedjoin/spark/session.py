@@ -1,4 +1,4 @@
-"""A Spark session that shedjoin can run on: sets what must be set, and leaves what the user has set."""
+"""A Spark session for shedjoin: adds the necessary settings, and keeps those of the user."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, c
     Parameters
     ----------
     builder
-        A `SparkSession.builder` with settings of your own; default: Spark in this process, on all cores, which logs errors only
-        and draws no progress bars (`settings={"spark.log.level": "WARN"}` has it say more).
+        A `SparkSession.builder` with your own settings; default: Spark in this process, on all cores, which logs only errors
+        and draws no progress bars (`settings={"spark.log.level": "WARN"}` logs more).
     settings
         More settings of Spark, by their full names.
     check
-        Run a tiny job that sees whether workers can import shedjoin.
+        Run a tiny job that checks whether workers can import shedjoin.
     """
     # With a virtualenv that is not activated, workers would take the system's Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -147,10 +147,10 @@ def alone(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def lean(settings: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Settings with which a query in local mode needs little memory, and its workers are there at once.
+    """Settings with which a query in local mode needs little memory, and its workers start at once.
 
-    They are to be set before the session is made. Java's collector, heap and compiler are left alone where options of Java are
-    among `settings`, your own, or in the environment.
+    Set them before you create the session. Java's collector, heap and compiler are not changed if your `settings` or the
+    environment have Java options.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def lean(settings: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def prepare(spark: SparkSession, *, check: bool = True) -> SparkSession:
-    """Set on a session what `shed_join` needs and the user has not set; returns it."""
+    """Add the settings that `shed_join` needs to a session, unless the user has set them; returns the session."""
     mine = _set_by_user(spark)
     for name, value in SETTINGS.items():
         if name not in mine:

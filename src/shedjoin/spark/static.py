@@ -26,16 +26,16 @@ KEY, COUNT, ROOM, PLACE = "_sj_key_{}", "_sj_count_{}", "_sj_room_{}", "_sj_plac
 
 @dataclass(frozen=True, slots=True)
 class StaticJoin:
-    """A choice of rows.
+    """The chosen rows.
 
     Attributes
     ----------
     kept
-        The rows of each DataFrame that are kept.
+        The kept rows of each DataFrame.
     joined
         Their join.
     choice
-        How many rows of each key there are and are kept; `size`, `exact` and `bound` of the join. Several key columns are a
+        For each key the number of rows and of kept rows; `size`, `exact` and `bound` of the join. Several key columns are a
         struct.
     """
 
@@ -66,10 +66,10 @@ def static_join(
     on
         The key columns, as in `shed_join`. Nulls join nothing.
     keep
-        How many rows to keep of both together, or a pair, how many of each; of more DataFrames one number each.
+        The number of rows to keep of both together, or a pair with a number for each; for more DataFrames one number each.
     order
-        A column of each DataFrame: of a key, the rows with the lowest values are kept. A name, or one each. Default: by all
-        columns that have an order. Among equal rows any is kept.
+        A column of each DataFrame: the rows of a key with the lowest values are kept. A name, or one each. Default: by all
+        columns that have an order. Of equal rows any may be kept.
     select, suffixes, names
         Of the result, as in `shed_join`.
     """
