@@ -1,4 +1,4 @@
-"""What a user should know of a run beside its numbers, and what to set."""
+"""Advice at the end of a run: problems that its numbers do not show, and settings to change."""
 
 from __future__ import annotations
 

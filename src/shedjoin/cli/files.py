@@ -58,14 +58,14 @@ def job_of(
     spec: Callable[[], JoinSpec],
     read: Callable[[Path], FileJob] = read_file_job,
 ) -> FileJob:
-    """The job of a job file, or of two files and what was said beside them.
+    """The job of a job file, or of two files and options.
 
     Parameters
     ----------
     needed
         Options that two files need, each with an example.
     others
-        More options that a job file says itself.
+        More options that a job file already has.
     spec
         The join, from the options.
     read

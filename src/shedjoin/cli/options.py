@@ -1,4 +1,4 @@
-"""Options of commands: what is wrong with one is told by the name that the user typed, and before any work where it can be."""
+"""Errors in options name the option that the user typed. They are raised before any work, if possible."""
 
 from __future__ import annotations
 

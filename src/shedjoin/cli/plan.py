@@ -50,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--policies", metavar="NAMES", help="such as prob,life (default: all that make sense)")
     parser.add_argument("--allocation", choices=ALLOCATIONS, help="only this allocation (default: both)")
-    parser.add_argument("--memory", metavar="M", help="memories of the curve in tuples, such as 500,1000,2000")
+    parser.add_argument("--memory", metavar="M", help="memory sizes of the curve in tuples, such as 500,1000,2000")
     parser.add_argument(
-        "--within", type=float, default=0.01, metavar="SHARE", help="how closely to know the optimum (default: 0.01)"
+        "--within", type=float, default=0.01, metavar="SHARE", help="the accuracy of the optimum (default: 0.01)"
     )
-    parser.add_argument("--no-optimum", action="store_true", help="leave out the optimum, which takes longest")
+    parser.add_argument("--no-optimum", action="store_true", help="skip the optimum, which takes longest")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="start no run after this time")
     parser.add_argument("--spark", metavar="MASTER", help="run on Spark, such as 'local[*]' or spark://host:7077")
     parser.add_argument("--plot", type=Path, metavar="FILE", help=f"draw the curve: {' or '.join(PLOTS)}")

@@ -1,4 +1,4 @@
-"""The streams of a `shedjoin run` job as tables: the files that are there are the sample that a plan is made from."""
+"""The streams of a `shedjoin run` job as tables: the existing files are the sample for a plan."""
 
 from __future__ import annotations
 

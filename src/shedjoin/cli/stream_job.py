@@ -20,7 +20,7 @@ budget = "200k tuples"                  # or "512 MB"; a plain number is tuples;
 policy = "prob"                         # or a table of its settings; a Table's weights may be files, relative to the job file
 importance = {left = "bid"}
 deadline = "5 seconds"                  # how long a micro-batch may take; optional
-selective = {basic = "30 seconds", sample = 0.2}   # what rows are compared with if there is no time for all; optional
+selective = {basic = "30 seconds", sample = 0.2}   # the part of the windows to compare if time is short; optional
 
 front = {left = 0.2}                    # the share of rows that is dropped before the shuffle; optional
 rear = 0.3                              # the share of rows, those with fewest partners, that does not probe; optional
@@ -43,8 +43,8 @@ master = "local[4]"
 sql.shuffle.partitions = 4
 ```
 
-Three streams and more have tables `[streams.NAME]` in place of `[left]` and `[right]`; what is one a stream, such as `time`, is a
-list in their order or a table by their names.
+Three streams and more have tables `[streams.NAME]` instead of `[left]` and `[right]`. Settings with one value for each stream,
+such as `time`, are a list in their order or a table by their names.
 
 `on` may be a list of predicates between streams, such as `["a.x = b.x", "b.y < c.y"]` (a join graph).
 

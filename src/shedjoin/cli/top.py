@@ -33,9 +33,9 @@ BAR = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Show a running query in the terminal until Ctrl-C. Redirected, it writes one frame and ends."
+    parser.description = "Show a running query in the terminal until Ctrl-C. If redirected, it prints once and ends."
     parser.add_argument("query", metavar="DIR_OR_URL", help="the query's output directory, or its metrics endpoint")
-    parser.add_argument("--once", action="store_true", help="show one frame and end")
+    parser.add_argument("--once", action="store_true", help="print once and end")
     parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between frames (default: 1)")
     parser.add_argument(
         "--plot",
