@@ -468,7 +468,7 @@ class JoinSpec:
     def engine(self, seed: int = 0, *, part: tuple[int, int] = (0, 1), **watched: Any) -> Engine:
         """A new engine that may leave out a warm-up, trace what is stored, or only count: see `Engine`."""
         from shedjoin.engine.engine import (
-            Engine,  # and with it numba, which takes half a second: a spec alone needs none
+            Engine,  # this imports numba, which takes half a second: a spec alone needs none
         )
 
         check_seed(seed)

@@ -147,14 +147,14 @@ def spec_of(
 
 
 def sees_all_rows(predicate: object) -> bool:
-    """Whether each shard sees all rows of a join on this. Those of equal sets see theirs."""
+    """Whether each shard gets all rows of a join on this. For equal sets it gets only its own."""
     return isinstance(predicate, Predicate) and predicate.code != SAME
 
 
 def are_counted_elsewhere(
     windows: Sequence[Window], predicate: object, shards: int | None, policy: Policy | None
 ) -> bool:
-    """Whether rows of windows of rows are counted over shards, of which each has seen some."""
+    """Whether row windows count the rows of several shards."""
     by_rows = any(isinstance(window, RowWindow) for window in windows)
     counted = by_rows and not sees_all_rows(predicate) and shards is not None and shards > 1
     if counted and isinstance(policy, Prospect):
@@ -199,7 +199,7 @@ def judges_partners(args: JoinArgs) -> bool:
 
 
 def check_partners(args: JoinArgs, copies: Sequence[int]) -> None:
-    """Refuse shards that see only some partners of a row. `copies`: to how many shards the rows of a stream go."""
+    """Refuse shards with only some partners of a row. `copies`: the number of shards that get a row of each stream."""
     if max(copies) > 1 and judges_partners(args):
         what = f"how={args['how']!r}" if args["matches"] is None else f"matches={args['matches']!r}"
         raise SpecError(
@@ -228,7 +228,7 @@ def _check_words(args: JoinArgs, names: tuple[str, ...]) -> None:
 
 
 def _reordering(value: Any) -> Reordering:
-    """When a join looks for a better order: a `Reordering`, or a table of its settings."""
+    """When a join searches for a better order: a `Reordering`, or a table of its settings."""
     return value if isinstance(value, Reordering) else made_of(Reordering, "reordering", value)
 
 
@@ -281,7 +281,7 @@ def _check_unit(value: Any, kind: str | None, argument: str) -> None:
 
 
 def policy_of(policy: Any, budget: Budget | None) -> Policy | None:
-    """The policy that was asked for; None leaves the choice to the spec. The keys of a `Table` are known to Spark only."""
+    """The policy in the arguments; None: the default of the spec. Only Spark can read the keys of a `Table`."""
     made = parse_policy(policy)
     if made is None:
         return None

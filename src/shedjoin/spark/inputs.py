@@ -1,4 +1,4 @@
-"""What a join needs to know of its input DataFrames and their session."""
+"""Checks of the input DataFrames and their session, and the lateness from watermarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
-#: Where Spark notes the delay of a watermark, in milliseconds, on the column that has it.
+#: The column metadata in which Spark stores the delay of a watermark, in milliseconds.
 DELAY = "spark.watermarkDelayMs"
 
 

@@ -127,7 +127,7 @@ def _last_batch(archive: Archive) -> int:
 
 
 def _next_step(archive: Archive, log: RefineLog, upto: int) -> Step | None:
-    """What was begun and not finished; then what is new, as far as there are the same shards."""
+    """The unfinished step, if there is one; else the new batches with the same shards."""
     begun = log.unfinished()
     if begun is not None:
         return begun
@@ -142,7 +142,7 @@ def _next_step(archive: Archive, log: RefineLog, upto: int) -> Step | None:
 
 
 def _refine_step(archive: Archive, step: Step, log: RefineLog, target: str) -> int:
-    """Do a step and note it; returns the number of its rows."""
+    """Run a step and record it; returns the number of its rows."""
     new = _New.of(archive, step)
     ids = _ids(archive)
     found = _missing(new.reachable(archive), step.after, *ids).persist()
@@ -172,7 +172,7 @@ def _so_far(archive: Archive, done: list[Step], target: str, new: int) -> Refine
 
 
 def _unstored(archive: Archive, last: int) -> Refinement:
-    _New.of(archive, Step(None, last))  # sees that the archive is whole
+    _New.of(archive, Step(None, last))  # checks that the archive is complete
     found = _missing(archive, None, *_ids(archive)).persist()
     incomplete = {name: int(_touched(found, name, 0).count()) for name in archive.names}
     count = found.count()
@@ -238,7 +238,7 @@ class _New:
 
     @classmethod
     def of(cls, archive: Archive, step: Step) -> _New:
-        """Counts the new rows, and sees that none is lost: an archive with a hole would make refined rows wrong in silence."""
+        """Counts the new rows, and checks that none is missing: a gap in the archive would silently make refined rows wrong."""
         from pyspark.sql import functions as F
 
         totals = {shard: list(counts) for shard, counts in step.arrived.items()}
@@ -283,7 +283,7 @@ class _New:
         """The archive without old rows that no new row can reach: they need not be read."""
         from pyspark.sql import functions as F
 
-        if self.after is None or archive.how.name != "inner":  # rows are settled long after they came
+        if self.after is None or archive.how.name != "inner":  # rows are resolved long after their arrival
             return archive
         sides = [
             side.where(self._keeps(archive, stream, "sj_batch", "_sj_ts", "_sj_seq"))

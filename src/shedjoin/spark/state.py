@@ -28,7 +28,7 @@ from shedjoin.spark.values import from_column, to_column
 from shedjoin.spec import JoinSpec
 
 Integers = NDArray[np.int64]
-#: Higher whenever a state is kept in another way, or the same rows, pushed again, could give another state.
+#: Raise it when the stored form of a state changes, or when the same rows, pushed again, could give another state.
 FORMAT = 12
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
@@ -61,7 +61,7 @@ def digest(*parts: bytes) -> str:
 
 
 class Blobs:
-    """Values of any size in a store, each in pieces; counts what it writes."""
+    """Values of any size in a store, each in pieces; counts the written bytes."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -304,7 +304,7 @@ class EngineLog:
     def _engine_is_less(self, batch: int, rows: int, residents: int) -> bool:
         """Whether the engine is less to write than a batch of so many bytes: rows of which most are gone need not be told.
 
-        Without a base nobody knows how large one is: about its rows.
+        Without a base its size is estimated from the rows.
         """
         if self.entry["base"] is None:
             return rows > max(4 * residents, LEAST_ROWS)
@@ -326,7 +326,7 @@ class EngineLog:
         self.entry["chain"] = mark
 
     def _put_base(self, blobs: Blobs, plain: bytes, spec: JoinSpec) -> None:
-        """The engine as it is now in place of all that was there."""
+        """Replace the whole log by the current engine."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
         if self.entry["base"] is not None:

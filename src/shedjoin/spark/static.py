@@ -73,7 +73,7 @@ def static_join(
     select, suffixes, names
         Of the result, as in `shed_join`.
     """
-    from shedjoin.offline import static  # and with it numba
+    from shedjoin.offline import static  # this imports numba
 
     frames = (left, right, *more)
     sides = stream_names(names, len(frames))
@@ -140,7 +140,7 @@ def _values(table: pa.Table, parts: int) -> pa.Array:
 
 
 def _rooms(table: pa.Table, kept: np.ndarray, parts: int) -> pa.Table:
-    """The keys of which some rows are kept, and how many of each DataFrame."""
+    """The keys with kept rows, and their number in each DataFrame."""
     columns = {KEY.format(place): table.column(place) for place in range(parts)}
     columns |= {ROOM.format(place): pa.array(room) for place, room in enumerate(kept)}
     return pa.table(columns).filter(pa.array((kept > 0).any(axis=0)))
@@ -165,7 +165,7 @@ def _has_order(frame: DataFrame, name: str) -> bool:
 
 
 def _numbered(frame: DataFrame, place: int, names: list[str]) -> DataFrame:
-    """Columns by their places, so that those of several DataFrames can be told apart."""
+    """Columns by their positions, so that those of several DataFrames differ."""
     from pyspark.sql import functions as fn
 
     own = [fn.col(quoted(name)).alias(f"_sj_{place}_{number}") for number, name in enumerate(names)]
