@@ -252,7 +252,10 @@ SAME = ("left.key = right.key",)
             dict(window=dict.fromkeys("abc", WINDOW), how="full"),
             "A join of three and more streams is inner, left_semi or left_outer",
         ),
-        (dict(window=sj.RowWindow(4), how="left", dual=sj.Dual(front=False)), "Dual windows of rows count the rows"),
+        (
+            dict(window=sj.RowWindow(4), how="left", dual=sj.Dual(front=False)),
+            "Dual windows of rows count released rows",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(settings: dict[str, Any], sentence: str) -> None:
