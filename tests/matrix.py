@@ -31,7 +31,7 @@ KINDS = {"mixed": {"time", "row"}, "interval": {"time"}}
 ALLOCATIONS = ("fixed", "variable")
 ESTIMATORS = ("table", "in_memory", "in_window", "history", "decayed", "count_min", "met")
 CPUS = (
-    None, "deadline", "queue", "selective queue", "semantic queue", "integrated queue", "dual", "selective dual",
+    None, "deadline", "queue", "selective queue", "semantic queue", "integrated queue", "dual", "selective dual", "rear",
 )  # fmt: skip
 #: Another limit, for those who have time.
 MORE_CPUS = ("deadline dual",)
@@ -135,7 +135,7 @@ class Combination:
             how=self.how,
             recall=self.also == "live recall",
             selective=self.meets_deadline or str(self.cpu).startswith("selective"),
-            dual=str(self.cpu).endswith("dual"),
+            dual=str(self.cpu).endswith(("dual", "rear")),
         )
 
     @property
@@ -410,6 +410,8 @@ def _cpu(combination: Combination, random: Random) -> dict[str, Any]:
             return {"cpu": cpu, "queue": sj.Queue(**bound, drop="semantic")}
         case "integrated queue":
             return {"cpu": cpu, "queue": sj.Queue(integrated=True, drop="semantic")}
+        case "rear":
+            return {"dual": Dual(random.choice((0.0, 0.3, 1.0)), False)}
         case "dual" | "selective dual" | "deadline dual":
             follows = combination.streams == 2 and combination.condition in KEYED
             shares = (random.choice((0.0, 0.3, True)), random.choice((False, 0.3, True) if follows else (False, 0.3)))

@@ -246,7 +246,7 @@ def parse_windows(value: object, streams: int, *, argument: str = "window") -> t
 
 
 def parse_interval(value: object, *, argument: str = "between") -> tuple[int, int]:
-    """The ends of an interval: two durations, each of which may have a minus sign.
+    """The ends of an interval: two durations, each of which may have a sign.
 
     Examples
     --------
@@ -263,8 +263,10 @@ def parse_interval(value: object, *, argument: str = "between") -> tuple[int, in
 
 def _signed(value: object, argument: str) -> int:
     """A duration with a sign."""
-    if isinstance(value, str) and value.strip().startswith("-"):
-        return -parse_duration(value.strip()[1:], argument=argument)
+    if isinstance(value, str) and (sign := value.strip()[:1]) in ("-", "+"):
+        if not _PART.match(value.strip()[1:]):
+            raise _no_duration(argument, value)
+        return parse_duration(value.strip()[1:], argument=argument) * (-1 if sign == "-" else 1)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, timedelta) and value < timedelta(0):

@@ -310,6 +310,14 @@ def test_explain_shows_memory_by_shard_and_stream(
     assert not (folder / "out").exists()
 
 
+def test_explain_says_what_join_types_on_predicates_copy(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = GOOD.replace('on = "k"', 'predicate = {name = "band", column = "k", within = 1}') + 'how = "left"\n'
+    assert "1 shard (more would store rows several times)" in explained(folder, text, capsys, monkeypatch)
+    assert "each row of left goes to 1, of right to 4" in explained(folder, text + "shards = 4\n", capsys, monkeypatch)
+
+
 @pytest.mark.parametrize(("shards", "policy"), [(1, "Prospect()"), (3, "Prob(")])
 def test_explain_knows_the_policy_of_row_windows(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shards: int, policy: str

@@ -40,10 +40,15 @@ def table(job: Job, side: str) -> pa.Table:
 
 
 def ended(job: Job, rows: pa.Table, side: str) -> pa.Table:
-    """The rows, and one long after them without a partner: when it comes, all windows have ended, as they have in a batch."""
+    """The rows, and one long after them without a partner: when it comes, all windows have ended, as they have in a batch.
+
+    Its value is null: a row that passes no condition moves clocks as well. Not in Spark: there a row that a condition on its
+    own columns rejects, as `x < y` does where x is null, is gone before the watermark sees it.
+    """
     time, name, value = SIDES[side]
     key: Any = ENDS[side]
-    last = {"k": f"key {key}" if job.keys == "text" else key, time: END, name: ENDS[side], value: None}
+    known = 0.0 if job.form == "both streams" else None
+    last = {"k": f"key {key}" if job.keys == "text" else key, time: END, name: ENDS[side], value: known}
     if job.keys == "columns":
         last["day"] = date(2024, 1, 1)
     return pa.concat_tables([rows, pa.Table.from_pylist([last], rows.schema)])

@@ -64,7 +64,7 @@ DIALS: dict[str, tuple[Any, ...]] = {
     "keys": ("number", "text", "columns"),
     "order": ("sorted", "lagging", "ahead", "late"),
     "watermarks": ("none", "both", "one", "unlike"),
-    "batches": (1, 3, 8),
+    "batches": (1, 2, 5),
     "shards": (1, 2),
     "nulls": (False, True),
     "duplicates": (False, True),

@@ -16,6 +16,7 @@ from streams import SECOND, read, run, write
 import shedjoin as sj
 from shedjoin.join_type import TYPES
 from shedjoin.spark import refine, shed_join, start
+from shedjoin.spark.metrics import summarise
 
 Rows = Counter[tuple[Any, ...]]
 #: A window of rows whose times differ by less than this, for both joins.
@@ -170,8 +171,67 @@ def test_predicates_and_join_graphs_judge_rows_in_one_shard(spark: Any) -> None:
     chosen = {"k": "left.k", "a": "left.a", "b": "right.b"}
     near = shed_join(*frames, **band, how="left", select=chosen)
     assert rows_of(near, "left_outer") == Counter(by_spark(frames, "left_outer"))
-    with pytest.raises(sj.SpecError, match="shards must be 1 with how='left' here"):
-        shed_join(*frames, **band, how="left", select=chosen, shards=2)
+    with pytest.raises(sj.SpecError, match="shards must be 1 with how='full' here"):
+        shed_join(*frames, **band, how="full", select=chosen, shards=2)
+    with pytest.raises(sj.SpecError, match="shards must be 1 with how='full' here"):
+        shed_join(*frames, **dict(graph, on="left.a < right.b"), how="full", select=chosen, shards=2)
+
+
+BAND = {name: value for name, value in TIME.items() if name != "on"} | {"predicate": sj.Band("k", within=1.0)}
+THETA = TIME | {"on": ["|left.k - right.k| <= 1"]}
+OWN = {"left_semi": ["a"], "left_anti": ["a"], "left_outer": ["a", "b"], "right_outer": ["a", "b"]}
+
+
+def near_keys(frames: list[Any], how: str) -> Rows:
+    """What Spark's own join gives where keys differ by at most 1."""
+    for frame, name in zip(frames, ("l", "r"), strict=True):
+        frame.createOrReplaceTempView(name)
+    on = f"abs(l.k - r.k) <= 1 and abs(unix_micros(seen) - unix_micros(at)) < {LENGTH * SECOND}"
+    asked = f"select {', '.join(OWN[how])} from l {how.replace('_', ' ')} join r on {on}"
+    return Counter(tuple(row) for row in frames[0].sparkSession.sql(asked).collect())
+
+
+@pytest.mark.parametrize("how", OWN)
+def test_predicates_and_join_graphs_judge_rows_in_several_shards(spark: Any, how: str) -> None:
+    """Each row that is judged is in one of them, and its partners in all."""
+    frames = [spark.createDataFrame(table) for table in tables()]
+    exact = near_keys(frames, how)
+    for join in (BAND, THETA):
+        found = shed_join(*frames, **join, how=how, select=OWN[how], shards=3)
+        assert Counter(map(tuple, found.collect())) == exact
+    by_rows = dict(BAND, window="9 rows", how=how, select=OWN[how])
+    one, several = (Counter(map(tuple, shed_join(*frames, **by_rows, shards=n).collect())) for n in (1, 3))
+    assert one == several
+
+
+@pytest.mark.parametrize(("how", "join"), [("left_anti", BAND), ("right_outer", BAND), ("left_semi", THETA)])
+def test_several_shards_settle_what_a_predicate_left_open(
+    spark: Any, tmp_path: Path, how: str, join: dict[str, Any]
+) -> None:
+    made, out = tables(), tmp_path / "out"
+    for name, table in zip("lr", made, strict=True):
+        write(tmp_path / name, table, 2)
+    given = {**join, "how": how, "select": OWN[how], "budget": 60, "policy": "rand", "shards": 3, "front": (0, 0.05)}
+    frames = [read(spark, tmp_path / name) for name in "lr"]
+    start(*frames, **given, output=str(out), archive=True, trigger={"availableNow": True}).awaitTermination()
+    exact = ended(near_keys([spark.createDataFrame(table) for table in made], how))
+    with large_plans(spark):
+        done = refine(str(out))
+        rest = ended(Counter(map(tuple, done.rows.collect())))
+    results = ended(Counter(map(tuple, spark.read.parquet(str(out / "results")).select(*OWN[how]).collect())))
+    assert results + rest == exact
+    assert results
+    assert rest
+    told = summarise(row.asDict() for row in spark.read.parquet(str(out / "metrics")).collect())
+    assert told is not None
+    assert told.rows == sum(table.num_rows for table in made)
+    with pytest.raises((sj.SpecError, sj.SnapshotError), match=r"rows are stored in several shards|another shards"):
+        start(*frames, **{**given, "shards": 1}, output=str(out), archive=True)
+
+
+def ended(rows: Rows) -> Rows:
+    """Without the rows that are still stored when a stream stops."""
+    return Counter({row: count for row, count in rows.items() if -1 not in row})
 
 
 @pytest.mark.parametrize("how", ["left_outer", "full_outer", "left_anti"])
@@ -206,7 +266,7 @@ def test_matches_and_what_makes_no_sense(spark: Any) -> None:
     assert 0 < few < shed_join(*frames, **TIME).count()
     for wrong, sentence in (
         (dict(how="sideways"), "how must be one of inner, left_semi"),
-        (dict(how="semi", select=["a", "b"]), "select: a left_semi join gives columns of left alone"),
+        (dict(how="semi", select=["a", "b"]), "select: a left_semi join gives columns of left alone, so it has no 'b'"),
         (dict(matches=(0.5, 1)), "matches must have one number"),
         (
             dict(how="left", where="factorial(left.a + right.b) > 3"),

@@ -14,6 +14,7 @@ from dict_store import DictStore
 
 import shedjoin as sj
 from predicate_strategies import exact_pairs
+from shedjoin.join_type import TYPES as JOIN_TYPES
 from shedjoin.spark import deadline as deadlines
 from shedjoin.spark.deadline import Pacing
 from shedjoin.spark.exchange import METRIC, RESULT, SHED, Message, from_blob, shard_labels
@@ -41,8 +42,8 @@ def made(join: sj.JoinSpec, shards: int = 2, **more: Any) -> Job:
         "cache": False,
         "shares": "equal",
     }
-    same = isinstance(join.on, sj.SameSet)
-    cube = HyperCube.of_key(2, shards) if same else HyperCube.of_copies(shards)
+    assert isinstance(join.on, sj.Predicate)
+    cube = HyperCube.of_predicate(join.on, shards, JOIN_TYPES[join.how].judged)
     return Job(spec=join.to_dict(), labels=shard_labels(shards, shards), cube=cube, **{**given, **more})
 
 
@@ -116,6 +117,34 @@ def rows(kind: str, count: int, seed: int, start: int = 0, span: int = 30) -> li
             items = {int(item) for item in rng.integers(0, 8, rng.integers(0, 5))}
             values.append({item: float(rng.integers(1, 4)) / 2 for item in items} if kind == "weighted" else items)
     return list(zip(ts, values, strict=True))
+
+
+OWN = pa.schema([("name", pa.int64())]).serialize().to_pybytes()
+
+
+@pytest.mark.parametrize("how", ["left_semi", "left_anti", "left_outer", "right_outer"])
+@pytest.mark.parametrize("kind", CASES)
+def test_several_shards_judge_rows_as_one_does(kind: str, how: str) -> None:
+    """Each row that is judged goes to one shard, and those that it may meet go to all."""
+    sides = [[rows(kind, 25, seed + 10 * batch, 30 * batch) for batch in range(3)] for seed in (1, 2)]
+    alone = 0
+    for predicate in CASES[kind]:
+        found = []
+        for shards in (1, 3):
+            join = sj.JoinSpec(sj.TimeWindow(20), on=predicate, how=how)
+            run = Run(made(join, shards, schemas=(OWN, OWN)))
+            for left, right in zip(*sides, strict=True):
+                run.push(left, right)
+            # A row that is alone is given when a row of its shard is so much newer: all but the last windows are over.
+            over = {(stream, n) for stream, side in enumerate(sides) for n, (ts, _) in enumerate(flat(side)) if ts < 40}
+            found.append(
+                sorted((pair for pair in run.pairs if None not in pair or over & set(enumerate(pair))), key=str)
+            )
+            assert sum(row["rows_left"] + row["rows_right"] for row in run.rows[METRIC]) == 150
+            assert run.job.cube.shards == shards
+        assert found[0] == found[1]
+        alone += sum(None in pair for pair in found[0])
+    assert alone
 
 
 def flat(parts: list[list[tuple[int, Any]]]) -> list[tuple[int, Any]]:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from shedjoin.spark.late import Limit
 from shedjoin.spark.query_events import QueryEvents, _FromJava, _remove, at_end
 
 
@@ -57,7 +58,7 @@ def test_only_observed_queries_are_looked_at(caplog: pytest.LogCaptureFixture) -
     report = SimpleNamespace(observedMetrics=lambda: metrics, batchId=lambda: 7)
     with caplog.at_level(logging.WARNING, "shedjoin"):
         java.onQueryProgress(SimpleNamespace())  # nothing is awaited: the report is not asked for
-        events.lateness |= {"ours": None, "none late": None, "not there": None}
+        events.limits |= dict.fromkeys(("ours", "none late", "not there"), Limit(None, False))
         java.onQueryProgress(SimpleNamespace(progress=lambda: report))
     assert [one.getMessage().partition(":")[0] for one in caplog.records] == ["batch 7"]
     assert "3 rows were later" in caplog.text

@@ -296,6 +296,10 @@ def test_rows_that_cannot_pass_are_not_stored(spark: Any, folder: Path, tmp_path
     [
         ("left.nope = 1", "where: left has no column 'nope'; it has k, ts, a"),
         ("nope = 1", "where: there is no column 'nope'"),
+        (
+            "l.a < right.b",
+            "where: there is no stream or column 'l'; the streams are left and right, and left has k, ts",
+        ),
         ("i = 1", "left and right have a column 'i': say left.i or right.i"),
         ("count(left.i) > 1", "where has the aggregate count"),
         ("left.i IN (SELECT 1)", "where has a subquery"),

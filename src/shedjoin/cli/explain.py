@@ -146,8 +146,8 @@ def split_words(job: StreamJob) -> str:
     shards, why = shards_of(job)
     moves = shards > 1 and job.spec.budget is not None and by_key(job) and job.join["shares"] != "equal"
     part = "its part of the budget" + ", which follows what arrives; to begin with:" * moves
-    if (cube := cube_of(job)) is not None and job.graph is not None:
-        words = cube.words(job.names, job.graph.columns)
+    if (cube := cube_of(job)) is not None:
+        words = cube.words(job.names, job.graph.columns if job.graph is not None else ())
         return f"{words} ({why}); all copies of rows count against the budget; each has {part}"
     by_hash, by_row = "has the keys that hash to it", "stores its part of the rows, and compares all with it"
     split_by_row = isinstance(job.spec.on, Predicate) and job.spec.on.code != SAME
@@ -280,6 +280,11 @@ def _most_shards(job: StreamJob) -> tuple[int, str]:
         return int(before["shards"]), "as the checkpoint has it"
     if job.join["shards"] is not None:
         return job.join["shards"], "join.shards"
+    most, why = _by_cores(job)
+    return (1, "more would store rows several times") if job.copies_for_partners(most) else (most, why)
+
+
+def _by_cores(job: StreamJob) -> tuple[int, str]:
     cores = cores_of(job.settings.get("spark.master", "local[*]"))
     partitions = job.settings.get(PARTITIONS)
     if cores is None:

@@ -62,7 +62,7 @@ from shedjoin.cli.tables import errors_in, flattened, located, read_table, read_
 from shedjoin.engine.graph import Graph
 from shedjoin.errors import SpecError
 from shedjoin.parse import parse_duration
-from shedjoin.spark.arguments import duration_of, spec_of, stream_names
+from shedjoin.spark.arguments import duration_of, has_groups, spec_of, stream_names, whole_streams
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.join import shed_join
 from shedjoin.spark.join_args import NOT_ON_SPARK, PARAMETERS, JoinArgs, check_known, complete
@@ -163,10 +163,20 @@ class StreamJob:
         return self.on.parsed(self.names)
 
     def cube(self, shards: int, before: Sequence[int] | None = None) -> HyperCube | None:
-        """How the rows of a join graph are spread over at most this many shards; `before`: as the checkpoint has it."""
-        if (graph := self.graph) is None:
-            return None
-        return cube_of(graph, shards, self.spec.windows, rates_of(self.join["rates"], self.names), before)
+        """How rows are spread over at most this many shards, where some are copied; `before`: as the checkpoint has it."""
+        whole, predicate = whole_streams(self.join), self.on.predicate
+        if (graph := self.graph) is not None:
+            return cube_of(graph, shards, self.spec.windows, rates_of(self.join["rates"], self.names), before, whole)
+        cube = None if predicate is None else HyperCube.of_predicate(predicate, shards, whole)
+        return None if cube is None or cube.looks_at_values or cube.is_everywhere else cube
+
+    def copies_for_partners(self, shards: int) -> bool:
+        """Whether rows would go to several of this many shards although partners are counted: then one is the default."""
+        if not whole_streams(self.join):
+            return False
+        if (cube := self.cube(shards)) is None:
+            return not has_groups(self.on.predicate)
+        return any(cube.copies(stream) > 1 for stream in range(len(self.names)))
 
     @property
     def times(self) -> tuple[str, ...]:

@@ -33,4 +33,4 @@ def tuple_bytes(plan: Plan) -> int:
 def empty_bytes(plan: Plan) -> int:
     """What a join takes before the first row, its filters of shed rows included."""
     cfg = plan.settings(plan.budget, warmup=0, trace_every=0, emit=True)
-    return sum(array.nbytes for array in memory.allocate(plan, cfg, 0).arrays.values())
+    return sum(array.nbytes for array in memory.allocate(plan, cfg, 0, runs=False).arrays.values())

@@ -80,8 +80,8 @@ class Sizes(NamedTuple):
     values: int
 
 
-def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
-    """The empty memory of a new join."""
+def allocate(plan: Plan, cfg: NDArray[Any], seed: int, *, runs: bool = True) -> Handle:
+    """The empty memory of a new join. `runs`: or it is only looked at, and no kernel is needed."""
     known = sum(table[0].size for table in plan.tables if table is not None) * max(len(plan.parts), 1)
     capped = plan.budget.tuples or 0 if plan.budget is not None else 0
     sizes = Sizes(power_of_two(LEAST + min(capped, AT_ONCE)), power_of_two(LEAST + known))
@@ -132,11 +132,13 @@ def allocate(plan: Plan, cfg: NDArray[Any], seed: int) -> Handle:
         mine = [number for number, index in enumerate(plan.indexes) if index.stream == stream]
         if mine:
             state["first_index"][stream], state["end_index"][stream] = mine[0], mine[-1] + 1
-    _link(plan, cfg, state)
+    if runs:
+        _link(plan, cfg, state)
     if has_items(cfg):
         item_memory.set_free(state, np.empty(0, np.int64))
         item_memory.fill_lists(cfg, state)
-    _preload(plan, cfg, state)
+    if runs:
+        _preload(plan, cfg, state)
     return state
 
 

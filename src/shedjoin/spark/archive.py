@@ -169,6 +169,8 @@ class Archive:
         The changes of the number of shards: a row that was stored then has another shard and number in later logs.
     how, lateness, max_skew
         The join type, and the settings that determine when windows end: then rows without a partner are resolved.
+    copied
+        For a join on a predicate: each shard stores all rows of one stream, as a shard of a join graph does.
     waits
         Whether rows are processed after the batch of their arrival: the logs of later batches then have their records.
     """
@@ -188,6 +190,7 @@ class Archive:
     lateness: int = 0
     max_skew: int | None = None
     waits: bool = False
+    copied: bool = False
 
     def __post_init__(self) -> None:
         if self.layout is None and self.more:
@@ -215,12 +218,17 @@ class Archive:
     @property
     def row_columns(self) -> tuple[str, ...]:
         """What the join added to each row."""
-        return ROW_COLUMNS if self.graph is None else (*ROW_COLUMNS, ID)
+        return (*ROW_COLUMNS, ID) if self.has_copies else ROW_COLUMNS
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether a row may be archived in several shards; `_sj_id` names it then."""
+        return self.graph is not None or self.copied
 
     @property
     def spread(self) -> bool:
         """Whether rows probe all shards."""
-        return self.predicate is not None
+        return self.predicate is not None and not self.copied
 
     @property
     def keyed(self) -> bool:
@@ -239,7 +247,7 @@ class Archive:
     @property
     def known_by(self) -> tuple[str, ...]:
         """What a result has of each of its rows, so that they are known."""
-        if self.graph is not None:
+        if self.has_copies:
             return ("seq", "ts", "batch", "id")
         return ("seq", "ts", "shard") if self.moves else ("seq", "ts")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from shedjoin.batch import MOST_STREAMS as MOST
 from shedjoin.budget import ALLOCATIONS, Budget
@@ -14,7 +14,7 @@ from shedjoin.engine.reordering import Reordering
 from shedjoin.error_target import ErrorTarget
 from shedjoin.error_target.control import check_error
 from shedjoin.errors import SpecError
-from shedjoin.join_type import check_how
+from shedjoin.join_type import TYPES, check_how
 from shedjoin.parse import parse_budget, parse_duration, parse_interval, parse_lateness, parse_policy, parse_windows
 from shedjoin.plain_dict import made_of
 from shedjoin.policies import KeepAll, Policy, Prospect, Replay
@@ -22,6 +22,7 @@ from shedjoin.predicates import Predicate
 from shedjoin.spark.budget_split import EQUAL, SHARES, least_of
 from shedjoin.spark.front import front_of
 from shedjoin.spark.host_cache import check_option
+from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.join_args import JoinArgs
 from shedjoin.spark.join_graph import cube_of
 from shedjoin.spark.key_table import is_table, without_keys
@@ -86,27 +87,30 @@ def spec_of(
     types = column_names("kind", args["kind"], names, optional=True)
     budget = parse_budget(args["budget"], allocation=args["allocation"])
     windows = windows_of(args, kind, names)
-    if (graph := on.parsed(names)) is not None and shards is not None:
-        cube = cube_of(graph, shards, windows, rates)
-        check_partners(args, [cube.copies(stream) for stream in range(len(names))])
-        shards = cube.shards
+    graph, whole, everywhere = on.parsed(names), whole_streams(args), False
+    if shards is not None and (graph is not None or on.predicate is not None):
+        cube = (
+            cube_of(graph, shards, windows, rates, whole=whole)
+            if graph is not None
+            else HyperCube.of_predicate(cast(Predicate, on.predicate), shards, whole)
+        )
+        check_partners(args, whole, cube.shards)
+        shards, everywhere = cube.shards, cube.is_everywhere
     if graph is None and args["rates"] is not None:
         raise SpecError("rates is for join graphs, whose rows may go to several shards: leave it out")
     if budget is not None and shards is not None:
         least_of(budget, shards, len(names))
-    all_rows = sees_all_rows(on.predicate)
-    if all_rows and args["shares"] not in (None, EQUAL):
+    if not has_groups(on.predicate) and args["shares"] not in (None, EQUAL):
         raise SpecError(
             f"shares must be 'equal' for a join on a predicate, not {args['shares']!r}: shards store rows in turn"
         )
-    if all_rows and shards is not None:
-        check_partners(args, [shards])
     selective = selective_of(args["selective"], windows, read_deadline(args["deadline"]), kind)
     check_types(selective, types)
     policy = policy_of(args["policy"], budget)
     check_weights(args["weights"], policy, front_of(args["front"], names))
-    counted_elsewhere = are_counted_elsewhere(windows, on.predicate, shards, policy)
-    dual = dual_of(args, counted_elsewhere=counted_elsewhere, split=all_rows and shards is not None and shards > 1)
+    several = shards is not None and shards > 1
+    counted_elsewhere = several and not everywhere and are_counted_elsewhere(windows, policy)
+    dual = dual_of(args, counted_elsewhere=counted_elsewhere, split=several and everywhere)
     given: dict[str, Any] = {name: value for name, value in args.items() if name in PASSED and value is not None}
     if isinstance(args["matches"], tuple | list):  # job files know no None
         given["matches"] = [number or None for number in args["matches"]]
@@ -146,17 +150,14 @@ def spec_of(
     return spec
 
 
-def sees_all_rows(predicate: object) -> bool:
-    """Whether each shard gets all rows of a join on this. For equal sets it gets only its own."""
-    return isinstance(predicate, Predicate) and predicate.code != SAME
+def has_groups(predicate: object) -> bool:
+    """Whether partners share a value, by which rows are counted and distributed."""
+    return not isinstance(predicate, Predicate) or predicate.code == SAME
 
 
-def are_counted_elsewhere(
-    windows: Sequence[Window], predicate: object, shards: int | None, policy: Policy | None
-) -> bool:
+def are_counted_elsewhere(windows: Sequence[Window], policy: Policy | None) -> bool:
     """Whether row windows count the rows of several shards."""
-    by_rows = any(isinstance(window, RowWindow) for window in windows)
-    counted = by_rows and not sees_all_rows(predicate) and shards is not None and shards > 1
+    counted = any(isinstance(window, RowWindow) for window in windows)
     if counted and isinstance(policy, Prospect):
         raise SpecError(
             "policy: Prospect() is not available for row windows over several shards, where each shard learns from its own rows "
@@ -198,12 +199,20 @@ def judges_partners(args: JoinArgs) -> bool:
     return args["matches"] is not None or check_how("how", args["how"]) != "inner"
 
 
-def check_partners(args: JoinArgs, copies: Sequence[int]) -> None:
-    """Refuse shards with only some partners of a row. `copies`: the number of shards that get a row of each stream."""
-    if max(copies) > 1 and judges_partners(args):
+def whole_streams(args: JoinArgs) -> tuple[int, ...]:
+    """The streams whose partners are counted: a shard must see all partners of its rows, so these are not copied."""
+    limits = args["matches"] if isinstance(args["matches"], tuple | list) else ()
+    judged = TYPES[check_how("how", args["how"])].judged
+    return tuple(sorted({*judged, *(stream for stream, limit in enumerate(limits) if limit)}))
+
+
+def check_partners(args: JoinArgs, whole: Sequence[int], shards: int) -> None:
+    """Refuse several shards if each would have only some partners of a row."""
+    if whole and shards == 1 and (args["shards"] or 1) > 1:
         what = f"how={args['how']!r}" if args["matches"] is None else f"matches={args['matches']!r}"
         raise SpecError(
-            f"shards must be 1 with {what} here: rows of this join go to several shards, and each has only some partners"
+            f"shards must be 1 with {what} here: rows go to several shards, and none would see all partners of the rows of "
+            "each stream whose partners count"
         )
 
 
@@ -271,9 +280,9 @@ def interval_of(value: Any, kind: str | None) -> tuple[int, int]:
 
 def _check_unit(value: Any, kind: str | None, argument: str) -> None:
     """Timestamps need durations with a unit, whole numbers need durations without."""
-    if kind == "number" and isinstance(value, str | timedelta):
+    if kind == "number" and isinstance(value, bool | float | str | timedelta):
         raise SpecError(f"{argument} must be a whole number, as the times are, not {value!r}")
-    if kind == "time" and isinstance(value, int) and value != 0:
+    if kind == "time" and isinstance(value, int) and not isinstance(value, bool) and value != 0:
         raise SpecError(
             f"{argument}={value} has no unit, but times are timestamps: say '{value} seconds' or '{value} milliseconds', or "
             "give a timedelta"

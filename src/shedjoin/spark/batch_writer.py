@@ -14,7 +14,7 @@ import pyarrow as pa
 from shedjoin.errors import EnvironmentProblem
 from shedjoin.spark.archive import LEFT_OUT_DDL, shed_ddl
 from shedjoin.spark.exchange import FILES, LATE, LEFT_OUT, METRIC, RESULT, SHED, from_blob, inputs_of
-from shedjoin.spark.late import warn
+from shedjoin.spark.late import Limit, warn
 from shedjoin.spark.output_files import DISK, BatchFiles, OutputFiles, Table, names_in, said_by
 from shedjoin.spark.output_tables import archived_types, tables_of
 from shedjoin.spark.plan import JoinPlan, ResultLayout, results_of, rows_of
@@ -46,7 +46,7 @@ class Outputs:
     tables: tuple[Table, ...]
     layout: ResultLayout
     schemas: dict[str, StructType | str]
-    lateness: int | None
+    late_limit: Limit
     elsewhere: tuple[Table, ...] = ()
 
     @classmethod
@@ -62,7 +62,7 @@ class Outputs:
         tables = tables_of(plan, archive=archive)
         elsewhere = tuple(one for one in tables if one.kind == RESULT and not results)
         tables = tuple(one for one in tables if one not in elsewhere)
-        return cls(os.path.abspath(folder), tables, plan.layout(), schemas, plan.lateness, elsewhere)
+        return cls(os.path.abspath(folder), tables, plan.layout(), schemas, plan.late_limit, elsewhere)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class BatchWriter:
         outputs = self.outputs
         with _saying_where(outputs.folder, number):
             told = told_by(blobs)
-        warn(sum(int(row["blob"]) for row in told if row["kind"] == LATE), number, outputs.lateness)
+        warn(sum(int(row["blob"]) for row in told if row["kind"] == LATE), number, outputs.late_limit)
         if self.sink is not None and self.first:
             with _saying_where(outputs.folder, number):
                 BatchFiles(outputs.folder, number).withdraw(outputs.elsewhere)

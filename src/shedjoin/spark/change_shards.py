@@ -36,13 +36,15 @@ def job_with(output: str, shards: int) -> tuple[dict[str, Any], dict[str, Any]]:
             "more with this version, or pass shards to start"
         )
     spec = JoinSpec.from_dict(before["spec"])
-    if arguments.sees_all_rows(spec.on) and shards > 1 and (spec.how != "inner" or spec.matches is not None):
+    has_groups = arguments.has_groups(spec.on)
+    if not has_groups and shards > 1 and spec.counts_partners:
         raise SpecError(
-            "shards must be 1 with how or matches in a join on a predicate: each shard sees some partners of a row"
+            "shards: rows that a join on a predicate with how or matches has stored in one shard cannot be copied to others: "
+            "start with a new output directory"
         )
     if spec.budget is not None:
         least_of(spec.budget, shards, len(before["streams"]))
-    counted = arguments.are_counted_elsewhere(spec.windows, spec.on, shards, spec.policy)
+    counted = has_groups and shards > 1 and arguments.are_counted_elsewhere(spec.windows, spec.policy)
     now = before | {"shards": shards, "spec": before["spec"] | {"counted_elsewhere": counted}}
     check_shards(before, now, checkpoint_of(output, before["checkpoint"]))
     return before, now
@@ -82,7 +84,7 @@ def change_shards(spark: SparkSession, output: str, shards: int) -> int:
 def _stored(job: dict[str, Any]) -> Job:
     """What reads and writes the state of a query."""
     streams, shards, spec = tuple(job["streams"]), int(job["shards"]), job["spec"]
-    everywhere = arguments.sees_all_rows(JoinSpec.from_dict(spec).on)
+    everywhere = not arguments.has_groups(JoinSpec.from_dict(spec).on)
     return Job(
         spec=spec,
         labels=tuple(job["labels"]),

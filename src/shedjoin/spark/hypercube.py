@@ -19,7 +19,9 @@ from itertools import pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
+from shedjoin.engine.codes import SAME
 from shedjoin.engine.graph import Graph
+from shedjoin.predicates import Predicate
 from shedjoin.spark.hashing import spread
 from shedjoin.window import TimeWindow, Window
 
@@ -64,6 +66,20 @@ class HyperCube:
         """A dimension in which no row has a coordinate: each row goes to all shards (SplitJoin)."""
         return cls(({},), (shards,))
 
+    @classmethod
+    def of_rows(cls, stream: int, shards: int) -> HyperCube:
+        """Each row of one stream goes to the shard of its hash, and those of the other to all."""
+        return cls(({stream: ROW},), (shards,))
+
+    @classmethod
+    def of_predicate(cls, predicate: Predicate, shards: int, whole: Sequence[int] = ()) -> HyperCube:
+        """Of a predicate: `whole` streams are those of which a shard must see all partners of its rows."""
+        if predicate.code == SAME:
+            return cls.of_key(2, shards)
+        if len(whole) == 1 and shards > 1:
+            return cls.of_rows(whole[0], shards)
+        return cls.of_copies(1 if whole else shards)
+
     @property
     def shards(self) -> int:
         return math.prod(self.shares)
@@ -72,6 +88,11 @@ class HyperCube:
     def is_everywhere(self) -> bool:
         """Whether each row goes to all shards. One of them stores it, by its number."""
         return not any(self.dims)
+
+    @property
+    def looks_at_values(self) -> bool:
+        """Whether the shard of some row follows from a value of its, not from the row as a whole or not at all."""
+        return any(at != ROW for dim in self.dims for at in dim.values())
 
     def copies(self, stream: int) -> int:
         """How many shards each row of a stream goes to."""

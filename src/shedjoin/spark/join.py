@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from shedjoin.engine.codes import SAME
 from shedjoin.error_target import ErrorTarget
 from shedjoin.errors import SpecError
 from shedjoin.parse import parse_policy
 from shedjoin.spark import keys as columns
-from shedjoin.spark.arguments import judges_partners, read_deadline, spec_of, stream_names, windows_of
+from shedjoin.spark.arguments import judges_partners, read_deadline, spec_of, stream_names, whole_streams, windows_of
 from shedjoin.spark.budget_split import ADAPTIVE, EQUAL
 from shedjoin.spark.exchange import RESULT, shard_labels
 from shedjoin.spark.front import front_of
@@ -97,7 +96,7 @@ def plan_join(
         labels=shard_labels(shards, partitions),
         timestamps=kind != "number",
         seed=args["seed"],
-        shares=EQUAL if condition.cube.is_everywhere else args["shares"] or ADAPTIVE,
+        shares=args["shares"] or ADAPTIVE if condition.has_groups else EQUAL,
         cache=args["cache"],
         deadline=read_deadline(args["deadline"]),
         front=front_of(args["front"], sides),
@@ -179,12 +178,11 @@ def _condition(
     """What rows are joined on, with the types of its columns and the shards that rows go to."""
     on = read_on(args["on"], args["predicate"], sides)
     if on.predicate is not None:
-        by_hash = HyperCube.of_key(len(sides), shards)
-        cube = by_hash if on.predicate.code == SAME else HyperCube.of_copies(shards)
+        cube = HyperCube.of_predicate(on.predicate, shards, whole_streams(args))
         return OnPredicate(on.predicate, check_values(on.predicate, frames), cube)
     if (graph := on.parsed(sides)) is not None:
         windows, rates = windows_of(args, kind, sides), rates_of(args["rates"], sides)
-        cube = cube_of(graph, shards, windows, rates, before)
+        cube = cube_of(graph, shards, windows, rates, before, whole_streams(args))
         return OnGraph(graph, attribute_types(frames, graph, sides), cube)
     keys = Keys.of(list(on.keys), *frames, sides=sides)
     return OnKey(keys, columns.common_types(frames, keys, sides), HyperCube.of_key(len(sides), shards))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from shedjoin.engine.codes import SAME
 from shedjoin.engine.graph import Graph
 from shedjoin.predicates import Predicate
 from shedjoin.spark.hypercube import ROW, HyperCube
@@ -41,11 +42,17 @@ class Condition(ABC):
         What a predicate compares (number, set, weighted); None: numbers of 64 bits.
     archived
         The type of `_sj_key` in the archive.
+    copied
+        Whether rows may be stored, and archived, in several shards.
+    has_groups
+        Whether partners share a value.
     """
 
     cube: HyperCube
     values: ClassVar[str | None] = None
     archived: str = "bigint"
+    copied: ClassVar[bool] = False
+    has_groups: ClassVar[bool] = True
 
     @property
     def keys(self) -> Keys:
@@ -127,6 +134,7 @@ class OnGraph(Condition):
     types: list[list[str]]
     cube: HyperCube
     archived: str = "array<bigint>"
+    copied: ClassVar[bool] = True
 
     def columns(self, side: int) -> list[str]:
         return list(self.graph.columns[side])
@@ -161,7 +169,10 @@ class OnGraph(Condition):
 
 @dataclass(frozen=True)
 class OnPredicate(Condition):
-    """A predicate on numbers or sets. Rows go to all shards, equal sets to that of their hash."""
+    """A predicate on numbers or sets. Rows go to all shards, equal sets to that of their hash.
+
+    Where partners are counted, each row of the stream whose partners count goes to one shard, and all shards store the other.
+    """
 
     predicate: Predicate
     types: list[Any]
@@ -173,7 +184,15 @@ class OnPredicate(Condition):
 
     @property
     def archived(self) -> str:  # type: ignore[override]
-        return ARCHIVED_VALUES[self.predicate.kind] if self.cube.is_everywhere else "bigint"
+        return "bigint" if self.has_groups else ARCHIVED_VALUES[self.predicate.kind]
+
+    @property
+    def copied(self) -> bool:  # type: ignore[override]
+        return not self.has_groups and not self.cube.is_everywhere
+
+    @property
+    def has_groups(self) -> bool:  # type: ignore[override]
+        return self.predicate.code == SAME
 
     def columns(self, side: int) -> list[str]:
         return [self.predicate.columns[side]]

@@ -17,13 +17,33 @@ if TYPE_CHECKING:
 
 
 def cube_of(
-    graph: Graph, shards: int, windows: Sequence[Window], rates: Sequence[float], before: Sequence[int] | None = None
+    graph: Graph,
+    shards: int,
+    windows: Sequence[Window],
+    rates: Sequence[float],
+    before: Sequence[int] | None = None,
+    whole: Sequence[int] = (),
 ) -> HyperCube:
-    """How the rows of a join graph are spread over at most this many shards. `before`: as the checkpoint has it."""
+    """How the rows of a join graph are spread over at most this many shards.
+
+    `before`: as the checkpoint has it. `whole`: the streams of which a shard must see all partners of its rows: they are not
+    copied, so that only dimensions which all of them know have several coordinates.
+
+    Examples
+    --------
+    >>> from shedjoin.engine.graph import parse
+    >>> from shedjoin.window import TimeWindow
+    >>> graph = parse(["a.x = b.x", "b.y = c.y"], ["a", "b", "c"])
+    >>> [cube_of(graph, 4, [TimeWindow(9)] * 3, [1.0] * 3, whole=whole).shares for whole in ([], [0], [0, 2])]
+    [(2, 2), (4, 1), (1, 1)]
+    """
     dims = dimensions(graph)
     if before is not None and len(before) == len(dims) and math.prod(before) <= shards:
         return HyperCube(dims, tuple(before))
-    return choose(dims, shards, weights_of(windows, rates))
+    free = [place for place, dim in enumerate(dims) if all(stream in dim for stream in whole)]
+    chosen = choose(tuple(dims[place] for place in free), shards, weights_of(windows, rates)).shares
+    known = dict(zip(free, chosen, strict=True))
+    return HyperCube(dims, tuple(known.get(place, 1) for place in range(len(dims))))
 
 
 # ---------------------------------------------------------------------------------------------------------- the columns

@@ -275,7 +275,7 @@ def out_columns(
     if how in ("left_semi", "left_anti"):
         if select is None:
             return [OutColumn(name, 0, name) for name in frames[0].columns]
-        others = [name for name, source in selected(select) if _resolve(name, source, frames, everything, sides).side]
+        others = [source for name, source in selected(select) if _resolve(name, source, frames, everything, sides).side]
         if others:
             raise SpecError(f"select: a {how} join gives columns of {sides[0]} alone, so it has no {others[0]!r}")
     if select is None:

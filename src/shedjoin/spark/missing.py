@@ -121,7 +121,7 @@ def _rows(archive: Archive, stream: int, counts: DataFrame | None) -> DataFrame:
         rows = rows.join(counts, ["sj_batch", "_sj_ts"], "left")
     arrived = [F.col(f"_after_{archive.names[other]}").alias(f"{mine}_after{other}") for other in others]
     numbers = (("_sj_shard", "shard"), ("_sj_seq", "seq"), ("_sj_ts", "ts"), ("sj_batch", "batch"), ("_sj_row", "row"))
-    named = [*numbers, *([] if archive.graph is None else [(ID, "id")])]
+    named = [*numbers, *([(ID, "id")] if archive.has_copies else [])]
     return rows.select(
         F.lit(0).alias("shard") if archive.spread or archive.moves else F.col("_sj_shard").alias("shard"),
         F.col("_sj_key").alias("key" if archive.keyed else f"{mine}_key"),

@@ -44,7 +44,7 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
     predicate = spec.on if isinstance(spec.on, Predicate) and spec.on.code != SAME else None
     if graph is not None:
         layout = replace(layout, equal=tuple(_ends(graph)))
-    numbers, where = _numbers(graph, predicate), filter_of(job.get("where_sql"))
+    numbers, where = _numbers(graph, predicate, copied="cube" in job), filter_of(job.get("where_sql"))
     left, right, *more = (
         table(spark, f"{folder}/archive/{side}", _nothing(layout, stream, graph, where, numbers))
         for stream, side in enumerate(names)
@@ -55,6 +55,7 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
     moves = tuple(Move(one["after"], one["shards"], tuple(one["first"]), tuple(one["start"])) for one in job["moves"])
     archive = Archive(left, right, shed, spec.windows, layout, tuple(more), graph, left_out, predicate, where, moves)
     archive = replace(archive, how=TYPES[spec.how], lateness=spec.lateness, max_skew=spec.max_skew)
+    archive = replace(archive, copied=graph is None and "cube" in job)
     if spec.dual is None:
         return archive, last
     archive = replace(archive.upto(last), waits=True)
@@ -127,11 +128,10 @@ def table(spark: SparkSession, path: str, otherwise: str) -> DataFrame:
     return spark.createDataFrame([], otherwise) if frame is None else frame
 
 
-def _numbers(graph: Graph | None, predicate: Predicate | None) -> str:
+def _numbers(graph: Graph | None, predicate: Predicate | None, *, copied: bool) -> str:
     """What the join adds to each row, with types."""
-    if graph is not None:
-        return f"{_NUMBERS.format(key='array<bigint>')}, {ID} bigint"
-    return _NUMBERS.format(key="bigint" if predicate is None else ARCHIVED_VALUES[predicate.kind])
+    key = "array<bigint>" if graph is not None else "bigint" if predicate is None else ARCHIVED_VALUES[predicate.kind]
+    return _NUMBERS.format(key=key) + (f", {ID} bigint" if copied else "")
 
 
 def _nothing(layout: Layout, stream: int, graph: Graph | None, where: Filter | None, numbers: str) -> str:

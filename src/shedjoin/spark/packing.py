@@ -18,6 +18,7 @@ from shedjoin.spark.budget_split import Counter
 from shedjoin.spark.checked_numbers import checked_numbers
 from shedjoin.spark.exchange import OWN, PACKED_ARROW, TIME_AT, dropped_in, one_batch, split, times_of, to_blob, valid
 from shedjoin.spark.front import Front
+from shedjoin.spark.hashing import spread
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.task_report import Integers, RowTimes, TaskReport
 from shedjoin.spark.values import from_column, in_order
@@ -106,7 +107,7 @@ class Packer:
         table = self._engine_columns(one_batch(held))
         key, rows = table.column("key"), table.num_rows
         null = ~valid(key)
-        attributes, hashes = self._attributes(key)
+        attributes, hashes = self._attributes(table)
         first = self.how.cube.first(self.how.stream, attributes, hashes)
         # Rows that meet nothing: anywhere will do, but evenly.
         first[null] = self._firsts[np.arange(self._sent, self._sent + int(null.sum())) % self._firsts.size]
@@ -125,10 +126,11 @@ class Packer:
         self.part += 1
         return message
 
-    def _attributes(self, key: pa.Array) -> tuple[Integers, Integers | None]:
+    def _attributes(self, table: pa.RecordBatch) -> tuple[Integers, Integers | None]:
         """The numbers that determine the shards of each row, and a hash of each row if the cube needs it."""
-        if self.how.cube.is_everywhere:
-            return np.zeros((len(key), 1), np.int64), None
+        key = table.column("key")
+        if not self.how.cube.looks_at_values and self.how.values is not None:
+            return np.zeros((len(key), 1), np.int64), None if self.how.cube.is_everywhere else _hashes(table)
         if not pa.types.is_struct(key.type):
             return _plain(key)[:, None], None
         *attributes, last = (_plain(field) for field in key.flatten())
@@ -212,7 +214,7 @@ class Packer:
         if self.how.values is None:
             return column
         values = in_order(f"{self.how.name}.{self.how.compared}", column, self.how.values)
-        if self.how.cube.is_everywhere:
+        if not self.how.cube.looks_at_values:
             return values
         sets = from_column(values)
         return pa.array(hashes_of_sets(sets), mask=sets.null)
@@ -273,6 +275,13 @@ class Packer:
 
 def _plain(column: pa.Array) -> Integers:
     return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _hashes(table: pa.RecordBatch) -> Integers:
+    """A hash of each row, by its time and what a predicate compares."""
+    values = from_column(table.column("key"))
+    compared = hashes_of_sets(values) if values.items.size else values.number.view(np.int64)
+    return spread(compared ^ spread(times_of(table)).view(np.int64)).view(np.int64)
 
 
 def _struct(many: int) -> pa.DataType:

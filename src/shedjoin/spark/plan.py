@@ -19,9 +19,9 @@ from shedjoin.spark.host_cache import forget_at_exit
 from shedjoin.spark.hypercube import HyperCube
 from shedjoin.spark.inputs import DELAY, is_connect
 from shedjoin.spark.job import Job
-from shedjoin.spark.join_condition import Condition, OnGraph
+from shedjoin.spark.join_condition import Condition
 from shedjoin.spark.keys import IMPORTANCE, KEY, KIND, SIDES, TS, OutColumn, quoted
-from shedjoin.spark.late import OBSERVED, observe_late
+from shedjoin.spark.late import OBSERVED, Limit, observe_late
 from shedjoin.spark.metrics import metric_schema
 from shedjoin.spark.output_files import OutputFiles
 from shedjoin.spark.packing import Packing
@@ -137,7 +137,7 @@ class JoinPlan:
             TS: "bigint",
             IMPORTANCE: "double",
         }
-        return (*kinds.items(), *([(ID, "bigint")] if isinstance(self.condition, OnGraph) else []))
+        return (*kinds.items(), *([(ID, "bigint")] if self.condition.copied else []))
 
     def needed(self, side: int) -> list[str]:
         """The columns of a side that results need: those that are compared again, and the selected ones."""
@@ -193,13 +193,17 @@ class JoinPlan:
         if not is_connect(spark):  # its clients read the number from the progress of the query
             from shedjoin.spark.query_events import warn_when_late
 
-            warn_when_late(spark, f"{OBSERVED}{self.query}", self.lateness)
+            warn_when_late(spark, f"{OBSERVED}{self.query}", self.late_limit)
         return observe_late(blobs, self.query)
 
     @property
     def lateness(self) -> int | None:
         """In microseconds; None where times are numbers in a unit of the user's."""
         return self.spec.lateness if self.timestamps else None
+
+    @property
+    def late_limit(self) -> Limit:
+        return Limit(self.lateness, bool(TYPES[self.spec.how].preserved))
 
     def results(self, blobs: DataFrame) -> DataFrame:
         """The rows of the result."""
@@ -318,7 +322,7 @@ class JoinPlan:
             counted=self._job(kinds).adaptive,
             numbered=self.spec.counted_elsewhere,
             timed=self.deadline is not None,
-            named=isinstance(condition, OnGraph) and inputs_of(self.names)[side] in kinds,
+            named=condition.copied and inputs_of(self.names)[side] in kinds,
             front=self.front[side] if self.front else 0.0,
             # Windows of rows count those that are dropped; rows may have lost partners to them.
             marked=SHED in kinds

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from shedjoin.spark.late import warn
+from shedjoin.spark.late import Limit, warn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,9 +34,9 @@ def at_end(spark: SparkSession, query: StreamingQuery, action: Callable[[], None
         listener.over(run)
 
 
-def warn_when_late(spark: SparkSession, observation: str, lateness: int | None) -> None:
+def warn_when_late(spark: SparkSession, observation: str, limit: Limit) -> None:
     """Warn of late rows in every micro-batch whose `observation` counts some."""
-    _listener(spark).lateness[observation] = lateness
+    _listener(spark).limits[observation] = limit
 
 
 class QueryEvents(StreamingQueryListener):
@@ -44,7 +44,7 @@ class QueryEvents(StreamingQueryListener):
 
     def __init__(self) -> None:
         self.awaited: dict[str, Callable[[], None]] = {}
-        self.lateness: dict[str, int | None] = {}
+        self.limits: dict[str, Limit] = {}
 
     def over(self, run: str) -> None:
         """Do what awaits the end of a run, once."""
@@ -85,13 +85,13 @@ class _FromJava:
         pass
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        if not self.events.lateness:
+        if not self.events.limits:
             return
         progress = event.progress()
         observed = progress.observedMetrics()
-        for name, lateness in list(self.events.lateness.items()):
+        for name, limit in list(self.events.limits.items()):
             if (found := observed.get(name)) is not None and (late := found.getLong(0)):
-                warn(late, progress.batchId(), lateness)
+                warn(late, progress.batchId(), limit)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         pass

@@ -252,7 +252,7 @@ class _New:
                 first = list(move.start)
                 totals = {} if move.after == step.after else totals
         before = {shard: tuple(counts) for shard, counts in totals.items()}
-        rows_of = F.count("*") if archive.graph is None else F.countDistinct("_sj_seq")
+        rows_of = F.countDistinct("_sj_seq") if archive.has_copies else F.count("*")
         earliest: int | None = None
         for stream, name in enumerate(archive.names):
             rows = archive.side(stream)

@@ -37,8 +37,8 @@ _FIRST_STATE = re.compile(r"^(\.?)1((?:_[^.]+)?\..+)$")
 
 def why_not(before: dict[str, Any], now: dict[str, Any], checkpoint: str) -> str | None:
     """Why the number of shards of a query cannot change, in words; None: it can."""
-    if "cube" in now:
-        return "the rows of a join graph are stored in several shards, by the shares of its cube"
+    if "cube" in now or "cube" in before:
+        return "rows are stored in several shards, as in a join graph or with how on a predicate"
     if now["spec"].get("evaluate_every") or before["spec"].get("evaluate_every"):
         return "with evaluate_every rows wait in their shards to be joined"
     if "dual" in now["spec"] or "dual" in before["spec"]:

@@ -21,7 +21,6 @@ from shedjoin.spark.host_cache import forget
 from shedjoin.spark.inputs import is_connect
 from shedjoin.spark.join import plan_join
 from shedjoin.spark.join_args import JoinArgs, complete, takes_join_args
-from shedjoin.spark.join_condition import OnGraph
 from shedjoin.spark.lock import Owner
 from shedjoin.spark.output_tables import BATCH
 from shedjoin.spark.plan import JoinPlan
@@ -325,7 +324,7 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         **({"front": list(plan.front)} if any(plan.front) else {}),
         "timestamps": plan.timestamps,
         **({} if plan.where is None else {"where": plan.where.clause.text, "where_sql": plan.where.plain()}),
-        **({"cube": list(plan.condition.cube.shares)} if isinstance(plan.condition, OnGraph) else {}),
+        **({"cube": list(plan.condition.cube.shares)} if plan.condition.copied else {}),
     }
 
 

@@ -129,16 +129,18 @@ class _Reader:
         from sqlglot import exp
 
         own = COLUMN.format("")
-        bare = [one.parts[0] for one in tree.find_all(exp.Column) if not one.parts[0].name.startswith(own)]
-        for first in sorted(bare, key=lambda one: -int(one.meta.get("start", -1))):
+        bare = [one for one in tree.find_all(exp.Column) if not one.parts[0].name.startswith(own)]
+        for one in sorted(bare, key=lambda one: -int(one.parts[0].meta.get("start", -1))):
+            first = one.parts[0]
             name = first.name
             if not isinstance(first.meta.get("start"), int):
                 raise SpecError(f"where: say of which stream {name!r} is, such as {self.names[0]}.{name}")
-            column = self.column(self._stream_of(name), name)
+            column = self.column(self._stream_of(name, is_prefix=len(one.parts) > 1), name)
             sql = sql[: first.meta["start"]] + column + sql[first.meta["end"] + 1 :]
         return sql
 
-    def _stream_of(self, name: str) -> int:
+    def _stream_of(self, name: str, *, is_prefix: bool) -> int:
+        """The stream that has a column. `is_prefix`: something follows, as a column does the name of a stream."""
         assert self.columns is not None
         having = [stream for stream, there in enumerate(self.columns) if name.lower() in map(str.lower, there)]
         if len(having) == 1:
@@ -149,6 +151,10 @@ class _Reader:
                 f"where: {' and '.join(self.names[one] for one in having)} have a column {name!r}: say {ways}"
             )
         there = ", ".join(f"{side} has {', '.join(mine)}" for side, mine in zip(self.names, self.columns, strict=True))
+        if is_prefix:
+            raise SpecError(
+                f"where: there is no stream or column {name!r}; the streams are {' and '.join(self.names)}, and {there}"
+            )
         raise SpecError(f"where: there is no column {name!r}; {there}")
 
 
