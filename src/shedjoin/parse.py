@@ -148,8 +148,8 @@ def parse_budget(
     >>> parse_budget("10")
     Traceback (most recent call last):
     ...
-    shedjoin.errors.SpecError: budget must be an amount of tuples or bytes, such as '200k tuples', '512 MB' or '2 GiB', not '10':
-    of what? Perhaps '10 tuples'
+    shedjoin.errors.SpecError: budget must be an amount of tuples or bytes, such as '200k tuples', '512 MB' or '2 GiB', not '10',
+    which has no unit. Perhaps '10 tuples'
     """
     if value is None:
         return None
