@@ -93,9 +93,9 @@ class JoinArgs(TypedDict, total=False):
     ]
     error: Annotated[
         Any,
-        'The largest width of the intervals of sums: {"by": "campaign", "sum": "price", "within": 0.02}. The target: half of the '
-        "95% interval of each group's sum over the results of one window's time is at most 2% of the sum. `by` is a column of "
-        "the results or a list of them, `sum` is a column. Without them there is one group, and results are counted. Memory "
+        'The largest width of the intervals of sums: {"by": "campaign", "sum": "price", "within": 0.02}. The target: 1.96 '
+        "standard errors of each group's sum over the results of one window's time are at most 2% of the sum. `by` is a column "
+        "of the results or a list of them, `sum` is a column. Without them there is one group, and results are counted. Memory "
         "follows it in each shard, and the budget is its upper limit. For streaming joins of two streams with `weights`. May "
         "change on the same checkpoint.",
     ]
