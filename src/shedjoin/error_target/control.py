@@ -110,7 +110,7 @@ def check_error(spec: JoinSpec) -> None:
     if len(spec.names) != 2:
         raise SpecError(f"error: memory follows the error of joins of two streams, not of {len(spec.names)}")
     if _pilot_budget(spec) is None:
-        raise SpecError(f"error: a sixteenth of the budget goes to a pilot, and {spec.budget!r} leaves it no room")
+        raise SpecError(f"error: an eighth of the budget goes to a pilot, and {spec.budget!r} leaves it no room")
 
 
 def _pilot_budget(spec: JoinSpec) -> Budget | None:
