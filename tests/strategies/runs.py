@@ -34,8 +34,8 @@ def side_table(case: Case, stream: int) -> dict[str, Any]:
 
 def batch(rows: list[Row]) -> sj.Batch:
     """Rows as they are pushed. Made by hand: reading tables is not what is tested here, and takes longer than the join."""
-    columns = zip(*((*row, row.value is None) for row in rows), strict=True) if rows else ((),) * 8
-    stream, key, ts, importance, size, _, _, null = columns
+    columns = zip(*((*row, row.value is None) for row in rows), strict=True) if rows else ((),) * 6
+    stream, key, ts, importance, size, *_, null = columns
     return sj.Batch(
         stream=np.array(stream, dtype=np.int64),
         key=np.array([one or 0 for one in key], dtype=np.int64),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import PAIRS, SAMPLE
-from shedjoin.engine.forms import unless_plain
+from shedjoin.engine.forms import in_plain, unless_plain
 from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NONE
@@ -22,6 +22,12 @@ def _attribute(cfg, state, buffers, i, level, attr, x):
     return mem.attr(state, x * cfg["width"] + attr)
 
 
+@inlined
+def _all_pass(cfg, state, buffers, i, stream, x):
+    return True
+
+
+@in_plain(_all_pass)
 @kernel
 def _passes(cfg, state, buffers, i, stream, x):
     """Whether a row and a stored tuple of its key fulfil the condition."""
