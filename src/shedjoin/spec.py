@@ -513,6 +513,8 @@ class JoinSpec:
 
     def with_budget(self, budget: Budget | None) -> JoinSpec:
         """The same join with another budget. A join without a budget gets the default policy."""
+        if budget == self.budget:
+            return self
         keeps = isinstance(self.policy, KeepAll) and budget is not None
         return replace(self, budget=budget, policy=None if keeps else self.policy)
 

@@ -18,7 +18,7 @@ from shedjoin.engine.pace import Script, Watch
 from shedjoin.join_type import TYPES
 from shedjoin.recall.many import MultiRecall
 from shedjoin.recall.pairs import PairRecall
-from strategies import records
+from strategies import records, share
 
 pytestmark = pytest.mark.small
 
@@ -30,7 +30,7 @@ SHAPES = [
 ]
 EVERY_SHAPE = pytest.mark.parametrize(("streams", "condition", "window"), SHAPES)
 #: Cases of each shape.
-CASES = 5
+CASES = share(6)
 
 
 def some_cases(label: str, streams: int, condition: str, window: str, size: int = 40) -> list[Case]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,13 @@ def test_a_query_goes_on_from_its_state(spark: Any, tmp_path: Path) -> None:
         write(tmp_path / "parts" / name, table.slice(300), 1, first=1)
     assert join("parts", "two") == whole
     assert set(some) < set(whole)
+    given["rear"] = 0.9
+    assert join("parts", "two") == whole
+    (change,) = json.loads((tmp_path / "two" / "job.json").read_text())["changes"]
+    assert change["what"] == "rear: 0.4 -> 0.9"
+    given["rear"] = None
+    with pytest.raises(sj.SnapshotError, match="another rear: it has a share, this query none"):
+        join("parts", "two")
 
 
 @pytest.mark.parametrize(

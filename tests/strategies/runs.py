@@ -34,7 +34,7 @@ def side_table(case: Case, stream: int) -> dict[str, Any]:
 
 def batch(rows: list[Row]) -> sj.Batch:
     """Rows as they are pushed. Made by hand: reading tables is not what is tested here, and takes longer than the join."""
-    columns = zip(*((*row, row.value is None) for row in rows), strict=True) if rows else ((),) * 6
+    columns = zip(*((*row, row.value is None) for row in rows), strict=True) if rows else ((),) * 8
     stream, key, ts, importance, size, *_, null = columns
     return sj.Batch(
         stream=np.array(stream, dtype=np.int64),

@@ -94,8 +94,20 @@ class Engine(Running):
         """An empty state, within the plan's budget and by its policy."""
         self._plan, self._budget, self._orders = plan, plan.budget, plan.orders
         self._cfg = plan.settings(plan.budget, **self._watch)
-        self._state = memory.allocate(plan, self._cfg, self._seed)
-        self._set_caps(plan.budget)
+        self._memory: Handle | None = None
+        self.mapped: Any = None  # which arrays are in the file of a copy (see `host_copy`)
+
+    @property
+    def _state(self) -> Handle:
+        """Made when it is first asked for: an engine that goes on from a copy has that one's."""
+        if self._memory is None:
+            self._memory = memory.allocate(self._plan, self._cfg, self._seed)
+            self._put_caps(self._budget)
+        return self._memory
+
+    @_state.setter
+    def _state(self, state: Handle) -> None:
+        self._memory = state
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
@@ -119,6 +131,7 @@ class Engine(Running):
         audit.audit(was, was.settings(None, **engine._watch), columns)
         columns = change.carried(columns, signature, plan)
         contents.build(plan, engine._cfg, engine._state, columns)
+        waiting_rows.set_given_shares(plan.admission, engine._state)
         engine._take_over(extra)
         engine._note_change(was)
         # What waits is joined first, with the next instant; tuples of an open instant compete when it closes.
@@ -650,8 +663,11 @@ class Engine(Running):
         return push_buffers.take_shed(buffers, self._plan.streams)
 
     def _set_caps(self, budget: Budget | None) -> None:
-        caps = self._plan.caps(budget)
         self._cfg = self._plan.settings(budget, **self._watch)
+        self._put_caps(budget)
+
+    def _put_caps(self, budget: Budget | None) -> None:
+        caps = self._plan.caps(budget)
         self._state["caps"][: len(caps)] = caps
         memory.grow_filters(self._plan, self._state, budget)
         self._budget = budget
@@ -920,6 +936,11 @@ class Engine(Running):
         rows: NDArray[Any] = self._state.arrays["waiting"][waiting_rows.in_use(self._state)]
         return rows
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many attributes a row has room for, by which it is joined; and how many numbers that the condition looks at."""
+        return self._plan.attributes, self._plan.width - self._plan.attributes
+
     def forget_peaks(self) -> None:
         """From now on, peaks are those since here."""
         self._state["peak_tuples"], self._state["peak_bytes"] = sum(self.residents), sum(self.stored_bytes)
@@ -943,5 +964,5 @@ def _check_meaning(plan: Plan, signature: dict[str, Any]) -> None:
         if theirs != mine:
             raise SnapshotError(
                 f"the snapshot is of a join with another {name}: it has {theirs!r}, this join {mine!r}. Only the budget, the "
-                "policy and the join order may change between a snapshot and its resumption."
+                "policy, given shares of dual windows and the join order may change between a snapshot and its resumption."
             )

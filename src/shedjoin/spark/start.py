@@ -16,7 +16,7 @@ from shedjoin.plain_dict import make_policy
 from shedjoin.spark import reshard
 from shedjoin.spark.batch_writer import BatchWriter, Outputs, Sink
 from shedjoin.spark.checkpoint_files import written_for
-from shedjoin.spark.compatibility import MAY_DIFFER, changes, check_same, kept_policy
+from shedjoin.spark.compatibility import changes, check_same, kept_policy, lasting
 from shedjoin.spark.host_cache import forget
 from shedjoin.spark.inputs import is_connect
 from shedjoin.spark.join import plan_join
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 JOB = "job.json"
 FORMAT = 4
 #: What may change from one start to the next, and is noted in the job when it does.
-NOTED = ("budget", "policy", "shards", "columns", "deadline", "front", "target", "error")
+NOTED = ("budget", "policy", "shards", "columns", "deadline", "front", "rear", "target", "error")
 
 
 @takes_join_args
@@ -322,6 +322,7 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         **({} if plan.target is None else {"target": plan.target}),
         **({} if plan.error is None else {"error": plan.error.to_dict()}),
         **({"front": list(plan.front)} if any(plan.front) else {}),
+        **({} if plan.spec.dual is None else {"rear": plan.spec.dual.rear}),
         "timestamps": plan.timestamps,
         **({} if plan.where is None else {"where": plan.where.clause.text, "where_sql": plan.where.plain()}),
         **({"cube": list(plan.condition.cube.shares)} if plan.condition.copied else {}),
@@ -361,7 +362,7 @@ def check_compatible(before: dict[str, Any], now: dict[str, Any], folder: str) -
         )
         if name in now or (name == "where" and name in before)
     ]
-    specs = [{name: value for name, value in job["spec"].items() if name not in MAY_DIFFER} for job in (before, now)]
+    specs = [lasting(job["spec"]) for job in (before, now)]
     others = [{name: job.get(name) for name in parts} for job in (before, now)]
     for was, is_now in (specs, others):
         check_same(json.loads(json.dumps(was)), json.loads(json.dumps(is_now)), timestamps=now["timestamps"])
