@@ -112,8 +112,8 @@ def spec_of(
     counted_elsewhere = several and not everywhere and are_counted_elsewhere(windows, policy)
     dual = dual_of(args, counted_elsewhere=counted_elsewhere, split=several and everywhere)
     given: dict[str, Any] = {name: value for name, value in args.items() if name in PASSED and value is not None}
-    if isinstance(args["matches"], tuple | list):  # job files know no None
-        given["matches"] = [number or None for number in args["matches"]]
+    if isinstance(matches := by_stream("matches", args["matches"], names), tuple | list):  # job files know no None
+        given["matches"] = [number or None for number in matches]
     given |= {name: duration_of(given[name], kind, name) for name in DURATIONS if name in given}
     if (what_if := what_if_of(args["what_if"])) is not None:
         given["what_if"] = what_if
