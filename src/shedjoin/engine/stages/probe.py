@@ -28,12 +28,6 @@ def _attribute(cfg, state, buffers, i, level, attr, x):
     return mem.attr(state, x * cfg["width"] + attr)
 
 
-@inlined
-def _all_pass(cfg, state, buffers, i, stream, x):
-    return True
-
-
-@in_plain(_all_pass)
 @kernel
 def _decided(cfg, state, buffers, i, at, x):
     """Where a row and a stored tuple of its key arrive from a test on. Without a tuple (`NONE`): at the first test of one."""
@@ -104,6 +98,12 @@ def _add_up(cfg, state, buffers, g, found, counted, total):
     return found
 
 
+@inlined
+def _not_tested(cfg, state, buffers, i, stream, ts, seq, v):
+    return 0
+
+
+@in_plain(_not_tested)
 @kernel
 def _probe_tested(cfg, state, buffers, i, stream, ts, seq, v):
     """The same with a condition, whose first test is made of a block of tuples before any pair is looked at.
