@@ -1,6 +1,6 @@
 """Memory that follows the error of a sum.
 
-A pilot runs beside the join: the same join with a sixteenth of the memory and random numbers of its own. After each window its
+A pilot runs in parallel: the same join with an eighth of the memory and independent random numbers. After each window its
 results say how large the sums of groups are, and which variance they would have with more memory; what it stores says which
 memory that takes. Nothing that decides about memory looks at the join's own random numbers, so its sums stay unbiased.
 """
