@@ -1,7 +1,8 @@
 """`estimate`: counts, sums and averages over the exact join by group, with intervals, from results that have weights.
 
-One plan serves results on disk, micro-batches and streams. First the results of each stored row and group come together: those of
-one row depend on one another. Then rows are added up, which are independent (see `shedjoin.estimates` for the formulas).
+One plan serves results on disk, micro-batches and streams. First the results of each stored row and group are aggregated,
+because results of one row depend on each other. Then rows are added up, which are independent (`shedjoin.estimates` has the
+formulas).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 COUNT, SUM, MEAN, DISTINCT = "count", "sum", "avg", "distinct"
-#: What ends the names of an aggregate's columns beside its own.
+#: The suffixes of an aggregate's additional columns.
 ENDINGS = ("_low", "_high", "_rows")
 _FORM = re.compile(r"\s*(count|sum|avg|mean)\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 _ALLOWED = "'count', 'count(x)', 'sum(x)', 'avg(x)' or 'distinct'"
@@ -30,7 +31,7 @@ _ALLOWED = "'count', 'count(x)', 'sum(x)', 'avg(x)' or 'distinct'"
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate: what it does, and of which SQL expression."""
+    """One aggregate: its kind, and its SQL expression."""
 
     name: str
     kind: str
@@ -87,7 +88,7 @@ def estimate(
     Parameters
     ----------
     results
-        Of a join with ``weights=True``: on disk, in `foreachBatch`, or streaming.
+        The results of a join with ``weights=True``: on disk, in `foreachBatch`, or streaming.
     by
         Columns by name, or expressions such as ``window("clicked_at", "10 minutes")``. A streaming DataFrame needs such a
         window, and is written in append mode.
@@ -95,7 +96,7 @@ def estimate(
         By name: "count", "count(x)", "sum(x)", "avg(x)" of a SQL expression, or "distinct", the number of older rows that have a
         result. Default: {"count": "count"}.
     level
-        Of the intervals.
+        The level of the intervals.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
@@ -191,7 +192,7 @@ def _terms(made: Sequence[Aggregate]) -> dict[str, Column]:
 
 
 def _check_streaming(grouped: DataFrame, groups: Sequence[str]) -> None:
-    """Append mode gives a group when its window is over, so there must be one."""
+    """Append mode delivers a group when its window has ended, so there must be one."""
     if grouped.isStreaming and not any(DELAY in grouped.schema[name].metadata for name in groups):
         raise InputError(
             'by: results that stream need a window of event time, such as window("clicked_at", "10 minutes"), of a column with a '
@@ -224,7 +225,7 @@ def _spread(place: int, one: Aggregate) -> list[str]:
 
 
 def _next(acc: Column, x: Column, made: Sequence[Aggregate]) -> Column:
-    """With one result more. Weights of a row rise: a result that came later is seen only if those before it were."""
+    """With one more result. The weights of a row rise: a later result is found only if the earlier ones were."""
     from pyspark.sql import functions as fn
 
     weight, fields = x["w"], []
