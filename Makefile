@@ -60,7 +60,7 @@ site: $(READY) ## the documentation as a site, in build/site
 .PHONY: kernels
 kernels: $(CORE) ## compile all kernels, once: they are kept on disk
 	$(call say,kernels (compiled beside what comes next))
-	@PYTHONPATH=src nice $(BIN)/python -m shedjoin.cli warm
+	@PYTHONPATH=src $(BIN)/python -m shedjoin.cli warm
 
 .PHONY: checks
 checks: $(READY) ## lint, types, import layers
@@ -81,9 +81,11 @@ interpreted: checks ## the tests that are quick enough with the JIT off
 	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m small
 
 .PHONY: matrix
-matrix: $(READY) ## hold the laws against combinations in which any four settings meet, and write docs/matrix.md
+matrix: $(READY) ## hold the laws against all random inputs and combinations in which any four settings meet, and write docs/matrix.md
 	$(call say,every combination of settings)
 	@PYTHONPATH=src $(BIN)/python tests/run_matrix.py --jobs 2 $(MATRIX)
+	$(call say,all random inputs of the laws)
+	@EXAMPLES=all $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/test_twin.py tests/test_laws.py tests/engine tests/offline
 
 .PHONY: compare
 compare: $(READY) ## compare hundreds of joins on Spark with Spark's own, row for row (goes on where it stopped)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 # A test says nothing of time: the first example of a law may load kernels, and machines are busy.
@@ -12,11 +14,11 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out modules that have neither tests nor doctests: every process would import all of them first."""
-    if collection_path.suffix != ".py" or collection_path.name.startswith(("test_", "__init__")):
-        return None
-    return True if b">>>" not in collection_path.read_bytes() else None
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests only where there are some: to find them, every process would import and search all modules."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule) or b">>>" in file_path.read_bytes()]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -24,15 +26,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     `--dist worksteal` gives each process one stretch of the list, and lets whoever is done take from the end of another's. So
     each stretch begins with its part of the long tests. A session takes a while to start and gets faster as it goes: those
-    that share one are left to two processes.
+    that share one are left to one process, and another begins with those that start their own.
     """
     workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
     alone = [item for item in items if item.get_closest_marker("own_spark")]
     shared = [item for item in items if item not in alone and "spark" in getattr(item, "fixturenames", ())]
     first = {*alone, *shared}
     rest = [item for item in items if item not in first]
-    lanes = max(1, min(2, workers - 1))
-    begins = [shared[lane::lanes] for lane in range(lanes)] + [[]] * (workers - lanes)
+    begins: list[list[pytest.Item]] = [shared, *([] for _ in range(workers - 1))]
     begins[-1] = [*begins[-1], *alone]
     ordered = []
     for number, begin in enumerate(begins):

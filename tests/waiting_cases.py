@@ -11,7 +11,7 @@ import shedjoin as sj
 from matrix import BY_HAND, CHANGES, GRAPHS, PREDICATES, Case, Combination, draw, random_ones
 from naive import Key, LeftOut, Output, Row, Twin
 from shedjoin.engine.pace import Script
-from strategies import records
+from strategies import records, share
 
 NAMES = "abc"
 CONDITIONS = ("key", "residual", "graph")
@@ -62,6 +62,11 @@ def some(cpu: str, count: int, conditions: tuple[str, ...] = CONDITIONS) -> list
     found = ([*islice(random_ones({**among, "policy": (one,)}, random), count)] for one in BY_HAND)
     by_policy = [ones for ones in found if ones]
     return [by_policy[number % len(by_policy)][number // len(by_policy)] for number in range(count)]
+
+
+def sample(cpu: str, count: int, conditions: tuple[str, ...] = CONDITIONS) -> list[Combination]:
+    """The first of them: `make matrix` tries them all."""
+    return some(cpu, count, conditions)[: share(count)]
 
 
 def columns(spec: sj.JoinSpec, rows: list[Row]) -> dict[str, list[Any]]:

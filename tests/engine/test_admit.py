@@ -9,7 +9,7 @@ import pytest
 import shedjoin as sj
 from matrix import Combination
 from shedjoin.engine import waiting_rows
-from waiting_cases import PREDICATE_CONDITIONS, check, columns, drawn, run_engine, some, spec_of
+from waiting_cases import PREDICATE_CONDITIONS, check, columns, drawn, run_engine, sample, some, spec_of
 
 pytestmark = pytest.mark.small
 
@@ -19,21 +19,21 @@ CPU = sj.VirtualCpu(1.0, probe=0.5, comparison=0.25, update=0.25)
 
 @pytest.mark.parametrize("cpu", QUEUES)
 def test_the_engine_does_as_its_twin(cpu: str) -> None:
-    for seed, combination in enumerate(some(cpu, 16)):
+    for seed, combination in enumerate(sample(cpu, 16)):
         check(drawn(combination, seed))
 
 
 @pytest.mark.parametrize("cpu", QUEUES)
 def test_a_join_goes_on_from_snapshots(cpu: str) -> None:
     """Rows wait between pushes, instants are open, and clocks were told."""
-    for seed, combination in enumerate(some(cpu, 12)):
+    for seed, combination in enumerate(sample(cpu, 12)):
         check(drawn(combination, 100 + seed), resumes=True, tells=True)
 
 
 @pytest.mark.parametrize("cpu", QUEUES)
 def test_rows_with_items_wait(cpu: str) -> None:
     """Numbers and sets, by lists and by scans, from snapshots, with clocks that were told."""
-    for seed, combination in enumerate(some(cpu, 12, PREDICATE_CONDITIONS)):
+    for seed, combination in enumerate(sample(cpu, 12, PREDICATE_CONDITIONS)):
         case = drawn(combination, 400 + seed)
         case = replace(case, join=replace(case.join, index="scan" if seed % 5 == 0 else "lists"))
         check(case, resumes=seed % 2 == 0, tells=seed % 3 == 0)
@@ -41,7 +41,7 @@ def test_rows_with_items_wait(cpu: str) -> None:
 
 @pytest.mark.parametrize("cpu", QUEUES)
 def test_a_line_without_a_bound(cpu: str) -> None:
-    for seed, combination in enumerate(some(cpu, 8)):
+    for seed, combination in enumerate(sample(cpu, 8)):
         case = drawn(combination, 200 + seed)
         check(replace(case, join=replace(case.join, queue=None)), resumes=seed % 2 == 0)
 
@@ -49,7 +49,7 @@ def test_a_line_without_a_bound(cpu: str) -> None:
 @pytest.mark.parametrize("cpu", QUEUES)
 def test_arrays_grow(cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_rows, "LEAST", 2)
-    for seed, combination in enumerate(some(cpu, 8)):
+    for seed, combination in enumerate(sample(cpu, 8)):
         case = drawn(combination, 300 + seed, size=80)
         check(replace(case, join=replace(case.join, cpu=replace(CPU, capacity=0.3))), resumes=seed % 2 == 0)
 
@@ -108,7 +108,7 @@ REFUSED = {
     "JoinSpec.cpu must be a VirtualCpu": {"cpu": 1.0},
     "give selective=Selective": {"cpu": sj.Deadline(1.0)},
     "costs of a probe and of an update above 0": {"cpu": sj.VirtualCpu(1.0), "dual": sj.Dual()},
-    "JoinSpec.dual: The best speed follows from how likely each key is": {
+    "JoinSpec.dual: The best speed is computed from the key frequencies": {
         "dual": sj.Dual(),
         "on": ("left.x = right.x", "left.y < right.y"),
     },

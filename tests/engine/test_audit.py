@@ -20,7 +20,7 @@ from shedjoin.engine import snapshot
 from shedjoin.engine.codes import WHY
 from shedjoin.engine.contents import BY_STREAM, NUMBERS
 from shedjoin.engine.stages import learn, neighbours
-from strategies import WINDOWS, Case, Chooser, Combination, cases, for_all, go_on, run_engine
+from strategies import WINDOWS, Case, Chooser, Combination, cases, for_all, go_on, run_engine, share
 
 BY_NAME = {join.name: join for join in JOINS}
 _NAMES = [name for name in NUMBERS if name != "random"]
@@ -88,7 +88,7 @@ def test_an_exact_join_goes_on(window: str) -> None:
 def test_a_forged_snapshot_is_refused_or_does_no_harm() -> None:
     """In a process of its own: see `forging`."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "forging.py", "0.2"],
+        [sys.executable, "-W", "ignore", "forging.py", str(0.05 * share(4))],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,

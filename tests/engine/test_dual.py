@@ -12,7 +12,8 @@ import shedjoin as sj
 from matrix import MORE_CPUS, Case
 from naive import Dual
 from shedjoin.engine import waiting_rows
-from waiting_cases import CONDITIONS, PREDICATE_CONDITIONS, check, drawn, some
+from strategies import share
+from waiting_cases import CONDITIONS, PREDICATE_CONDITIONS, check, drawn, sample, some
 
 pytestmark = pytest.mark.small
 
@@ -40,20 +41,20 @@ def with_dials(case: Case, **dials: Any) -> Case:
 
 @EVERY_KIND
 def test_the_engine_does_as_its_twin(cpu: str, conditions: tuple[str, ...]) -> None:
-    for seed, combination in enumerate(some(cpu, 16, conditions)):
+    for seed, combination in enumerate(sample(cpu, 16, conditions)):
         check(drawn(combination, seed))
 
 
 @EVERY_KIND
 def test_a_join_goes_on_from_snapshots(cpu: str, conditions: tuple[str, ...]) -> None:
-    for seed, combination in enumerate(some(cpu, 12, conditions)):
+    for seed, combination in enumerate(sample(cpu, 12, conditions)):
         check(drawn(combination, 100 + seed), resumes=True, tells=True)
 
 
 @EVERY_KIND
 @pytest.mark.parametrize("queue", QUEUES)
 def test_queues_in_front_of_the_aux_window(queue: str, cpu: str, conditions: tuple[str, ...]) -> None:
-    for seed, combination in enumerate(some(cpu, 8, conditions)):
+    for seed, combination in enumerate(sample(cpu, 8, conditions)):
         case = drawn(combination, 200 + seed)
         if queue != "integrated" or (
             case.join.budget is not None
@@ -76,7 +77,7 @@ def test_a_table_says_which_row_goes() -> None:
 def test_front_shedding_follows_the_best_speed(rear: bool | float, distribution: Any) -> None:
     on_key = [one for one in some("dual", 200) if one.streams == 2 and one.condition == "key"]
     assert len(on_key) > 8
-    for seed, combination in enumerate(Random(3).sample(on_key, 4)):
+    for seed, combination in enumerate(Random(3).sample(on_key, 4)[: share(4)]):
         case = drawn(combination, 300 + seed, size=80)
         check(with_dials(case, cpu=CPU, dual=Dual(rear, True, 5, distribution)), resumes=seed % 2 == 0)
 
@@ -84,7 +85,7 @@ def test_front_shedding_follows_the_best_speed(rear: bool | float, distribution:
 @EVERY_KIND
 def test_arrays_grow(cpu: str, conditions: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_rows, "LEAST", 2)
-    for seed, combination in enumerate(some(cpu, 8, conditions)):
+    for seed, combination in enumerate(sample(cpu, 8, conditions)):
         check(drawn(combination, 400 + seed, size=80), resumes=seed % 2 == 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import shedjoin as sj
 from shedjoin.engine import host_copy
 from shedjoin.engine.engine import Engine
-from shedjoin.engine.host_copy import notes_of, read_copy, write_copy
+from shedjoin.engine.host_copy import read_copy, write_copy
 from shedjoin.engine.plan import Plan
 from strategies import REPRESENTATIVES, Case, Chooser, cases_of, for_all, go_on, long_case, run_engine
 
@@ -24,11 +25,7 @@ def taken_up(plan: Plan, folder: Path) -> Engine:
 
 @pytest.mark.small
 @pytest.mark.parametrize("chooser", REPRESENTATIVES, ids=str)
-def test_a_copy_between_pushes_changes_nothing(
-    chooser: Chooser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(host_copy, "SMALL", 64)  # small joins have small arrays
-
+def test_a_copy_between_pushes_changes_nothing(chooser: Chooser, tmp_path: Path) -> None:
     def check(case: Case) -> None:
         folder = Path(str(tmp_path), str(len(list(tmp_path.iterdir()))))
         folder.mkdir()
@@ -53,19 +50,22 @@ def grown_engine(rows: int) -> sj.Engine:
 
 def test_arrays_are_mapped_and_not_copied(tmp_path: Path) -> None:
     engine = grown_engine(5000)
-    write_copy(engine, tmp_path, token="one")
-    files = {path.name: path.stat().st_ino for path in tmp_path.glob("*.array")}
-    assert any(name.startswith("pool") for name in files)
+    write_copy(engine, tmp_path, b"more", token="one")
+    before = (tmp_path / host_copy.ARRAYS).stat()
     plan = sj.JoinSpec(sj.TimeWindow(10**6)).plan()
-    again = taken_up(plan, tmp_path)
+    again = Engine(plan)
+    assert read_copy(again, tmp_path) == ({"token": "one"}, b"more")
     again.push(left={"key": [1, 2, 3]})
     write_copy(again, tmp_path, token="two")
-    assert {path.name: path.stat().st_ino for path in tmp_path.glob("*.array")} == files
-    assert notes_of(tmp_path) == {"token": "two"}
-    again.push(left={"key": np.arange(30_000)})  # outgrows the pool
-    write_copy(again, tmp_path)
-    assert not any((tmp_path / name).exists() for name in files if name.startswith("pool"))
-    assert taken_up(plan, tmp_path).snapshot() == again.snapshot()
+    after = (tmp_path / host_copy.ARRAYS).stat()
+    assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size)
+    for rows in (10_000, 30_000, 60_000):  # outgrows the pool
+        again.push(left={"key": np.arange(rows)})
+        write_copy(again, tmp_path)
+        there = taken_up(plan, tmp_path)
+        assert there.snapshot() == again.snapshot()
+        needed = sum(array.nbytes for array in again._state.arrays.values())
+        assert (tmp_path / host_copy.ARRAYS).stat().st_size < 1.2 * needed + host_copy.LEAST_WASTE
 
 
 def test_what_cannot_be_trusted_is_refused(tmp_path: Path) -> None:
@@ -75,11 +75,12 @@ def test_what_cannot_be_trusted_is_refused(tmp_path: Path) -> None:
     write_copy(grown_engine(5000), tmp_path)
     with pytest.raises(sj.SnapshotError, match="another join"):
         taken_up(sj.JoinSpec(sj.TimeWindow(7)).plan(), tmp_path)
-    meta = json.loads((tmp_path / host_copy.META).read_text())
-    (tmp_path / host_copy.META).write_text(json.dumps({**meta, "boot": "another"}))
+    meta, _, rest = (tmp_path / host_copy.META).read_bytes().partition(b"\n")
+    other = json.dumps({**json.loads(meta), "boot": "another"}).encode()
+    (tmp_path / host_copy.META).write_bytes(other + b"\n" + rest)
     with pytest.raises(sj.SnapshotError, match="another machine or before a restart"):
         taken_up(plan, tmp_path)
-    (tmp_path / host_copy.META).write_text(json.dumps(meta))
-    next(tmp_path.glob("pool*")).unlink()
+    (tmp_path / host_copy.META).write_bytes(meta + b"\n" + rest)
+    os.truncate(tmp_path / host_copy.ARRAYS, 1000)
     with pytest.raises(sj.SnapshotError, match="cannot be read"):
         taken_up(plan, tmp_path)

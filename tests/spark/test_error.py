@@ -26,7 +26,14 @@ def drawn(rows: int = ROWS) -> list[Any]:
 
 
 def run(
-    shards: int, within: float = 0.1, limit: int = LIMIT, *, seed: int = 0, sum_of: Any = None, by: Any = ()
+    shards: int,
+    within: float = 0.1,
+    limit: int = LIMIT,
+    *,
+    seed: int = 0,
+    sum_of: Any = None,
+    by: Any = (),
+    batches: int = BATCHES,
 ) -> Any:
     """The rows of metrics, and the results."""
     spec = sj.JoinSpec(sj.TimeWindow(WINDOW), sj.Budget(tuples=limit), sj.Sample())
@@ -34,7 +41,7 @@ def run(
     made = Shards(job(spec, shards, weights=True, error=error, seed=seed))
     metrics: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
-    for part in cut([(key, np.arange(ROWS)) for key in drawn()], BATCHES):
+    for part in cut([(key, np.arange(ROWS)) for key in drawn()], batches):
         given = made.batch(*part)
         metrics += given[METRIC]
         results += given[RESULT]
@@ -89,7 +96,7 @@ def test_sums_are_unbiased_while_memory_follows_the_error() -> None:
     true = sj.simulate(sj.JoinSpec(sj.TimeWindow(WINDOW)), {"key": left}, {"key": right}).matches
     totals, memory = [], set()
     for seed in range(30):
-        metrics, results = run(2, seed=100 * seed, limit=250)
+        metrics, results = run(2, seed=100 * seed, limit=250, batches=8)
         totals.append(sum(row["sj_weight"] for row in results))
         memory.add(tuple(row["allowed"] for row in metrics))
     assert len(memory) > 10

@@ -168,6 +168,39 @@ def test_shards_together_give_the_exact_join(kind: str) -> None:
             assert sum(row["results"] for row in told) == len(run.pairs)
 
 
+def test_the_share_of_rear_shedding_may_change_between_micro_batches() -> None:
+    """Rows that leave the aux-window from then on are shed by the new one, whether or not a shard has to read its state."""
+    sides = [[rows("number", 25, seed + 10 * batch, 30 * batch) for batch in range(4)] for seed in (1, 2)]
+    shares = (0.2, 0.2, 0.9, 0.9)
+
+    def join(share: float) -> sj.JoinSpec:
+        dual = sj.Dual(rear=share, front=False)
+        return sj.JoinSpec(sj.TimeWindow(20), sj.Budget(tuples=30), sj.Rand(), on=sj.Band("x", within=1.0), dual=dual)
+
+    def ran(shares: Sequence[float]) -> Run:
+        run = Run(made(join(shares[0]), 1))
+        for share, left, right in zip(shares, *sides, strict=True):
+            run.job = made(join(share), 1)
+            run.push(left, right)
+        return run
+
+    changed = ran(shares)
+    engine, pairs = join(0.2).build(), set()
+    for number, share in enumerate(shares):
+        if number and share != shares[number - 1]:
+            engine = join(share).resume(engine.snapshot())
+        batch = {name: {"x": [x for _, x in side[number]], "ts": [ts for ts, _ in side[number]]}
+                 for name, side in zip(("left", "right"), sides, strict=True)}  # fmt: skip
+        ends = [max(batch[name]["ts"]) for name in ("left", "right")]
+        pairs |= set(map(tuple, engine.push(batch, clocks=ends).rows.tolist()))
+    assert set(changed.pairs) == pairs
+    told = [row for row in changed.rows[METRIC] if row["changed"]]
+    assert [(row["batch"], row["changed"]) for row in told] == [(2, "rear: 0.2 -> 0.9")]
+    unprobed = [row["unprobed"] for row in changed.rows[METRIC]]
+    assert unprobed[1] < unprobed[2] < unprobed[3] + 20
+    assert changed.pairs != ran((0.2,) * 4).pairs
+
+
 @pytest.mark.parametrize("kind", CASES)
 def test_rows_that_are_dropped_in_front_are_logged_once_and_missing(kind: str) -> None:
     sides = [[rows(kind, 40, seed + 10 * batch, 30 * batch) for batch in range(3)] for seed in (1, 2)]

@@ -155,11 +155,15 @@ def test_of_a_batch_that_is_mostly_gone_again_the_engine_is_kept(
         assert not any(name.startswith("redo") for name, _ in shards.stores[0].values)
 
 
+#: How many micro-batches each way of keeping the state is tried for.
+BATCHES = 15
+
+
 @cache
 def without_a_copy(spec: sj.JoinSpec) -> list[dict[str, list[dict[str, Any]]]]:
-    """What thirty micro-batches give when each is restored from the store, as it is made by default."""
+    """What the micro-batches give when each is restored from the store, as it is made by default."""
     plain = Shards(job(spec, 2))
-    return [plain.batch(left, right) for left, right in cut(rows(5), 30)]
+    return [plain.batch(left, right) for left, right in cut(rows(5), BATCHES)]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +176,7 @@ def test_however_the_state_is_kept_the_output_is_the_same(
     expected = without_a_copy(spec)
     monkeypatch.setattr(state, "LEAST_REDO", 20_000)  # so that there are several bases in this short run
     monkeypatch.setattr(payload, "SLACK", 50)
-    parts = cut(rows(5), 30)
+    parts = cut(rows(5), BATCHES)
     folder = str(tmp_path / "cache")
     shards = Shards(job(spec, 2, cache=folder if way != "store" else False))
     restored = []
@@ -199,10 +203,8 @@ def test_however_the_state_is_kept_the_output_is_the_same(
         assert curve is not None
         assert curve.recall[4.0].recall > curve.recall[0.25].recall > 0.0
     wanted: dict[str, list[set[bool]]] = {
-        "copy": [{False}] * 30,
-        "store": [{False}] + [{True}] * 29,
-        "turns": [{False}] + [{True}] * 29,
-        "retry": [{False}] + [{True}] * 29,
+        "copy": [{False}] * BATCHES,
+        **dict.fromkeys(("store", "turns", "retry"), [{False}] + [{True}] * (BATCHES - 1)),
     }
     assert restored == wanted[way]
 
@@ -447,6 +449,33 @@ def test_the_state_holds_what_is_live_and_little_else(tmp_path: Path, monkeypatc
     segments = [len(stream["segments"]) for stream in head["payloads"]]
     assert max(segments) <= 20
     assert max(sizes) <= 100 + 2 * 20 + 2  # the log, segments, a base and its estimate
+
+
+def test_small_values_are_written_over_and_large_ones_removed() -> None:
+    store = DictStore()
+    blobs = state.Blobs(store)
+    small, large = blobs.put_over("one", b"small"), blobs.put_over("two", bytes(state.SMALL + 1))
+    for receipt in (small, large):
+        blobs.give_up(receipt)
+    assert [name for name, _ in store.values] == [small[0]]
+    over = blobs.put_over("three", b"other")
+    assert blobs.get(over) == b"other"
+    assert [name for name, _ in store.values] == [over[0]] == [small[0]]
+    with pytest.raises(sj.SnapshotError, match="damaged"):
+        blobs.get(small)
+
+
+def test_small_and_large_segments_come_back_from_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_copy, "APART", 1000)
+    copied, restored = (Shards(job(SPEC, cache=cache)) for cache in (str(tmp_path / "cache"), False))
+    kinds = set()
+    for left, right in cut(rows(4, 500), 20):
+        given = copied.batch(left, right)
+        assert pairs(given["result"]) == pairs(restored.batch(left, right)["result"])
+        assert not given["metric"][0]["restored"]
+        (there,) = sorted((tmp_path / "cache").glob("*"), key=lambda path: path.stat().st_mtime)[-1:]
+        kinds |= {path.name.partition("-")[0] for path in there.iterdir()}
+    assert kinds == {"engine", "arrays", OWNER, "segment"}
 
 
 def test_a_hot_key_leaves_in_bounded_blobs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from strategies.combinations import (
     Chooser,
     Combination,
     choosers,
+    share,
 )
 from strategies.joins import (
     LONG_SHAPE,
@@ -76,6 +77,7 @@ __all__ = [
     "records",
     "results_of",
     "run_engine",
+    "share",
     "shed_by",
     "side_table",
     "told",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -14,6 +15,13 @@ from strategies import policies
 
 #: Kernels run as plain Python under NUMBA_DISABLE_JIT=1, about a hundred times slower.
 INTERPRETED = bool(numba.config.DISABLE_JIT)
+#: `make matrix` draws all random inputs of a law; `make test` the first half, and a quarter without the compiler.
+SHARE = 1 if os.environ.get("EXAMPLES") == "all" else 4 if INTERPRETED else 2
+
+
+def share(count: int) -> int:
+    """How many of this many random inputs are drawn: at least two, for the first is always the simplest."""
+    return max(min(2, count), count // SHARE)
 
 
 ESTIMATORS = ("table", "in_memory", "history", "in_window", "decayed", "count_min")

@@ -9,20 +9,18 @@ from typing import TypeVar
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from strategies.combinations import INTERPRETED
+from strategies.combinations import share
 
 T = TypeVar("T")
 
 
 def for_all(strategy: st.SearchStrategy[T], check: Callable[[T], None], *, label: object, examples: int) -> None:
-    """Hold `check` against examples that depend on nothing but the label.
+    """Hold `check` against examples that depend on nothing but the label, or against a `share` of them.
 
     Hypothesis' own `derandomize` seeds by the source of the test: all parameters of a test would get the same inputs.
     """
-    # The first is always the simplest.
-    count = max(min(2, examples), examples // 2) if INTERPRETED else examples
     profile = settings(
-        max_examples=count,
+        max_examples=share(examples),
         derandomize=True,
         database=None,
         deadline=None,

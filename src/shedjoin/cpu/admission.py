@@ -37,9 +37,15 @@ def admission_of(
             "period": dual.period if follows else 0,
             "shares": (_first(dual.rear), _first(dual.front)),
             "speeds": FollowedSpeeds(tuple(windows), cpu, dual) if cpu is not None and follows else None,
-            "known": (dual.rear, dual.front, [list(one) for one in dual.distribution or ()]),
+            "known": (*_known(dual, follows=follows), [list(one) for one in dual.distribution or ()]),
         }
     return Admission(**numbers)  # type: ignore[arg-type]
+
+
+def _known(dual: Dual, *, follows: bool) -> tuple[object, object]:
+    """What a snapshot must agree on of the shares: a share that is given, and follows nothing, may change."""
+    shares = dual.rear, dual.front
+    return shares if follows else tuple(one if isinstance(one, bool) else "share" for one in shares)  # type: ignore[return-value]
 
 
 def _first(share: bool | float) -> float:

@@ -92,5 +92,6 @@ class Admission:
         """What must be the same for a snapshot to be resumed."""
         costs = [self.capacity, self.probe, self.comparison, self.lookup, self.update]
         queue = [self.tuples, self.span, self.drop, self.integrated, self.table is not None]
-        dual = [self.rear, self.front, self.period, None if self.shares is None else list(self.shares)]
+        shares = None if self.shares is None or self.speeds is None else list(self.shares)
+        dual = [self.rear, self.front, self.period, shares]
         return [costs, queue, dual, list(self.known)]

@@ -1,4 +1,4 @@
-"""Engine: pushes batches through the loop and keeps what comes out."""
+"""Engine: runs batches through the loop and collects the output."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Piece(NamedTuple):
 class Engine(Running):
     """One running join. Made by `JoinSpec.build` or `JoinSpec.resume`.
 
-    Everything between two pushes is in `snapshot()`; nothing depends on how the input was cut into pushes at instant
-    borders. What there is one of for each stream comes in the order of streams.
+    `snapshot()` has the whole state between two pushes. The division of the input into pushes at instant borders does not
+    affect results. Values with one entry for each stream are in the order of streams.
     """
 
     def __init__(
@@ -100,8 +100,20 @@ class Engine(Running):
         self._plan, self._budget, self._orders = plan, plan.budget, plan.orders
         self._most: int | None = None  # bytes; worked out when it is asked for
         self._cfg = plan.settings(plan.budget, **self._watch)
-        self._state = memory.allocate(plan, self._cfg, self._seed)
-        self._set_caps(plan.budget)
+        self._memory: Handle | None = None
+        self.mapped: Any = None  # which arrays are in the file of a copy (see `host_copy`)
+
+    @property
+    def _state(self) -> Handle:
+        """Made when it is first asked for: an engine that goes on from a copy has that one's."""
+        if self._memory is None:
+            self._memory = memory.allocate(self._plan, self._cfg, self._seed)
+            self._put_caps(self._budget)
+        return self._memory
+
+    @_state.setter
+    def _state(self, state: Handle) -> None:
+        self._memory = state
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
@@ -125,6 +137,7 @@ class Engine(Running):
         audit.audit(was, was.settings(None, **engine._watch), columns)
         columns = change.carried(columns, signature, plan)
         contents.build(plan, engine._cfg, engine._state, columns)
+        waiting_rows.set_given_shares(plan.admission, engine._state)
         engine._take_over(extra)
         engine._note_change(was)
         # What waits is joined first, with the next instant; tuples of an open instant compete when it closes.
@@ -196,7 +209,7 @@ class Engine(Running):
         return Batch.of_streams(tables, self._columns(), start=self.arrived, **self._more_columns())
 
     def rows(self, table: TableLike) -> Batch:
-        """Rows in an order of your own, with a column `stream` (numbers of streams) beside those of the join."""
+        """Rows in your own order, with a column `stream` (numbers of streams) and the columns of the join."""
         if self._plan.on is not None:
             return self._plan.on.in_order(table, **self._more_columns())
         return Batch.rows(table, self._columns(), **self._more_columns())
@@ -225,10 +238,11 @@ class Engine(Running):
             tables, DataFrames or dicts of arrays, interleaved by time (see `Batch.of`). Without a `ts` column, rows are
             numbered on.
         clocks
-            One time a stream (None: nothing to say), or times by the names of streams: after the rows, its clock is at least
-            this. For engines that see a part of the streams and expire by the whole.
+            One time for each stream (or None), or times by the names of streams: after the rows, the stream's clock is at least
+            this. For engines that get only some rows of the streams.
         arrived
-            Rows of each stream that have come anywhere by the end of the push. For joins with `JoinSpec.counted_elsewhere`.
+            Rows of each stream that have arrived in all engines by the end of the push. For joins with
+            `JoinSpec.counted_elsewhere`.
         """
         if isinstance(batch, Batch) and tables:
             raise InputError("push takes either a batch or tables for left and right, not both")
@@ -250,21 +264,21 @@ class Engine(Running):
         emit: bool = True,
         pace: Pace | None = None,
     ) -> Iterator[Output]:
-        """Like `push`, but what comes of the rows is given piece by piece, so that much output needs no more memory.
+        """Like `push`, but the output comes in pieces, so that a large output needs no more memory.
 
-        Run it to its end: only then are all rows in, and the engine can be used again.
+        Consume it to the end: only then are all rows processed, and the engine can be used again.
 
         Parameters
         ----------
         batch
             Rows in order of arrival, or tables by the names of their streams.
         limit
-            The most results in a piece. (Of two streams, the results of one row are held at once; they are fewer than what is
-            stored.)
+            The largest number of results in a piece. (With two streams, all results of one row are in memory at once; there are
+            fewer than stored tuples.)
         clocks, arrived
             As in `push`.
         emit
-            False: count the results, but make no rows of them.
+            False: count the results, but do not output them.
         pace
             How r is adapted while the push runs: a `Watch`, or a `Script` of what one said. By default the deadline is kept, if
             there is one.
@@ -291,7 +305,7 @@ class Engine(Running):
         return self._chunks(batch, size, known, emit, pace)
 
     def flush(self) -> Output:
-        """At the end of the input: join what waits for lazy evaluation, for the CPU, or in the aux-window."""
+        """Process all waiting rows at the end of the input: for lazy evaluation, for the CPU, or in the aux-window."""
         self._check_idle()
         before = self._totals()
         waits = self._plan.evaluate_every or self._waits
@@ -300,9 +314,9 @@ class Engine(Running):
         return self._whole(list(pieces), before, earlier=shed)
 
     def end(self) -> Output:
-        """The input is over: what waits is joined, and rows without a partner are given as if all windows had ended.
+        """End the input: process waiting rows, and deliver rows without a partner as if all windows had ended.
 
-        Joins that give pairs alone have nothing to say of them: for those it is a `flush`.
+        For inner joins it is a `flush`.
         """
         waited = self.flush()
         if not self._cfg[0]["counts"]:
@@ -548,9 +562,9 @@ class Engine(Running):
     # ---------------------------------------------------------------------------------------------------- what changes
 
     def set_budget(self, budget: Budget | None) -> Output:
-        """Change the budget while running; what no longer fits is evicted at once and returned as the shed log.
+        """Change the budget of the running join; tuples that no longer fit are evicted at once and returned as the shed log.
 
-        What waits for lazy evaluation is joined before that, and returned as well.
+        Tuples that wait for lazy evaluation are joined before, and their results are also returned.
         """
         if budget is not None and not isinstance(budget, Budget):
             raise SpecError(f"budget must be a Budget or None, not {budget!r}")
@@ -576,9 +590,8 @@ class Engine(Running):
     def set_policy(self, policy: PolicyLike) -> Output:
         """Change the policy, or its numbers, while running. Returned is what comes of closing the open instant, where rows wait.
 
-        Estimates go on from what they are now; another estimator begins with what is stored. Priorities that were fixed on
-        arrival are fixed anew, as if all arrived now; what cumulative policies have gathered is kept. A join that tries policies
-        by itself (`Auto`) does so no more.
+        Estimates keep their state; another estimator starts from the stored tuples. Priorities that were fixed on arrival are
+        computed again, as if all tuples arrived now. Cumulative priorities are kept. A join with `Auto` stops its trials.
         """
         if isinstance(policy, type) or not isinstance(policy, PolicyLike):
             raise SpecError(f"policy must be a policy such as Prob(), not {policy!r}")
@@ -692,10 +705,14 @@ class Engine(Running):
         return push_buffers.take_shed(buffers, self._plan.streams)
 
     def _set_caps(self, budget: Budget | None) -> None:
-        caps, was = self._plan.caps(budget), self._cfg[0]
+        was = self._cfg[0]
         self._cfg = self._plan.settings(budget, **self._watch)
         if any(was[name] != self._cfg[0][name] for name in ("row_bytes", "key_bytes")):
             stored.count_bytes(self._cfg, self._state, stored.live_tuples(self._state))
+        self._put_caps(budget)
+
+    def _put_caps(self, budget: Budget | None) -> None:
+        caps = self._plan.caps(budget)
         self._state["caps"][: len(caps)] = caps
         memory.grow_filters(self._plan, self._state, budget)
         self._budget = budget
@@ -704,7 +721,7 @@ class Engine(Running):
     # ------------------------------------------------------------------------------------------ selective processing
 
     def set_fraction(self, fraction: float) -> None:
-        """Tell the join its r: how much of the windows rows are compared with."""
+        """Set r, the part of the windows that rows are compared with."""
         self._check_selective()
         number = isinstance(fraction, int | float | np.floating) and not isinstance(fraction, bool)
         if not number or not 0.0 < fraction <= 1.0:
@@ -714,7 +731,7 @@ class Engine(Running):
 
     @property
     def fraction(self) -> float:
-        """r: the part of the windows that there is CPU for."""
+        """r: the part of the windows that rows are compared with."""
         self._check_selective()
         return float(self._state["fraction"])
 
@@ -829,13 +846,13 @@ class Engine(Running):
         return self._foreseeing
 
     def what_if(self, live: Measured | None = None, *, level: float = 0.95) -> Curve | None:
-        """What other memories would deliver, with limits. None: that is not known yet, or never (`foreseeing.why`).
+        """The recall of other memory sizes, with limits. None: not known yet, or never (`foreseeing.why`).
 
         Parameters
         ----------
         live
-            Recall as it was measured (`LiveRecall.estimate(recent=True)`), by which the curve is corrected. None: by what was
-            delivered.
+            Measured recall (`LiveRecall.estimate(recent=True)`) to correct the curve. None: the number of delivered results
+            corrects it.
         level
             The level of the limits.
         """
@@ -879,7 +896,7 @@ class Engine(Running):
 
     @property
     def stored_bytes(self) -> tuple[int, ...]:
-        """The summed `bytes` of what is stored of each stream."""
+        """The summed `bytes` of the stored tuples of each stream."""
         return self._by_stream("stored_bytes")
 
     @property
@@ -900,14 +917,14 @@ class Engine(Running):
 
     @property
     def alone(self) -> int:
-        """Rows given alone so far: those of a semi or an anti join, and unmatched rows of an outer one."""
+        """Single rows delivered so far: those of a semi or an anti join, and unmatched rows of an outer join."""
         return self.counters["results" if self._plan.how.gives == FIRSTS else "certain"]
 
     @property
     def sure_recall(self) -> float | None:
         """At least this share of the rows that the join gives alone was delivered; None in inner joins.
 
-        It is of rows whose fate is decided: they were given, were shed, or have left their windows.
+        It counts rows that were delivered, were shed, or have left their windows.
 
         Examples
         --------
@@ -939,7 +956,7 @@ class Engine(Running):
         return inverses(self._cfg, self._state)
 
     def live(self, stream: int | str) -> Integers:
-        """The row numbers of what is stored of a stream (by its number or name), in ascending order."""
+        """The row numbers of the stored tuples of a stream (by its number or name), in ascending order."""
         number = self.names.index(stream) if stream in self.names else stream
         if isinstance(number, bool) or number not in range(self._plan.streams):
             known = ", ".join(f"{place} ({name})" for place, name in enumerate(self.names))
@@ -976,6 +993,11 @@ class Engine(Running):
         rows: NDArray[Any] = self._state.arrays["waiting"][waiting_rows.in_use(self._state)]
         return rows
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many attributes a row has room for, by which it is joined; and how many numbers that the condition looks at."""
+        return self._plan.attributes, self._plan.width - self._plan.attributes
+
     def forget_peaks(self) -> None:
         """From now on, peaks are those since here."""
         self._state["peak_tuples"], self._state["peak_bytes"] = sum(self.residents), sum(self.stored_bytes)
@@ -999,5 +1021,5 @@ def _check_meaning(plan: Plan, signature: dict[str, Any]) -> None:
         if theirs != mine:
             raise SnapshotError(
                 f"the snapshot is of a join with another {name}: it has {theirs!r}, this join {mine!r}. Only the budget, the "
-                "policy and the join order may change between a snapshot and its resumption."
+                "policy, given shares of dual windows and the join order may change between a snapshot and its resumption."
             )

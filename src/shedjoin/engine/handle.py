@@ -33,9 +33,13 @@ class Handle(Unique):
         for name, array in arrays.items():
             if not array.flags.c_contiguous:
                 array = np.ascontiguousarray(array)
-            self.arrays[name] = array
-            self.record[f"{name}_at"] = array.ctypes.data
+            self.hold_at(name, array, array.ctypes.data)
             self.record[f"{name}_room"] = array.shape[-1]
+
+    def hold_at(self, name: str, array: NDArray[Any], address: int) -> None:
+        """Put an array behind the handle of which as much is used as the numbers say."""
+        self.arrays[name] = array
+        self.record[f"{name}_at"] = address
 
     def resize(self, **rooms: int) -> None:
         """Say how much of arrays is used, where that is not all."""

@@ -116,6 +116,12 @@ def allocate(admission: Admission | None, cfg: NDArray[Any], state: Handle) -> N
     state["rear_share"], state["front_share"] = admission.shares or (0.0, 0.0)
 
 
+def set_given_shares(admission: Admission | None, state: Handle) -> None:
+    """Of a join that goes on: shares that are given are those of now."""
+    if admission is not None and admission.shares is not None and admission.speeds is None:
+        state["rear_share"], state["front_share"] = admission.shares
+
+
 def hold(state: Handle, **arrays: NDArray[Any]) -> None:
     state.hold(**arrays)
     state.resize(**{name: array.shape[-1] for name, array in arrays.items()})

@@ -1,6 +1,6 @@
 """Memory that follows the error of a sum.
 
-A pilot runs beside the join: the same join with an eighth of the memory and random numbers of its own. After each window its
+A pilot runs in parallel: the same join with an eighth of the memory and independent random numbers. After each window its
 results say how large the sums of groups are, and which variance they would have with more memory; what it stores says which
 memory that takes. Nothing that decides about memory looks at the join's own random numbers, so its sums stay unbiased.
 """
@@ -49,7 +49,8 @@ class ErrorTarget:
     Parameters
     ----------
     within
-        Half of the interval of each group, as a part of its sum over the results of one window's time: 0.02 is 2%.
+        Half of the usual interval of each group, 1.96 standard errors on each side for a level of 0.95, as a part of its sum over
+        the results of one window's time: 0.02 is 2%.
     by
         Names of columns of the results that make groups. None: one group. On Spark only.
     sum

@@ -11,16 +11,28 @@ from shedjoin.window import UNLIMITED, RowWindow
 
 #: What may change while a checkpoint lives, and what may not, in words.
 WORDS = (
-    "With the same checkpoint the budget may change, its shares, the policy and its estimator, the length of the deadline and "
-    "front; what results mean may not (keys, predicate, where, time, window, lateness), nor seed. The number of shards and the "
-    "columns of results may change in a query of `start` alone. Put the rest back, or start from a new checkpoint"
+    "With the same checkpoint the budget may change, its shares, the policy and its estimator, the length of the deadline, front "
+    "and the share of rear; what results mean may not (keys, predicate, where, time, window, lateness), nor seed. The number of "
+    "shards and the columns of results may change in a query of `start` alone. Put the rest back, or start from a new checkpoint"
 )
 #: Of a spec as plain data: what may change, and what follows from things that may not: the number of shards, the text of `where`.
 MAY_DIFFER = ("budget", "policy", "counted_elsewhere", "where", "what_if")
 
 
+def lasting(spec: dict[str, Any]) -> dict[str, Any]:
+    """What may not change of a spec as plain data. Whether there is rear shedding may not, but its share may.
+
+    Examples
+    --------
+    >>> lasting({"lateness": 5, "budget": {"tuples": 90}, "dual": {"rear": 0.2, "front": False}})
+    {'lateness': 5, 'rear': 'a share'}
+    """
+    rear = {"rear": "a share"} if "dual" in spec else {}
+    return {name: value for name, value in spec.items() if name not in (*MAY_DIFFER, "dual")} | rear
+
+
 def check_same(was: dict[str, Any], now: dict[str, Any], *, timestamps: bool = True) -> None:
-    """A checkpoint goes on only with the join that made it. `timestamps`: or times are whole numbers."""
+    """Check that a checkpoint continues with the join that made it. `timestamps`: False if times are whole numbers."""
     for name in {**was, **now}:
         if was.get(name) != now.get(name):
             raise SnapshotError(f"{another(name, was.get(name), now.get(name), timestamps=timestamps)}. {WORDS}")
@@ -84,7 +96,7 @@ def in_words(name: str, value: Any, *, timestamps: bool = True) -> str:
 
 
 def kept_policy(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] | None:
-    """The policy of a join that goes on without a budget: without a cap nothing is evicted, and the order stays."""
+    """The policy of a join that continues without a budget: nothing is evicted, and priorities stay."""
     return was["policy"] if now.get("budget") is None else None
 
 

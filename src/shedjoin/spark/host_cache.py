@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,13 @@ def _private(root: Path) -> Path:
 def owner() -> dict[str, Any]:
     """Names the process that Spark's Python workers are made by: it lives as long as the executor."""
     parent = os.getppid()
-    return {"pid": parent, "began": _began(parent)}
+    return {"pid": parent, "began": _began_once(parent)}
+
+
+@cache
+def _began_once(pid: int) -> str | None:
+    """The same of the process that has made this one, which lives as long."""
+    return _began(pid)
 
 
 def _began(pid: int) -> str | None:

@@ -108,9 +108,7 @@ class Shard:
         try:
             state.open()
             before, seqs = self.engine.counters, self.engine.arrived
-            plan = self.spec.plan()
-            checked = plan.width - plan.attributes
-            batch = arrange(messages, self.spec, self.job.cube, self.number, seqs, plan.attributes, checked)
+            batch = arrange(messages, self.spec, self.job.cube, self.number, seqs, *self.engine.widths)
             state.pacing.arrive(batch.began, None if state.head is None else state.head["ended"])
             was = self.engine.budget
             changed = state.change_budget(batch)
@@ -324,8 +322,8 @@ class Shard:
             what_if=self.spec.what_if is not None,
         )
         known = self._known(before, rows, seconds) | self._recall()
-        arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
-        return [pa.RecordBatch.from_arrays(arrays, schema=schema)]
+        row = pa.array([known], pa.struct(list(schema)))  # one call for all columns: each has its price
+        return [pa.RecordBatch.from_arrays(row.flatten(), schema=schema)]
 
     def _known(self, before: dict[str, int], rows: Sequence[int], seconds: float) -> dict[str, Any]:
         """What this row says. `before`: the engine's totals then."""

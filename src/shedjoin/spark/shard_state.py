@@ -8,7 +8,9 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.plain_dict import make_policy
 from shedjoin.recall.live import LiveRecall
 from shedjoin.spark.budget_split import BudgetSplit
-from shedjoin.spark.compatibility import MAY_DIFFER, changes, check_same
+from shedjoin.spark.compatibility import changes, check_same, lasting
 from shedjoin.spark.deadline import Pacing
 from shedjoin.spark.error_columns import ErrorFollower
 from shedjoin.spark.exchange import METRIC, OWN
@@ -73,7 +75,7 @@ class ShardState:
         self.part = job.part_of(number)
         self.pacing = Pacing(job.deadline, clock)
         self.blobs = Blobs(store) if store is not None else None
-        self.log = EngineLog.new(self.spec)
+        self.log: EngineLog
         self.split: BudgetSplit | None = BudgetSplit.new(job.shards, job.streams) if job.adaptive else None
         self.head: dict[str, Any] | None = None
         self.batches = 0
@@ -83,10 +85,11 @@ class ShardState:
         self.live: LiveRecall | None = None
         self.control = TargetControl(Target(job.target), job.join) if job.target is not None else None
         self.error = ErrorFollower.of(job, self.spec, number) if job.error is not None else None
+        self._root: Path | None = None  # where copies are kept
         self._copy: Copy | None = None
         self._lineage = secrets.token_hex(16)
         self.changed: str | None = None  # since the last micro-batch, in words
-        self._policy_changed = False
+        self._policy_changed = self._share_changed = False
         self.recall_from = 0  # the micro-batch from which on recall counts
         self._recall_is_new = False
         self._drops = job.front
@@ -98,14 +101,18 @@ class ShardState:
         self.head = read_head(self.store) if self.store is not None else None
         if self.head is None or self.blobs is None:
             self.engine = self.spec.build(seed=self.job.seed_of(self.number), part=self.part)
+            self.log = EngineLog.new(self.spec)
             self.live = self._estimate(self.spec)
             return
         check_same(self.head["join"], self._signature(), timestamps=self.job.timestamps)
         self._check_revision()
         self._lineage, self.batches = self.head["lineage"], self.head["batches"]
+        self.blobs.free = self.head["free"]
         self.pacing.go_on(self.head)
         self.log = EngineLog(self.head["engine"])
         was = as_it_was(self.spec, self.head["budget"], self.head["policy"])
+        if was.dual is not None:
+            was = replace(was, dual=replace(was.dual, rear=self.head["settings"]["rear"]))
         if self.spec.budget is None:  # without a cap no row is evicted: the order stays as it is
             self.spec = as_it_was(self.spec, None, self.head["policy"])
         if self.split is not None and self.head["split"] is not None:
@@ -145,8 +152,8 @@ class ShardState:
     def _open_copy(self, spec: JoinSpec) -> bool:
         """Go on with the copy of the last micro-batch, if it is here."""
         assert self.head is not None
-        root = cache_root(self.job.cache)
-        self._copy = Copy.take(root, self._lineage, self.head["token"]) if root is not None else None
+        self._root = cache_root(self.job.cache)
+        self._copy = Copy.take(self._root, self._lineage, self.head["token"]) if self._root is not None else None
         if self._copy is None:
             return False
         self.engine = spec.build(part=self.part)
@@ -166,13 +173,13 @@ class ShardState:
             self._copy = None
 
     def _change_policy(self, was: JoinSpec) -> None:
-        """Go on by the policy of now."""
-        if self.spec.policy == was.policy:
-            return
-        if self.job.weights:
+        """Go on by the policy of now, and by its share of rear shedding."""
+        self._policy_changed = self.spec.policy != was.policy
+        self._share_changed = self.spec.dual != was.dual
+        if self._policy_changed and self.job.weights:
             check_weights_before(was.budget, was.policy)
-        self.engine = by_policy(self.engine, self.spec, self.part)
-        self._policy_changed = True
+        if self._policy_changed or self._share_changed:
+            self.engine = by_policy(self.engine, self.spec, self.part)
 
     def _check_revision(self) -> None:
         """Rows that a policy of another revision has seen would, pushed again, leave others in memory."""
@@ -189,10 +196,11 @@ class ShardState:
         """What may change while the checkpoint lives, and is told when it does."""
         whole = self.job.spec
         policy = changing(self.spec)[1]
-        return {"budget": self.job.asked or whole.get("budget"), "policy": policy, "shards": self.job.shards}
+        rear = {} if self.spec.dual is None else {"rear": self.spec.dual.rear}
+        return {"budget": self.job.asked or whole.get("budget"), "policy": policy, "shards": self.job.shards, **rear}
 
     def _signature(self) -> dict[str, Any]:
-        spec = {name: value for name, value in self.spec.to_dict().items() if name not in MAY_DIFFER}
+        spec = lasting(self.spec.to_dict())
         # Its own number is part of it: no shard ever takes up the state of another.
         own = {"seed": self.job.seed, "shards": list(self.job.labels), "shard": self.number}
         return {**spec, **own, **self.job.signature}
@@ -275,7 +283,8 @@ class ShardState:
         new = (budget or {}) if moved else None, policy if self._policy_changed else None
         said = None if watch is None else watch.said
         redo = Redo(batch.rows, batch.clocks, *new, batch.arrived, said, batch.dropped)
-        if self._recall_is_new:  # what was saved before has no estimate to go on from
+        # What was saved before has no estimate to go on from, or was done by another share.
+        if self._recall_is_new or self._share_changed:
             self.log.keep_whole(self.blobs, self.engine, self.live, now)
         else:
             self.log.keep(self.blobs, redo, self.engine, self.live, now)
@@ -318,6 +327,7 @@ class ShardState:
             "error": self._write_error(),
             "drops": self._drops,
             "engine": self.log.entry,
+            "free": self.blobs.free,
             "payloads": payloads,
             "saving": self.clock() - began,
             "gaps": self.pacing.gaps,
@@ -334,10 +344,10 @@ class ShardState:
         return None if self.error is None else self.blobs.put(f"error-{self.batches}", self.error.control.to_bytes())
 
     def _leave_copy(self, token: str) -> None:
-        root = cache_root(self.job.cache)
-        if root is None:
-            return
         if self._copy is None:
+            root = self._root or cache_root(self.job.cache)
+            if root is None:
+                return
             try:
                 self._copy = Copy.new(root, self._lineage)
             except OSError:

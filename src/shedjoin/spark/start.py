@@ -16,7 +16,7 @@ from shedjoin.plain_dict import make_policy
 from shedjoin.spark import reshard
 from shedjoin.spark.batch_writer import BatchWriter, Outputs, Sink
 from shedjoin.spark.checkpoint_files import written_for
-from shedjoin.spark.compatibility import MAY_DIFFER, changes, check_same, kept_policy
+from shedjoin.spark.compatibility import changes, check_same, kept_policy, lasting
 from shedjoin.spark.host_cache import forget
 from shedjoin.spark.inputs import is_connect
 from shedjoin.spark.join import plan_join
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 JOB = "job.json"
 FORMAT = 4
 #: What may change from one start to the next, and is noted in the job when it does.
-NOTED = ("budget", "policy", "shards", "columns", "deadline", "front", "target", "error")
+NOTED = ("budget", "policy", "shards", "columns", "deadline", "front", "rear", "target", "error")
 
 
 @takes_join_args
@@ -53,27 +53,26 @@ def start(
 ) -> StreamingQuery:
     """Start a query that writes results, shed log and metrics.
 
-    Below `output` there are parquet files: `results`, `shed` (the shed log), `left_out` (with a deadline: what rows were not
-    compared with), `metrics` (one row a shard and micro-batch), `archive/left` and `archive/right` (the input with row numbers;
-    three and more streams by their names), each with one directory a micro-batch. The shards write these files, and the driver
-    renames them into place when all are there. A micro-batch that is repeated after a failure replaces its own directories, so
-    that every row is there exactly once. `job.json` describes the query. A query that goes on
-    without `shards` keeps the number it had.
+    `output` has Parquet files: `results`, `shed` (the shed log), `left_out` (with a deadline: the skipped comparisons),
+    `metrics` (one row for each shard and micro-batch), `archive/left` and `archive/right` (the input with row numbers; three
+    and more streams by their names). Each has one directory for each micro-batch. The shards write these files, and the driver
+    renames them into place when all are complete. A micro-batch that is repeated after a failure replaces its directories, so
+    every row is written exactly once. `job.json` describes the query. Without `shards`, a query that continues keeps its
+    number of shards.
 
     Parameters
     ----------
     left, right, more
         Streaming DataFrames.
     output
-        A directory; on a cluster one that all machines see.
+        A directory; on a cluster one that all machines can access.
     archive
         Keep the input, so that `refine` can complete the join.
     recall
-        Estimate the share of results that are delivered, with its limits, while the query runs (in `metrics`). Once it was
-        off, it stays off: an estimate has to see every row from the first.
+        Estimate the share of delivered results, with its limits, while the query runs (in `metrics`).
     sink
-        Takes the results of a micro-batch and its number, instead of the directory `results`. It may be called again with a
-        number it has seen: it must then replace what it wrote.
+        A function of the results of a micro-batch and its number, instead of the directory `results`. After a failure it may
+        be called again with the same number: it must then replace its earlier output.
     checkpoint
         Default: `checkpoint` below `output`.
     trigger
@@ -322,6 +321,7 @@ def job_of(plan: JoinPlan, archive: bool, checkpoint: str | None) -> dict[str, A
         **({} if plan.target is None else {"target": plan.target}),
         **({} if plan.error is None else {"error": plan.error.to_dict()}),
         **({"front": list(plan.front)} if any(plan.front) else {}),
+        **({} if plan.spec.dual is None else {"rear": plan.spec.dual.rear}),
         "timestamps": plan.timestamps,
         **({} if plan.where is None else {"where": plan.where.clause.text, "where_sql": plan.where.plain()}),
         **({"cube": list(plan.condition.cube.shares)} if plan.condition.copied else {}),
@@ -361,7 +361,7 @@ def check_compatible(before: dict[str, Any], now: dict[str, Any], folder: str) -
         )
         if name in now or (name == "where" and name in before)
     ]
-    specs = [{name: value for name, value in job["spec"].items() if name not in MAY_DIFFER} for job in (before, now)]
+    specs = [lasting(job["spec"]) for job in (before, now)]
     others = [{name: job.get(name) for name in parts} for job in (before, now)]
     for was, is_now in (specs, others):
         check_same(json.loads(json.dumps(was)), json.loads(json.dumps(is_now)), timestamps=now["timestamps"])

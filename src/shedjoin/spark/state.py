@@ -29,9 +29,11 @@ from shedjoin.spec import JoinSpec
 
 Integers = NDArray[np.int64]
 #: Higher whenever a state is kept in another way, or the same rows, pushed again, could give another state.
-FORMAT = 13
+FORMAT = 14
 #: A value in the state store has at most this many bytes.
 PIECE = 1 << 23
+#: Values up to this size are written over when they are of no use any more: that takes one message to Java in place of two.
+SMALL = 1 << 14
 CODEC = "lz4"
 #: The redo log may always grow to this many bytes, and never beyond this many batches.
 LEAST_REDO, MOST_REDO = 1 << 22, 4096
@@ -60,12 +62,20 @@ def digest(*parts: bytes) -> str:
     return made.hexdigest()
 
 
+#: How the names of small values begin.
+_SMALL = "small "
+
+
 class Blobs:
-    """Values of any size in a store, each in pieces; counts what it writes."""
+    """Values of any size in a store, each in pieces; counts what it writes.
+
+    `free` has the names of small values that are of no use any more, and stay until others are written over them.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.written = 0
+        self.free: list[str] = []
 
     def put(self, name: str, value: bytes) -> list[Any]:
         """Writes a value; returns what `get` needs to find and check it."""
@@ -74,6 +84,19 @@ class Blobs:
             self.store.put(name, part, value[start : start + PIECE])
         self.written += len(value)
         return [name, len(pieces), digest(value)]
+
+    def put_over(self, name: str, value: bytes) -> list[Any]:
+        """Writes a value, if it is small over one that is of no use."""
+        if len(value) > SMALL:
+            return self.put(name, value)
+        return self.put(self.free.pop() if self.free else f"{_SMALL}{name}", value)
+
+    def give_up(self, receipt: list[Any]) -> None:
+        """What `put_over` wrote is of no use any more."""
+        if receipt[0].startswith(_SMALL):
+            self.free.append(receipt[0])
+        else:
+            self.remove(receipt)
 
     def get(self, receipt: list[Any]) -> bytes:
         name, pieces, mark = receipt
@@ -152,15 +175,15 @@ def describe(segment: Segment) -> list[Any]:
 
 
 def save_payload(blobs: Blobs, stream: int, payload: Payload, before: list[Any]) -> list[Any]:
-    """Write new segments, remove old ones; returns the entries of the head."""
+    """Write new segments, give up old ones; returns the entries of the head."""
     known = {entry[0][0]: entry for entry in before}
     now = {segment.number for segment in payload.segments}
     for number, entry in known.items():
         if number not in now:
-            blobs.remove(entry[1])
+            blobs.give_up(entry[1])
     return [
         known.get(segment.number)
-        or [describe(segment), blobs.put(segment_name(stream, segment), segment_blob(segment))]
+        or [describe(segment), blobs.put_over(segment_name(stream, segment), segment_blob(segment))]
         for segment in payload.segments
     ]
 
@@ -304,7 +327,7 @@ class EngineLog:
     def _engine_is_less(self, batch: int, rows: int, residents: int) -> bool:
         """Whether the engine is less to write than a batch of so many bytes: rows of which most are gone need not be told.
 
-        Without a base nobody knows how large one is: about its rows.
+        Without a base its size is estimated from the rows.
         """
         if self.entry["base"] is None:
             return rows > max(4 * residents, LEAST_ROWS)
@@ -326,7 +349,7 @@ class EngineLog:
         self.entry["chain"] = mark
 
     def _put_base(self, blobs: Blobs, plain: bytes, spec: JoinSpec) -> None:
-        """The engine as it is now in place of all that was there."""
+        """Replace the whole log by the current engine."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
         if self.entry["base"] is not None:
