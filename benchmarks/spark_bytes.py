@@ -1,11 +1,11 @@
 """A budget in bytes beside the memory of the workers: a query that stores all it may, of few keys, and of keys that come once.
 
 Each run is a process of its own. Measured is the memory of Spark's Python workers that no file is behind, and the copies of the
-shards on this host; both less what they are after the first micro-batch, which has 1,000 rows of each stream. The state stores of
-Spark, in its JVM or on disk, are not part of the budget.
+shards on this host: the most of a query, less the most of a query with as many micro-batches over 1,000 rows of each stream. The
+state stores of Spark, in its JVM or on disk, are not part of the budget.
 
     python benchmarks/spark_bytes.py --page docs/benchmarks-spark.md  # writes a section of the page
-    python benchmarks/spark_bytes.py --rows 300000 --budgets "64 MB"  # prints it
+    python benchmarks/spark_bytes.py --rows 100000 --budgets "32 MB"  # prints it
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from window_streams import SIDES, stream_table, write_files
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks-spark.md"
 MARK = "bytes"
-#: Rows of the first micro-batch, micro-batches after it, shards, and how many keys few are.
+#: Rows of the first query, micro-batches of each query, shards, and how many keys few are.
 FIRST, COUNT, SHARDS, FEW = 1000, 8, 2, 50_000
 KEYS = ("few", "once")
 #: Seconds between two looks at the memory.
@@ -56,18 +56,17 @@ def copies(folder: Path) -> int:
 
 
 class Watch:
-    """Looks at the memory until it is told to stop: what it was at first, and the most since."""
+    """Looks at the memory until it is told to stop: the most that it was."""
 
     def __init__(self, cache: Path) -> None:
         self._cache, self._over = cache, threading.Event()
-        self.now = self.most = 0
+        self.most = 0
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
     def _look(self) -> None:
         while not self._over.wait(EVERY):
-            self.now = worker_memory(os.getpid()) + copies(self._cache)
-            self.most = max(self.most, self.now)
+            self.most = max(self.most, worker_memory(os.getpid()) + copies(self._cache))
 
     def stop(self) -> None:
         self._over.set()
@@ -82,17 +81,17 @@ def run(folder: Path, keys: str, budget: str, rows: int) -> dict[str, float]:
 
     cache = folder / "cache"
     spark = spark_session("shedjoin")
-    edges = [0, FIRST, *np.linspace(FIRST, rows, COUNT + 1).astype(int).tolist()[1:]]
+    edges = [*np.linspace(0, FIRST, COUNT + 1).astype(int), *np.linspace(FIRST, rows, COUNT + 1).astype(int)[1:]]
     random = np.random.default_rng(0)
 
-    def write(first: int, last: int) -> None:
+    def write(last: int) -> None:
         for name in SIDES:
             drawn = random.integers(0, FEW, rows) if keys == "few" else random.permutation(rows) * 2 + (name == "left")
-            write_files(folder / name, stream_table(name, drawn.astype(np.int64)), edges[first : last + 1])
+            write_files(folder / name, stream_table(name, drawn.astype(np.int64)), edges[: last + 1])
 
     watch, known = Watch(cache), []
-    for first, last in ((0, 1), (0, COUNT + 1)):
-        write(first, last)
+    for last in (COUNT, 2 * COUNT):
+        write(last)
         query = start(
             *(stream_of(spark, folder / name) for name in SIDES),
             output=str(folder / "out"),
@@ -106,7 +105,7 @@ def run(folder: Path, keys: str, budget: str, rows: int) -> dict[str, float]:
             cache=str(cache),
         )
         query.awaitTermination()
-        known.append(watch.now if last == 1 else watch.most)
+        known.append(watch.most)
     watch.stop()
     metrics = spark.read.parquet(str(folder / "out" / "metrics"))
     last_batch = metrics.where(fn.col("batch") == metrics.agg(fn.max("batch")).first()[0])
@@ -140,8 +139,8 @@ def bytes_of(budget: str) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_500_000, help="rows of each stream")
-    parser.add_argument("--budgets", nargs="*", default=["64 MB", "256 MB"])
+    parser.add_argument("--rows", type=int, default=300_000, help="rows of each stream")
+    parser.add_argument("--budgets", nargs="*", default=["64 MB", "128 MB"])
     parser.add_argument("--keys", nargs="*", choices=KEYS, default=KEYS)
     parser.add_argument("--page", type=Path, help="write the section into this page")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
