@@ -49,12 +49,30 @@ def two_streams(rows: int, memories: list[int]) -> dict[str, Case]:
         return run
 
     exact = sj.JoinSpec(window=sj.TimeWindow(EXACT_WINDOW))
-    cases = {"exact": case(exact), "exact, pairs out": case(exact, emit=True)}
+    cases = {"exact": case(exact), "exact, pairs out": case(exact, emit=True), "exact, where": conditional(rows)}
     for memory in memories:
         window, budget = sj.TimeWindow(memory), sj.Budget(tuples=memory, allocation="fixed")
         for name, policy in policies(table, memory, rows).items():
             cases[f"{name}, M = {memory:,}"] = case(sj.JoinSpec(window=window, budget=budget, policy=policy))
     return cases
+
+
+def conditional(rows: int) -> Case:
+    """A condition that half of the pairs pass, with about 150 candidates a row."""
+    rng, keys = np.random.default_rng(5), 20_000
+    popularity = 1 / np.arange(1, keys + 1)
+    sides = {
+        name: {"key": rng.choice(keys, rows, p=popularity / popularity.sum()), "p": rng.integers(0, 1000, rows)}
+        for name in ("left", "right")
+    }
+    spec = sj.JoinSpec(window=sj.TimeWindow(EXACT_WINDOW), where="left.p < right.p")
+
+    def run() -> Result:
+        engine = Engine(spec.plan(), 0, emit=False)
+        batch = engine.batch(sides)
+        return timed(lambda: engine.push(batch), len(batch), lambda: engine.counters["results"])
+
+    return run
 
 
 def n_streams(rows: int, memories: list[int]) -> dict[str, Case]:

@@ -252,7 +252,10 @@ SAME = ("left.key = right.key",)
             dict(window=dict.fromkeys("abc", WINDOW), how="full"),
             "A join of three and more streams is inner, left_semi or left_outer",
         ),
-        (dict(window=sj.RowWindow(4), how="left", dual=sj.Dual(front=False)), "Dual windows of rows count the rows"),
+        (
+            dict(window=sj.RowWindow(4), how="left", dual=sj.Dual(front=False)),
+            "Dual windows of rows count released rows",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(settings: dict[str, Any], sentence: str) -> None:
@@ -268,7 +271,7 @@ def test_what_knows_pairs_alone_refuses_other_types() -> None:
         sj.optimum(spec, both["left"], both["right"])
     with pytest.raises(sj.SpecError, match="compares pairs of rows"):
         sj.quality.distances_from_run(sj.simulate(spec, both["left"], both["right"]))
-    with pytest.raises(sj.SpecError, match="Live recall is that of pairs"):
+    with pytest.raises(sj.SpecError, match="Live recall counts pairs"):
         LiveRecall(sj.JoinSpec(WINDOW, how="left_semi"))
     band = sj.JoinSpec(WINDOW, on=sj.Band("x", within=1.0), how="left")
     with pytest.raises(sj.SpecError, match=re.escape("part must be (0, 1) with how='left_outer'")):

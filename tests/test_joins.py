@@ -33,7 +33,7 @@ def test_the_queue_and_the_policy_ask_one_table() -> None:
     table = sj.Table([0.5], [0.5])
     settings = {"cpu": CPU, "queue": sj.Queue(tuples=2, drop=table), "budget": sj.Budget(tuples=4)}
     sj.JoinSpec(sj.TimeWindow(4), policy=sj.Prob(table), **settings)  # type: ignore[arg-type]
-    with pytest.raises(sj.SpecError, match=r"policy must ask the same Table as the queue, or no estimator"):
+    with pytest.raises(sj.SpecError, match=r"policy must use the same Table as the queue, or no estimator"):
         sj.JoinSpec(sj.TimeWindow(4), policy=sj.Prob(sj.InMemory()), **settings)  # type: ignore[arg-type]
 
 

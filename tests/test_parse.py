@@ -124,7 +124,7 @@ def test_what_is_said_beside_a_budget_counts() -> None:
     assert parse.parse_budget(sj.Budget(tuples=9), allocation="variable") == sj.Budget(9, allocation="variable")
     assert parse.parse_budget({"tuples": 9, "shares": [2, 1]}) == sj.Budget(tuples=9, shares=(2, 1))
     assert parse.parse_budget(sj.Budget(tuples=9), allocation="fixed") == sj.Budget(9, allocation="fixed")
-    with pytest.raises(sj.SpecError, match="say one"):
+    with pytest.raises(sj.SpecError, match="give only one"):
         parse.parse_budget({"tuples": 9, "allocation": "variable"}, allocation="fixed")
 
 
@@ -165,7 +165,7 @@ def test_windows_round_trip(left: sj.TimeWindow | sj.RowWindow, right: sj.TimeWi
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        ("0 seconds", "join.window must be longer than nothing"),
+        ("0 seconds", "join.window must be longer than 0"),
         ("0 rows", "join.window: RowWindow.rows must be at least 1"),
         (("1 hour", "1 hour", "1 hour"), "one window or a pair"),
         (("1 hour", "soon"), "join.window[1] must be a duration"),

@@ -76,7 +76,7 @@ def test_what_is_no_target_is_refused(wrong: Any) -> None:
     [
         ({}, "memory needs an upper limit"),
         ({"budget": sj.Budget(tuples=9), "policy": sj.Sample()}, r"would bias the weights of Sample\(\)"),
-        ({"budget": sj.Budget(tuples=9), "how": "left_semi"}, "live recall is that of pairs"),
+        ({"budget": sj.Budget(tuples=9), "how": "left_semi"}, "live recall counts pairs"),
     ],
 )
 def test_joins_that_cannot_follow_a_target_are_refused(settings: dict[str, Any], sentence: str) -> None:

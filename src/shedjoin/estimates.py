@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shedjoin.errors import InputError
 
-#: Groups with fewer effective rows have no interval: sums of so few are not normally distributed.
-FEWEST_ROWS = 30
+#: Groups with fewer effective rows have no interval: of so few, neither a sum nor its variance is known well enough.
+FEWEST_ROWS = 10
+#: The same for means, which divide two sums, and for products of weights.
+FEWEST_OF_RATIOS = 30
 #: With more streams intervals are wider than they need to be: rows that two results share are counted one by one.
 MOST_STREAMS = 6
 
@@ -28,9 +30,10 @@ class Estimates(NamedTuple):
     value
         The estimate.
     low, high
-        The limits of its confidence interval; NaN where `rows` is below 30 and the estimate is not exact.
+        The limits of its confidence interval. NaN where `rows` is below 10 (for means, and for joins of three and more streams,
+        below 30), unless all weights of the call are 1: then the estimate is taken to be exact.
     rows
-        Effective rows behind it: as many stored rows with equal shares would be as uneven.
+        Effective rows behind it that were left to chance: as many stored rows with equal shares would be as uneven.
     """
 
     group: NDArray[np.int64]
@@ -65,11 +68,12 @@ class Top(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """By group: the weighted sum, its variance, and the effective rows behind it."""
+    """By group: the weighted sum, its variance, the effective rows behind it, and by how much the variance rises with the sum."""
 
     total: NDArray[np.float64]
     variance: NDArray[np.float64]
     rows: NDArray[np.float64]
+    slope: NDArray[np.float64]
 
 
 def estimate_total(
@@ -104,7 +108,7 @@ def estimate_total(
     columns = _columns(weight, stored, value, by)
     group, which = np.unique(columns.group, return_inverse=True)
     sums = _sums(columns._replace(group=which), group.size, columns.value)
-    return _limited(group, sums.total, np.sqrt(sums.variance), sums, _reach(columns, level))
+    return _limited(columns, group, sums, level, FEWEST_ROWS)
 
 
 def estimate_mean(
@@ -117,7 +121,8 @@ def estimate_mean(
     counts = _sums(columns, group.size, np.ones_like(columns.value))
     mean = _sums(columns, group.size, columns.value).total / counts.total
     apart = _sums(columns, group.size, columns.value - mean[which])
-    return _limited(group, mean, np.sqrt(apart.variance) / counts.total, counts, _reach(columns, level))
+    sums = _Sums(mean, apart.variance / counts.total**2, counts.rows, np.zeros(group.size))
+    return _limited(columns, group, sums, level, FEWEST_OF_RATIOS)
 
 
 def estimate_distinct(
@@ -294,11 +299,11 @@ def _sums(columns: _Columns, groups: int, value: NDArray[np.float64]) -> _Sums:
     variance = np.bincount(row, weight * (y * excess + 2.0 * y * before), rows)
     owner = group[first]
     total: NDArray[np.float64] = np.bincount(owner, share, groups).astype(np.float64)
-    whole = np.bincount(owner, np.abs(share), groups)
-    square = np.bincount(owner, share**2, groups)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        effective = np.where(square > 0.0, whole**2 / square, 0.0)
-    return _Sums(total, np.maximum(np.bincount(owner, variance, groups), 0.0), effective)
+    lots = np.where(variance != 0.0, np.abs(share), 0.0)
+    effective = _effective(lots, owner, groups)
+    whole = np.bincount(owner, variance, groups)
+    grown = np.bincount(owner, variance * np.bincount(row, excess, rows), groups)
+    return _Sums(total, np.maximum(whole, 0.0), effective, _ratio(grown, whole))
 
 
 def _sums_of_many(columns: _Columns, groups: int, value: NDArray[np.float64]) -> _Sums:
@@ -327,21 +332,27 @@ def _sums_of_many(columns: _Columns, groups: int, value: NDArray[np.float64]) ->
             sign = 1.0 if many % 2 else -1.0
             variance += sign * np.bincount(group[there], y * (y * q + 2.0 * before), groups)
     total: NDArray[np.float64] = np.bincount(group, share, groups).astype(np.float64)
-    effective = np.min([_effective(columns.stored[:, one], group, share, groups) for one in range(streams)], axis=0)
-    return _Sums(total, np.maximum(variance, 0.0), effective)
+    of_streams = np.array([_rows_of_one(columns, share, groups, one) for one in range(streams)])
+    effective = np.where(variance > 0.0, of_streams.min(axis=0), 0.0)
+    return _Sums(total, np.maximum(variance, 0.0), effective, np.zeros(groups))
 
 
-def _effective(
-    row: NDArray[np.int64], group: NDArray[np.int64], share: NDArray[np.float64], groups: int
-) -> NDArray[np.float64]:
+def _rows_of_one(columns: _Columns, share: NDArray[np.float64], groups: int, stream: int) -> NDArray[np.float64]:
     """Effective rows of one stream behind each sum."""
-    if not row.size:
-        return np.zeros(groups)
-    names, which = np.unique(np.stack([group, row]), axis=1, return_inverse=True)
-    each = np.bincount(which.ravel(), np.abs(share))
-    whole, square = np.bincount(names[0], each, groups), np.bincount(names[0], each**2, groups)
+    names, which = np.unique(np.stack([columns.group, columns.stored[:, stream]]), axis=1, return_inverse=True)
+    return _effective(np.bincount(which.ravel(), np.abs(share), names.shape[1]), names[0], groups)
+
+
+def _effective(share: NDArray[Any], group: NDArray[np.int64], groups: int) -> NDArray[np.float64]:
+    """As many equal shares would have the same sum of squares."""
+    return _ratio(np.bincount(group, share, groups) ** 2, np.bincount(group, share**2, groups))
+
+
+def _ratio(above: NDArray[Any], below: NDArray[Any]) -> NDArray[np.float64]:
+    """0 where the divisor is not above 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(square > 0.0, whole**2 / square, 0.0)
+        part: NDArray[np.float64] = np.where(below > 0.0, above / below, 0.0)
+        return part
 
 
 def check_level(level: object) -> None:
@@ -349,18 +360,21 @@ def check_level(level: object) -> None:
         raise InputError(f"level must be above 0 and below 1, not {level!r}")
 
 
-def _reach(columns: _Columns, level: float) -> float:
-    """Standard errors on each side of an estimate.
+def _limited(columns: _Columns, group: NDArray[np.int64], sums: _Sums, level: float, fewest: float) -> Estimates:
+    """Limits of sums of rows that are left to chance.
 
-    Weights of several stored rows are products: sums of them have long tails, so the limits are those of Chebyshev.
+    The variance is itself an estimate, and low where the sum is: rows with a large share were missed. If it rises with the sum
+    by `slope`, a true sum m has the variance v + slope (m - sum), and the farthest m within so many standard errors are the
+    roots of a quadratic equation, as in Wilson's interval. On either side the limit is the farther one of that and the usual one.
+
+    Weights of several stored rows are products: sums of them have long tails, so their limits are those of Chebyshev.
     """
     check_level(level)
-    return math.sqrt(1.0 / (1.0 - level)) if columns.weight.ndim > 1 else NormalDist().inv_cdf(0.5 + level / 2.0)
-
-
-def _limited(
-    group: NDArray[np.int64], value: NDArray[np.float64], error: NDArray[np.float64], sums: _Sums, errors: float
-) -> Estimates:
-    reach = errors * error
-    reach = np.where((sums.rows < FEWEST_ROWS) & (sums.variance > 0.0), np.nan, reach)
-    return Estimates(group, value, value - reach, value + reach, sums.rows)
+    many = columns.weight.ndim > 1
+    errors = math.sqrt(1.0 / (1.0 - level)) if many else NormalDist().inv_cdf(0.5 + level / 2.0)
+    usual, shift = errors * np.sqrt(sums.variance), errors**2 * sums.slope / 2.0
+    reach = np.hypot(usual, shift)
+    below, above = np.maximum(usual, reach - shift), np.maximum(usual, reach + shift)
+    known = (sums.rows >= (FEWEST_OF_RATIOS if many else fewest)) | ~(columns.weight > 1.0).any()
+    low, high = (np.where(known, limit, np.nan) for limit in (sums.total - below, sums.total + above))
+    return Estimates(group, sums.total, low, high, sums.rows)

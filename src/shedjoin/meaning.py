@@ -88,12 +88,12 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(
         "on",
         lambda d: d.condition not in (KEY, GRAPH) and d.streams != 2,
-        "A predicate compares two streams: join more of them along a join graph.",
+        "A predicate compares two streams: for more streams use a join graph.",
     ),
     Meaningless(
         "policy",
         lambda d: d.policy == "keep_all" and d.budget,
-        "KeepAll() keeps everything and cannot hold a budget: leave one of the two out.",
+        "KeepAll() keeps everything and cannot stay within a budget: leave one of the two out.",
     ),
     Meaningless(
         "policy",
@@ -103,12 +103,12 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(
         "policy",
         lambda d: d.policy == "sample" and d.how != "inner",
-        "Sample() weighs pairs of rows, and rows without a partner have no weight: leave how out.",
+        "Sample() gives weights to pairs of rows, and rows without a partner have no weight: leave how out.",
     ),
     Meaningless(
         "policy",
         lambda d: d.policy == "sample" and d.limits_cpu,
-        "Sample() knows with which probability memory kept a row, but not what a slow CPU leaves out: leave one of the two out.",
+        "Sample() knows the probability that memory kept a row, but not that a slow CPU compared it: leave one of the two out.",
     ),
     Meaningless(
         "policy",
@@ -123,12 +123,12 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(
         "evaluate_every",
         lambda d: d.lazy and d.limits_cpu,
-        "A CPU limit is spent probe by probe, and lazy evaluation probes in rounds: leave one of the two out.",
+        "A CPU limit applies to each probe, and lazy evaluation probes in rounds: leave one of the two out.",
     ),
     Meaningless(
         "evaluate_every",
         lambda d: d.lazy and d.follows_results,
-        "Age(), Dgl(), Cumulative() and Met() follow the results of each instant, which lazy evaluation has only later.",
+        "Age(), Dgl(), Cumulative() and Met() need the results of each instant, which lazy evaluation finds later.",
     ),
     Meaningless(
         "queue",
@@ -148,7 +148,7 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(
         "queue",
         lambda d: d.queue == "integrated" and d.estimator == "met",
-        "Met() knows nothing of a row before its probe, so an integrated queue would drop whatever waits.",
+        "Met() has no estimate for a row before its probe, so an integrated queue would drop all waiting rows.",
     ),
     Meaningless(
         "queue",
@@ -163,7 +163,7 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(
         "dual",
         lambda d: d.best_speed and not (d.streams == 2 and d.condition in KEYED),
-        "The best speed follows from how likely each key is in two streams: in other joins give front a share or False.",
+        "The best speed is computed from the key frequencies of two streams: in other joins set front to a share or False.",
     ),
     Meaningless(
         "how",
@@ -173,22 +173,22 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(
         "how",
         lambda d: d.dual and d.how != "inner" and "row" in d.windows,
-        "Dual windows of rows count the rows that are let in, so nothing tells what a row without a partner has missed.",
+        "Dual windows of rows count released rows, so it is not known which partners a row has missed.",
     ),
     Meaningless(
         "how",
         lambda d: d.recall and d.how in ("left_semi", "left_anti"),
-        "Live recall is that of pairs: Engine.sure_recall has a lower limit for the rows of left_semi and left_anti joins.",
+        "Live recall counts pairs: Engine.sure_recall has a lower limit for the rows of left_semi and left_anti joins.",
     ),
     Meaningless(
         "what_if",
         lambda d: d.what_if and d.how in ("left_semi", "left_anti"),
-        "A what-if curve is that of pairs, and left_semi and left_anti joins give none.",
+        "A what-if curve counts pairs, and left_semi and left_anti joins deliver none.",
     ),
     Meaningless(
         "what_if",
         lambda d: d.what_if and d.policy == "replay",
-        "Replay() knows the rows of one join by their numbers, and miniatures get some of them: leave one of the two out.",
+        "Replay() identifies the rows of a join by their numbers, and miniatures get only some rows: leave one of the two out.",
     ),
 )
 

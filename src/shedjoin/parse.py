@@ -148,8 +148,8 @@ def parse_budget(
     >>> parse_budget("10")
     Traceback (most recent call last):
     ...
-    shedjoin.errors.SpecError: budget must be an amount of tuples or bytes, such as '200k tuples', '512 MB' or '2 GiB', not '10':
-    of what? Perhaps '10 tuples'
+    shedjoin.errors.SpecError: budget must be an amount of tuples or bytes, such as '200k tuples', '512 MB' or '2 GiB', not '10',
+    which has no unit. Perhaps '10 tuples'
     """
     if value is None:
         return None
@@ -375,7 +375,7 @@ def _amount(text: str, argument: str) -> dict[str, Any]:
         if found is not None:
             return {unit: _whole(found[1], found[2], text, argument)}
     if _BARE.fullmatch(text.strip()):
-        raise SpecError(f"{_no_budget(argument, text)}: of what? Perhaps '{text.strip()} tuples'")
+        raise SpecError(f"{_no_budget(argument, text)}, which has no unit. Perhaps '{text.strip()} tuples'")
     raise _no_budget(argument, text)
 
 
@@ -396,7 +396,7 @@ def _budget_table(data: Mapping[Any, Any], given: dict[str, Any], argument: str)
         made["shares"] = tuple(made["shares"])
     for name, value in given.items():
         if made.setdefault(name, value) != value:
-            raise SpecError(f"{argument} has {name}={made[name]!r}, but {name}={value!r} is given beside it: say one")
+            raise SpecError(f"{argument} has {name}={made[name]!r}, but {name}={value!r} is also given: give only one")
     return _named_errors(argument, lambda: Budget(**made))
 
 
@@ -429,7 +429,7 @@ def _time_window(value: object, argument: str) -> TimeWindow:
     negative = (isinstance(value, int) and value < 0) or (isinstance(value, timedelta) and value < timedelta(0))
     length = 0 if negative else parse_duration(value, argument=argument)
     if length < 1:
-        raise SpecError(f"{argument} must be longer than nothing, not {value!r}: such a window holds no tuple")
+        raise SpecError(f"{argument} must be longer than 0, not {value!r}: such a window holds no tuple")
     return TimeWindow(length)
 
 

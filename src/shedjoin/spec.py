@@ -208,7 +208,7 @@ class JoinSpec:
     def _check_windows(self) -> None:
         if self.between is not None:
             if self.window is not None:
-                raise SpecError("JoinSpec.between stands in place of a window: leave one of the two out")
+                raise SpecError("JoinSpec.between replaces the window: leave one of the two out")
             _freeze(self, "between", check_interval("JoinSpec.between", self.between))
             return
         if self.window is None:
@@ -302,7 +302,7 @@ class JoinSpec:
         table = self.queue.drop if self.queue is not None else None
         if isinstance(table, Table) and (self.policy is None or self.policy.estimator not in (None, table)):
             raise SpecError(
-                f"JoinSpec.policy must ask the same Table as the queue, or no estimator, not {self.policy!r}"
+                f"JoinSpec.policy must use the same Table as the queue, or no estimator, not {self.policy!r}"
             )
         if isinstance(table, Table) and table.streams != len(self.names):
             raise SpecError(
@@ -468,7 +468,7 @@ class JoinSpec:
     def engine(self, seed: int = 0, *, part: tuple[int, int] = (0, 1), **watched: Any) -> Engine:
         """A new engine that may leave out a warm-up, trace what is stored, or only count: see `Engine`."""
         from shedjoin.engine.engine import (
-            Engine,  # and with it numba, which takes half a second: a spec alone needs none
+            Engine,  # this imports numba, which takes half a second: a spec alone needs none
         )
 
         check_seed(seed)

@@ -73,10 +73,10 @@ def check_target(spec: JoinSpec) -> None:
         raise SpecError("target: memory needs an upper limit, so give a budget as well")
     if spec.policy is not None and spec.policy.name == "sample":
         raise SpecError(
-            "target: memory that follows what was lost would bias the weights of Sample(): leave one of the two out"
+            "target: memory that depends on lost results would bias the weights of Sample(): leave one of the two out"
         )
     if spec.how in ("left_semi", "left_anti"):
-        raise SpecError(f"target: live recall is that of pairs, and a {spec.how} join gives none")
+        raise SpecError(f"target: live recall counts pairs, and a {spec.how} join delivers none")
 
 
 def progress(engine: Engine, spec: JoinSpec) -> tuple[int | None, int]:

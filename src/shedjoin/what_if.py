@@ -200,7 +200,7 @@ class _Sample(NamedTuple):
     Attributes
     ----------
     held
-        The tuples that the miniature with the memory of now has room for.
+        The tuples that the miniature with the current memory has room for.
     need
         What the exact join needs, as a multiple of the budget.
     seen

@@ -191,7 +191,7 @@ JOIN = "[join]\nwindow = {time = 3}\n"
         ("[joint]\n", "unknown table `[joint]`; perhaps `join`"),
         ("join = 3\n", "join must be a table of settings"),
         (JOIN + "policy = 'best'\n" + FILES, "join.policy must be one of additive, age, auto"),
-        ("[join]\nwindow = {time = -3}\n" + FILES, "join.window must be longer than nothing, not -3"),
+        ("[join]\nwindow = {time = -3}\n" + FILES, "join.window must be longer than 0, not -3"),
         (JOIN, "needs a table [left]"),
         (JOIN + "[left]\nkey = 'ad'\n", "left.path is missing"),
         (JOIN + "[left]\npath = 'left.parquet'\nkey = 'add'\n", "has the columns ad, at, bid"),
@@ -309,7 +309,7 @@ def test_without_the_lab_it_is_said_how_to_install_it(
     for words in (["lab"], ["lab", "run", "das2003", "--quick"], ["lab", "--help"]):
         assert main(words) == 2
         assert (
-            capsys.readouterr().err == "shedjoin: `shedjoin lab` is in a package of its own: pip install shedjoin-lab\n"
+            capsys.readouterr().err == "shedjoin: `shedjoin lab` is in a separate package: pip install shedjoin-lab\n"
         )
     with pytest.raises(SystemExit):
         main(["--help"])

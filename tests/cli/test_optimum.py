@@ -91,7 +91,7 @@ def test_one_memory_for_both_and_importance(folder: Path, capsys: pytest.Capture
         ([*FILES, "--policy", "luck"], "--policy"),
         (
             [*FILES, "--schedule", "nowhere/x.parquet"],
-            "--schedule must be a file in a directory that is there, not now",
+            "--schedule must be a file in an existing directory, not now",
         ),
     ],
 )

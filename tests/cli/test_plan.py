@@ -84,7 +84,7 @@ def test_a_sample_importance_and_memories(folder: Path, capsys: pytest.CaptureFi
         ([*FILES, "--sample", "0 rows"], "shedjoin: --sample"),
         ([*FILES, "--within", "2"], "shedjoin: --within must be a share"),
         ([*FILES, "--plot", "plan.gif"], "--plot must be a file that ends in .png or .svg"),
-        ([*FILES, "--rows", "nowhere/plan.csv"], "in a directory that is there"),
+        ([*FILES, "--rows", "nowhere/plan.csv"], "in an existing directory"),
     ],
 )
 def test_what_makes_no_sense_is_told(

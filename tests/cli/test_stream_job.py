@@ -150,7 +150,7 @@ ITEMS = GOOD.replace('on = "k"', LIKE)
 BAD = [
     (
         THREE.replace("streams.x", "left"),
-        "streams must have three tables or more, and no [left] or [right] beside them, not left",
+        "streams must have three tables or more, and no [left] or [right], not left",
     ),
     (THREE.replace('"at"', "['at', 'at']"), "join.time must be one for all streams, or one each (x, y, z)"),
     (
@@ -189,7 +189,7 @@ BAD = [
     ("", "[left] is missing: a job to run needs the tables"),
     (SIDES + JOIN, "[output] is missing"),
     (SIDES + OUTPUT, "[join] is missing"),
-    ("[workload]\nrows = 3\n", "workload: made-up streams are for `shedjoin simulate`"),
+    ("[workload]\nrows = 3\n", "workload: generated streams are for `shedjoin simulate`"),
     ("left = 3\nright = 3\njoin = 3\noutput = 3\n", "left must be a table of settings, not 3"),
     (GOOD.replace("window", "windw"), "unknown setting `[join] windw`; perhaps `window`"),
     (GOOD.replace("on = ", "# "), "join.on is missing"),
@@ -202,7 +202,7 @@ BAD = [
     (GOOD.replace("window = ", "# "), "join.window is missing"),
     (GOOD.replace("10 minutes", "soon"), "join.window must be a duration"),
     (GOOD.replace("10 minutes", "3 months"), "join.window has no unit 'months'"),
-    (GOOD.replace("10 minutes", "0 s"), "join.window must be longer than nothing"),
+    (GOOD.replace("10 minutes", "0 s"), "join.window must be longer than 0"),
     (
         GOOD.replace("10 minutes", "50 rows") + "shards = 2\nbudget = 9\npolicy = 'prospect'\n",
         "join.policy: Prospect() is not available for row windows over several shards",
@@ -225,7 +225,7 @@ BAD = [
     (GOOD + "policy = {name = 'prob', speed = 3}\n", "join.policy: Prob has no setting 'speed'; it has estimator"),
     (GOOD + "budget = 9\npolicy = 'keep_all'\n", "join.policy: KeepAll() keeps everything"),
     (GOOD.replace("lateness = 0", "lateness = 'x'"), "join.lateness must be a duration"),
-    (GOOD.replace("lateness = 0\n", ""), 'join.lateness is missing: it is needed, such as lateness = "5 minutes"'),
+    (GOOD.replace("lateness = 0\n", ""), 'join.lateness is missing: set it, such as lateness = "5 minutes"'),
     (GOOD + "max_skew = -1\n", "join.max_skew must be at least 0"),
     (GOOD + "shards = 0\n", "join.shards must be a whole number from 1 to 1024, not 0"),
     (GOOD + "seed = 'x'\n", "join.seed must be a whole number"),

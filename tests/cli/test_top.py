@@ -242,7 +242,7 @@ def test_what_cannot_be_watched_gets_one_sentence(tmp_path: Path, capsys: pytest
     assert main(["top", str(tmp_path), "--once"]) == 2
     assert "is not the output directory of a query: it has no job.json" in capsys.readouterr().err
     assert main(["top", str(tmp_path / "nowhere"), "--once"]) == 2
-    assert f"there is no directory {tmp_path / 'nowhere'}" in capsys.readouterr().err
+    assert f"the directory {tmp_path / 'nowhere'} does not exist" in capsys.readouterr().err
     assert main(["top", "http://127.0.0.1:1/metrics", "--once"]) == 2
     assert "the metrics at http://127.0.0.1:1/metrics cannot be read" in capsys.readouterr().err
     assert main(["top", str(tmp_path), "--every", "0"]) == 2

@@ -201,7 +201,7 @@ def test_bad_arguments_get_one_sentence(
 def test_the_page_says_what_to_set(tmp_path: Path) -> None:
     idle = {**BUDGET, "tuples": 1_000_000, "allocation": "fixed"}
     (note,) = shown(followed(write_query(tmp_path / "idle", 2, budget=idle)))["notes"]
-    assert "of the budget lies idle" in note
+    assert "of the budget is unused" in note
     folder = write_query(tmp_path / "curve", 2)
     sums = np.zeros((1, len(FACTORS) + 2, 2 * GROUPS))
     sums[0, :, :GROUPS] = np.array([300, 500, 700, 900, 1000, 740, 1000])[:, None]

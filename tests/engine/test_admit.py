@@ -108,7 +108,7 @@ REFUSED = {
     "JoinSpec.cpu must be a VirtualCpu": {"cpu": 1.0},
     "give selective=Selective": {"cpu": sj.Deadline(1.0)},
     "costs of a probe and of an update above 0": {"cpu": sj.VirtualCpu(1.0), "dual": sj.Dual()},
-    "JoinSpec.dual: The best speed follows from how likely each key is": {
+    "JoinSpec.dual: The best speed is computed from the key frequencies": {
         "dual": sj.Dual(),
         "on": ("left.x = right.x", "left.y < right.y"),
     },

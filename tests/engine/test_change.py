@@ -185,7 +185,7 @@ def test_peaks_can_be_forgotten() -> None:
 MEANINGLESS: dict[str, tuple[sj.JoinSpec, Any, str]] = {
     "a graph": (sj.JoinSpec(WINDOW, on=("left.x < right.x",)), sj.Prospect(), "learns from a key"),
     "sets": (sj.JoinSpec(WINDOW, on=sj.SameSet("x")), sj.Prob(sj.Table({}, {})), "compares whole sets"),
-    "rounds": (sj.JoinSpec(WINDOW, evaluate_every=2), sj.Dgl(), "follow the results of each instant"),
+    "rounds": (sj.JoinSpec(WINDOW, evaluate_every=2), sj.Dgl(), "need the results of each instant"),
     "counts": (
         sj.JoinSpec((sj.RowWindow(3), sj.RowWindow(3)), counted_elsewhere=True), sj.Prospect(), "rows that went elsewhere",
     ),

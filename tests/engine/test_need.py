@@ -23,13 +23,13 @@ NEAR: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
 }
 
 
-def rows_of(seed: int, size: int = 60) -> list[Row]:
+def rows_of(seed: int, streams: int = 2, lags: tuple[int, ...] = (0, 0, 0, 2, 4, 25), size: int = 60) -> list[Row]:
     """Of streams that are out of order, and of which one may run ahead; some rows are late, some have no key."""
     random = Random(seed)
     ahead, rows = random.choice((0, 0, 8)), []
     for number in range(size):
-        stream = random.randrange(2)
-        lag = random.choice((0, 0, 0, 2, 4, 25))
+        stream = random.randrange(streams)
+        lag = random.choice(lags)
         rows.append(Row(stream, random.choice((None, 1, 1, 2)), number // 2 + ahead * stream - lag))
     return rows
 
@@ -56,3 +56,67 @@ def test_rows_are_stored_while_they_can_find_a_partner(name: str, lateness: int)
         for number, row in enumerate(rows):
             engine.push(batch([row]))
             assert engine.residents == needed(rows[: number + 1], lateness, low, high)
+
+
+def has_met(rows: list[Row], low: int, high: int) -> int:
+    """How many left rows have found a partner and could find more."""
+    clock = max((row.ts for row in rows if row.stream == 1), default=-(10**6))
+    right = {(row.value, row.ts) for row in rows if row.stream == 1}
+    return sum(
+        row.stream == 0
+        and row.value is not None
+        and clock - LATENESS <= row.ts + high
+        and any((row.value, ts) in right for ts in range(row.ts + low, row.ts + high + 1))
+        for row in rows
+    )
+
+
+LATENESS = 4
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("settings", "leaves"),
+    [
+        ({"how": "left_semi"}, True),
+        ({"how": "left_anti"}, True),
+        ({"matches": (1, None)}, True),
+        ({"how": "left_outer"}, False),
+        ({"how": "right_outer"}, False),
+        ({"how": "full_outer"}, False),
+    ],
+    ids=str,
+)
+def test_rows_leave_once_they_need_no_partner(settings: dict[str, Any], leaves: bool) -> None:
+    """Outer joins store what the inner join does; a row that needs one partner leaves with it."""
+    low, high = -3, 5
+    for seed in range(4):
+        rows = rows_of(seed, lags=(0, 0, 2, LATENESS))
+        engine = sj.JoinSpec(between=(low, high), lateness=LATENESS, **settings).build()
+        for number, row in enumerate(rows):
+            engine.push(batch([row]))
+            so_far = rows[: number + 1]
+            left, right = needed(so_far, LATENESS, low, high)
+            assert engine.residents == (left - has_met(so_far, low, high) * leaves, right)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("lateness", [0, 3])
+def test_rows_of_three_streams_are_stored_while_one_of_another_can_meet_them(lateness: int) -> None:
+    lengths = {"a": 7, "b": 12, "c": 3}
+    spec = sj.JoinSpec({name: sj.TimeWindow(length) for name, length in lengths.items()}, lateness=lateness)
+    for seed in range(8):
+        rows, engine = rows_of(seed, streams=3), spec.build()
+        for number, row in enumerate(rows):
+            engine.push(batch([row]))
+            so_far = rows[: number + 1]
+            clocks = [max((one.ts for one in so_far if one.stream == stream), default=-(10**6)) for stream in range(3)]
+            assert engine.residents == tuple(
+                sum(
+                    one.stream == stream
+                    and one.value is not None
+                    and min(clocks[:stream] + clocks[stream + 1 :]) - lateness < one.ts + length
+                    for one in so_far
+                )
+                for stream, length in enumerate(lengths.values())
+            )

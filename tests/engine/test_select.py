@@ -354,7 +354,7 @@ def test_settings_as_plain_data() -> None:
         ({"cpu": sj.Deadline(1.0)}, r"JoinSpec.cpu: A deadline is met by comparing rows with a part of the windows"),
         ({"cpu": 3.0, "selective": WAYS}, r"JoinSpec.cpu must be a VirtualCpu, a Deadline or None, not 3\.0"),
         ({"selective": 0.5}, r"JoinSpec.selective must be a Selective or None, not 0\.5"),
-        ({"selective": WAYS, "evaluate_every": 4}, "JoinSpec.evaluate_every: A CPU limit is spent probe by probe"),
+        ({"selective": WAYS, "evaluate_every": 4}, "JoinSpec.evaluate_every: A CPU limit applies to each probe"),
     ],
 )
 def test_settings_that_do_not_fit(settings: dict[str, Any], wrong: str) -> None:

@@ -12,6 +12,7 @@ import shedjoin as sj
 from naive import Row, draw_tree, text, truth
 from shedjoin.engine.graph import APART, AT_LEAST, AT_MOST, BAND, EQUAL, LESS, MORE, SET, UNEQUAL, UNSET
 from shedjoin.engine.stages import probe_many
+from shedjoin.engine.stages.probe import BLOCK
 from shedjoin.engine.where import MOST_COLUMNS, OPPOSITE, parse_where
 
 pytestmark = pytest.mark.small
@@ -84,6 +85,36 @@ def test_random_conditions(streams: int) -> None:
             for which in itertools.product(range(9), repeat=streams)
             if truth(tree, [rows[stream][place] for stream, place in enumerate(which)]) is True
         }, text(tree, names)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_key_has_more_tuples_than_are_tested_at_once(ahead: bool) -> None:
+    """Blocks of tuples are tested before pairs are looked at: whole ones and the last, and those that are too new."""
+    draw, size = Random(ahead), 2 * BLOCK + 7
+    sides = [
+        {"key": [1] * size, "ts": list(range(size)), **{name: draw.choices((None, 0, 1, 2), k=size) for name in "pq"}}
+        for _ in NAMES
+    ]
+    trees = [draw_tree(draw, 2, ("p", "q")) for _ in range(2)]
+    for where in (
+        "left.p < right.p",
+        "left.p >= right.p AND left.q != right.q",
+        *(text(tree, NAMES) for tree in trees),
+    ):
+        engine = sj.JoinSpec(sj.TimeWindow(100), where=where).build()
+        pushes = ({"right": sides[1]}, {"left": sides[0]}) if ahead else (dict(zip(NAMES, sides, strict=True)),)
+        found = {tuple(pair) for push in pushes for pair in engine.push(**push).rows.tolist()}
+        one = sj.JoinSpec(sj.TimeWindow(1000), where=where)  # of two rows alone: the twin of the test above knows these
+        values = sorted({(p, q) for side in sides for p, q in zip(side["p"], side["q"], strict=True)}, key=str)
+        table = {"key": [1] * len(values), "p": [p for p, _ in values], "q": [q for _, q in values]}
+        passing = {(values[a], values[b]) for a, b in one.build().push(left=table, right=table).rows.tolist()}
+        (left, right) = (list(zip(side["p"], side["q"], strict=True)) for side in sides)
+        assert found == {
+            (a, b)
+            for a in range(size)
+            for b in range(max(0, a - 99), min(size, a + 100))
+            if (left[a], right[b]) in passing
+        }, where
 
 
 def test_every_test_has_an_opposite() -> None:

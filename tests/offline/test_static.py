@@ -100,8 +100,8 @@ def test_static_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     for options, words in (
         (["--keep", "-1"], "--keep must be a whole number of at least 0, not -1"),
         (["--keep", "1", "2", "3"], "--keep must be "),
-        (["--keep", "3", "--out", f"{tmp_path}/nowhere/x"], "--out must be a file in a directory that is there, not "),
-        (["--keep", "3", "--out", str(tmp_path)], "--out must be a file in a directory that is there, not "),
+        (["--keep", "3", "--out", f"{tmp_path}/nowhere/x"], "--out must be a file in an existing directory, not "),
+        (["--keep", "3", "--out", str(tmp_path)], "--out must be a file in an existing directory, not "),
     ):
         assert main(["static", *files, "--key", "id", *options]) == 2
         said = capsys.readouterr()

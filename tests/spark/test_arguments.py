@@ -47,6 +47,7 @@ def _toml(value: Any) -> str:
         {"window": ["1 minute", "2 minutes"]},
         {"window": {"left": "1 minute", "right": "2 minutes"}},
         {"window": {"time": 400}, "max_skew": "1 hour"},
+        {"matches": {"left": 1, "right": 0}},
         {"window": "50 rows", "shards": 1, "budget": 90},
         {"window": "50 rows", "shards": 2, "budget": 90},
         {"window": ["50 rows", "1 minute"]},

@@ -103,7 +103,7 @@ def test_rows_stay_only_while_they_can_find_partners() -> None:
     ("args", "said"),
     [
         ({"between": ("10 minutes", "0 seconds")}, "between must have low <= high"),
-        ({"between": ("0 seconds", "1 hour"), "window": "1 hour"}, "between stands in place of window"),
+        ({"between": ("0 seconds", "1 hour"), "window": "1 hour"}, "between replaces window"),
         ({"between": "1 hour"}, "between must be a pair"),
         ({"between": (0, 600)}, r"between\[1\]=600 has no unit"),
         ({"between": (False, "1 hour")}, r"between\[0\] must be a duration such as .* not False"),

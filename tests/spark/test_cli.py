@@ -121,7 +121,7 @@ def test_what_fails_while_running_gets_one_sentence(folder: Path, spark: Any) ->
 def test_a_source_that_moved_is_told_in_a_sentence() -> None:
     words = "[STREAM_FAILED] Query [id = 1] terminated: Wrong basePath file:/new/l for the root path: file:/old/l/1.parquet\n..."
     assert reason_of(RuntimeError(words)).startswith(
-        "the checkpoint has still to read file:/old/l/1.parquet, which is not in the source's directory of now, file:/new/l: "
+        "the checkpoint has still to read file:/old/l/1.parquet, which is not in the source's current directory,  file:/new/l: "
     )
 
 

@@ -175,7 +175,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "rows": ({"window": sj.RowWindow(5), "shards": 2, "budget": 9, "policy": "prospect"}, "or pass shards=1"),
     "budget": ({"budget": "lots"}, "budget must be an amount of tuples or bytes"),
     "allocation": ({"allocation": "some"}, "allocation must be one of fixed, variable, not 'some'"),
-    "two allocations": ({"budget": SHARED, "allocation": "fixed"}, "budget has allocation='variable', but .* say one"),
+    "two allocations": (
+        {"budget": SHARED, "allocation": "fixed"},
+        "budget has allocation='variable', but .* give only one",
+    ),
     "small budget": ({"budget": 3, "shards": 2}, "3 tuples are too few for 2 shards"),
     "policy": ({"budget": 10, "policy": "best"}, "policy"),
     "no budget": ({"policy": "life"}, r"policy Life\(.*\) is given without a budget"),

@@ -73,6 +73,9 @@ def test_groups_have_the_numbers_of_the_functions_on_arrays(spark: Any, results:
     )  # one row each: no interval
     check(many, on_arrays(results, results["sj_row"].to_numpy()))
     assert many["n_low"].null_count > 0
+    sure = estimate(frame.where("sj_weight = 1"), "key", AGGREGATES).toArrow()  # no weight above 1: taken to be exact
+    for name in AGGREGATES:
+        assert sure[f"{name}_low"].to_pylist() == sure[name].to_pylist() == sure[f"{name}_high"].to_pylist()
     bare = estimate(frame.drop("sj_row"), aggregates={"n": "count", "mean": "avg(price)"}).toArrow().to_pylist()[0]
     whole = on_arrays(results, np.zeros(len(results), int))
     assert bare["n"] == pytest.approx(whole["n"].value[0])

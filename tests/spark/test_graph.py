@@ -176,7 +176,7 @@ WRONG = {
     "column": ({"on": ["a.x = b.z", "b.y = c.y"]}, "on: b has no column 'z'"),
     "stream": ({"on": ["a.x = d.x"]}, "on speaks of a stream 'd'"),
     "link": ({"on": ["a.x < b.x"]}, "no predicate leads to 'c'"),
-    "form": ({"on": "a.x + 1 = b.x"}, r"'a.x \+ 1 = b.x' is no column, and no predicate between two of a, b, c"),
+    "form": ({"on": "a.x + 1 = b.x"}, r"'a.x \+ 1 = b.x' is neither a column nor a predicate between two of a, b, c"),
     "one of them": ({"on": [*GRAPH, "a.x like b.x"]}, "on cannot read the predicate 'a.x like b.x'"),
     "text": ({"on": ["a.x < b.x", "b.y = c.y"]}, "on: a.x is compared as string, but <, <=, .* take whole numbers"),
     "types": ({"on": ["a.x = b.y", "b.y = c.y", "a.y < c.y"]}, "on: a.x is string and b.y is bigint"),

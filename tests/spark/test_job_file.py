@@ -157,7 +157,7 @@ def test_shards_change_only_where_no_query_ran_in_between(tmp_path: Path, monkey
     monkeypatch.setattr(Owner, "of", after_another_query)
     monkeypatch.setattr("shedjoin.spark.change_shards.check_shards", lambda *_: None)  # Spark has committed its batch
     session: Any = None
-    with pytest.raises(InputError, match="was started in between: give the command again"):
+    with pytest.raises(InputError, match="was started in between: run the command again"):
         change_shards(session, str(tmp_path), 3)
     monkeypatch.undo()
     own(str(tmp_path)).release()

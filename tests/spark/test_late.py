@@ -65,7 +65,7 @@ def test_shed_join_alone_tells_of_late_rows(
     late = [late_in(batch["observedMetrics"]) for batch in query.recentProgress if batch["numInputRows"]]
     assert late == [0, 200, 200]
     assert sorted(caplog.messages) == [
-        f"batch {batch}: 200 rows were later than lateness='0 seconds': they met only rows that were still stored. Raise "
+        f"batch {batch}: 200 rows were later than lateness='0 seconds': they joined only rows that were still stored. Raise "
         "lateness; with start(archive=True), refine adds the pairs that they missed."
         for batch in (1, 2)
     ]

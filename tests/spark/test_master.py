@@ -109,7 +109,7 @@ def test_a_spark_that_does_not_start_is_told_of_in_a_sentence(tmp_path: Path, mo
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setattr(SparkSession, "builder", Silent(ended))
     with (
-        pytest.raises(sj.EnvironmentProblem, match=rf"the master 'yarn': .* \(what it said is in {tmp_path}/log\)"),
+        pytest.raises(sj.EnvironmentProblem, match=rf"the master 'yarn': .* \(see {tmp_path}/log\)"),
         open_session(settings, tmp_path / "log"),
     ):
         pass

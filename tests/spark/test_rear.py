@@ -151,13 +151,13 @@ def test_a_query_goes_on_from_its_state(spark: Any, tmp_path: Path) -> None:
     [
         ({"rear": 1.5}, "rear must be a share from 0 to 1, not 1.5"),
         ({"rear": True}, "rear must be a share"),
-        ({"rear": 0.1, "how": "left_outer"}, "rear: refine settles rows without a partner by"),
-        ({"rear": 0.1, "window": "5 rows", "shards": 2}, "rear: in a join with row windows"),
+        ({"rear": 0.1, "how": "left_outer"}, "rear: refine resolves rows without a partner by"),
+        ({"rear": 0.1, "window": "5 rows", "shards": 2}, "rear: with row windows a row waits"),
         (
             {"rear": 0.1, "on": None, "predicate": sj.Band("k", within=1), "shards": 2},
             "rear: a row of a join on a predicate",
         ),
-        ({"rear": 0.1, "evaluate_every": 5}, "evaluate_every: A CPU limit is spent probe by probe"),
+        ({"rear": 0.1, "evaluate_every": 5}, "evaluate_every: A CPU limit applies to each probe"),
     ],
 )
 def test_what_does_not_fit_is_said(spark: Any, given: dict[str, Any], message: str) -> None:

@@ -84,7 +84,7 @@ def test_arguments_are_checked() -> None:
         with pytest.raises(SpecError, match=sentence):
             spec_of(complete({**common, "what_if": given}, shed_join), ("left", "right"), lateness=0, shards=1)
     args = complete({**common, "what_if": True, "how": "left_semi"}, shed_join)
-    with pytest.raises(SpecError, match="what_if: A what-if curve is that of pairs"):
+    with pytest.raises(SpecError, match="what_if: A what-if curve counts pairs"):
         spec_of(args, ("left", "right"), lateness=0, shards=1)
 
 
@@ -129,7 +129,7 @@ def test_a_run_says_what_more_memory_would_bring(
     assert main(["run", job, "--available-now"]) == 0
     said = capsys.readouterr().out
     assert "With twice the memory recall would be about" in said
-    assert "With the memory of now" in said
+    assert "With the current memory" in said
     assert main(["top", out, "--once"]) == 0
     seen = capsys.readouterr().out
     assert "2 x the memory:" in seen

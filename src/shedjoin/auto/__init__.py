@@ -1,4 +1,4 @@
-"""What runs beside a join: miniatures of it by other policies, with a judge, and with other memories."""
+"""Miniatures of a join: with other policies, which are compared, and with other memory sizes."""
 
 from shedjoin.auto.foresight import Foresight as Foresight
 from shedjoin.auto.trials import Trials as Trials

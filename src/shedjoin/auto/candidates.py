@@ -1,4 +1,4 @@
-"""What is tried: a line for each candidate, the most useful first."""
+"""The candidates of `Auto`: one line each, the most useful first."""
 
 from __future__ import annotations
 

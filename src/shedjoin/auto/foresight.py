@@ -1,4 +1,4 @@
-"""Foresight: miniatures of a join with other memories, and by other policies, beside one without a budget.
+"""Foresight: miniatures of a join with other memory sizes, with other policies, and without a budget.
 
 Each miniature gets the rows of some keys (`Strata`) and as small a part of the memory. Frequent keys are in all of them, and
 their tuples count as a part of one. After each stretch of rows the miniatures run, and their results are counted by groups of
@@ -32,7 +32,7 @@ from shedjoin.join_type import TYPES
 from shedjoin.policies import Age, KeepAll, Policy, Prob, Prospect, Rand
 from shedjoin.what_if import FACTORS, GROUPS, WhatIf
 
-#: What else is tried with the memory of now.
+#: What else is tried with the current memory.
 RIVALS: tuple[Policy, ...] = (Rand(), Prospect(), Prob(InWindow()), Age())
 #: A miniature that would hold fewer tuples than this says nothing.
 LEAST = 48

@@ -1,4 +1,4 @@
-"""Which candidate is clearly and lastingly better than the one in use."""
+"""Find a candidate that is clearly better than the policy in use, for some time."""
 
 from __future__ import annotations
 

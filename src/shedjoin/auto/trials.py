@@ -1,4 +1,4 @@
-"""Trials: miniatures of a join by all candidates, fed with the rows of the sample, and judged after each stretch of rows."""
+"""Trials: miniatures of a join with all candidates. They get the rows of a sample, and are compared after each stretch."""
 
 from __future__ import annotations
 

@@ -19,24 +19,24 @@ EXTRAS = {
 }  # fmt: skip
 #: The commands: where each is, and what it does.
 COMMANDS = {
-    "demo": ("shedjoin.cli.demo", "a streaming join of two made-up streams with a quarter of the memory it needs"),
+    "demo": ("shedjoin.cli.demo", "a streaming join of two generated streams with a quarter of the memory it needs"),
     "run": ("shedjoin.cli.run", "run a streaming join on Spark from a TOML job file"),
-    "explain": ("shedjoin.cli.explain", "what a job file would run, its memory and its shards; starts nothing"),
-    "top": ("shedjoin.cli.top", "watch a running query: rates, what is shed and why, recall, memory"),
+    "explain": ("shedjoin.cli.explain", "show the plan, memory and shards of a job file; starts nothing"),
+    "top": ("shedjoin.cli.top", "watch a running query: rates, shed rows by reason, recall, memory"),
     "dashboard": ("shedjoin.cli.dashboard", "a page in the browser that shows running queries"),
     "refine": ("shedjoin.cli.refine", "complete a query's results from its archive"),
     "reshard": ("shedjoin.cli.reshard", "change the number of shards of a stopped query"),
-    "simulate": ("shedjoin.cli.simulate", "run a join over files, or over made-up streams, from a TOML job file"),
+    "simulate": ("shedjoin.cli.simulate", "run a join over files, or over generated streams, from a TOML job file"),
     "optimum": (
         "shedjoin.cli.optimum",
-        "the most that any policy could have got out of two streams, and how near the chosen one comes",
+        "the best possible result for two streams, and the share of it that a policy reaches",
     ),
     "plan": (
         "shedjoin.cli.plan",
-        "recall against memory for every policy and for the optimum, and what to run for a target",
+        "recall against memory for every policy and for the optimum, and a recommendation for a target",
     ),
     "static": ("shedjoin.cli.static", "the largest join of a given number of tuples of whole relations"),
-    "check": ("shedjoin.cli.check", "versions of what shedjoin runs on; says what to do if Java is missing or too old"),
+    "check": ("shedjoin.cli.check", "print versions, and what to do if Java is missing or too old"),
     "warm": ("shedjoin.cli.warm", "compile all kernels now, for images and init scripts"),
 }
 #: Other distributions add commands by entry points of this group: the name of the command, and its module.
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Of all commands the line in the list, of the one that is asked for its arguments: the others' modules stay unread."""
+    """A parser with the line of every command, but the arguments of the called one only: other modules are not imported."""
     parser = argparse.ArgumentParser(
         prog="shedjoin",
         description="Sliding-window joins over streams within a memory budget.",
@@ -83,7 +83,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     asked = next((word for word in arguments if not word.startswith("-")), None)
     known = COMMANDS if asked in COMMANDS else COMMANDS | _added_commands()
     if asked in ADD_ONS and asked not in known:
-        raise EnvironmentProblem(f"`shedjoin {asked}` is in a package of its own: pip install {ADD_ONS[asked]}")
+        raise EnvironmentProblem(f"`shedjoin {asked}` is in a separate package: pip install {ADD_ONS[asked]}")
     for name, (module, line) in known.items():
         command = commands.add_parser(name, help=line)
         if name == asked:

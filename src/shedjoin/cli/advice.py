@@ -1,4 +1,4 @@
-"""What a user should know of a run beside its numbers, and what to set."""
+"""Advice at the end of a run: problems that its numbers do not show, and settings to change."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def advice(done: Summary, job: StreamJob) -> list[str]:
             else "with archive = true, refine adds the pairs that they missed"
         )
         lines.append(
-            f'{done.late:,} rows were later than join.lateness = "{format_lateness(job.spec.lateness)}" and met only rows that '
-            f"were still stored: raise it; {later}."
+            f'{done.late:,} rows were later than join.lateness = "{format_lateness(job.spec.lateness)}" and joined only rows '
+            f"that were still stored: raise it; {later}."
         )
         if job.spec.how != "inner":
             lines.append(

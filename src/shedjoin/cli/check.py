@@ -1,4 +1,4 @@
-"""`shedjoin check`: is everything there that the extras need?"""
+"""`shedjoin check`: check the requirements of the extras."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ PORT = 8050
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Serve a page that shows running queries: recall, memory, rates, what is shed and why. Ends with Ctrl-C."
+        "Serve a page that shows running queries: recall, memory, rates, shed rows by reason. Ends with Ctrl-C."
     )
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="the output directory of a query")
     parser.add_argument("--port", type=int, default=PORT, help=f"default: {PORT}; 0: any free port")

@@ -1,4 +1,4 @@
-"""`shedjoin demo --simulate`: every policy on one made-up join, with a quarter of the memory that the exact answer needs."""
+"""`shedjoin demo --simulate`: every policy on one generated join, with a quarter of the memory of the exact join."""
 
 from __future__ import annotations
 

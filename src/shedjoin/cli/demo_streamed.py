@@ -1,4 +1,4 @@
-"""`shedjoin demo`: the default policy against RAND, streaming on Spark with a quarter of the memory that exact needs."""
+"""`shedjoin demo`: the default policy and RAND, streaming on Spark with a quarter of the memory of the exact join."""
 
 from __future__ import annotations
 

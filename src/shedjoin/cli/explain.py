@@ -1,4 +1,4 @@
-"""`shedjoin explain JOB`: what would run, how much memory it would take, and how it is split; starts nothing."""
+"""`shedjoin explain JOB`: show the plan of a job, its memory and its shards; starts nothing."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ ENGINE = 250
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Check a job file and say what it would run, how much memory it would take and how it is split."
-    )
+    parser.description = "Check a job file, and show its plan, its memory and its shards."
     parser.add_argument("job", type=Path, metavar="JOB", help="a TOML file as for `shedjoin run`")
     parser.set_defaults(handler=handle)
 

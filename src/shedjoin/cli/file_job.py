@@ -65,7 +65,7 @@ class FileStream:
 
 @dataclass(frozen=True, slots=True)
 class FileJob:
-    """All that `shedjoin.simulate` takes."""
+    """The arguments of `shedjoin.simulate`."""
 
     spec: JoinSpec
     left: Any

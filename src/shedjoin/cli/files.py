@@ -58,14 +58,14 @@ def job_of(
     spec: Callable[[], JoinSpec],
     read: Callable[[Path], FileJob] = read_file_job,
 ) -> FileJob:
-    """The job of a job file, or of two files and what was said beside them.
+    """The job of a job file, or of two files and options.
 
     Parameters
     ----------
     needed
         Options that two files need, each with an example.
     others
-        More options that a job file says itself.
+        More options that a job file already has.
     spec
         The join, from the options.
     read
@@ -75,7 +75,7 @@ def job_of(
     given = [name for name in options if getattr(args, name) is not None]
     if len(args.inputs) == 1:
         if given:
-            raise SpecError(f"--{given[0]} is for two files: the job file {args.inputs[0]} says it itself")
+            raise SpecError(f"--{given[0]} is for two files: the job file {args.inputs[0]} already sets it")
         return read(args.inputs[0])
     if len(args.inputs) != 2:
         raise SpecError(f"{command} needs one job file or two data files, not {len(args.inputs)}")

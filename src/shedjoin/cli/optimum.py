@@ -1,4 +1,4 @@
-"""`shedjoin optimum JOB`, or `shedjoin optimum LEFT RIGHT`: the most that any policy could have got, with foreknowledge."""
+"""`shedjoin optimum JOB`, or `shedjoin optimum LEFT RIGHT`: the best result of any policy with knowledge of the future."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--objective",
         choices=OBJECTIVES,
         default="matches",
-        help="what to make as large as possible (default: matches)",
+        help="what to maximize (default: matches)",
     )
     parser.add_argument(
         "--within",
         type=float,
         default=0.0,
         metavar="SHARE",
-        help="a gap that will do, such as 0.005 (default: 0, proved)",
+        help="the gap at which to stop, such as 0.005 (default: 0, proved)",
     )
     parser.add_argument(
-        "--schedule", type=Path, metavar="FILE", help="write until when each row is kept to this Parquet file"
+        "--schedule", type=Path, metavar="FILE", help="write the time until which each row is kept to this Parquet file"
     )
     parser.set_defaults(handler=handle)
 

@@ -1,4 +1,4 @@
-"""Options of commands: what is wrong with one is told by the name that the user typed, and before any work where it can be."""
+"""Errors in options name the option that the user typed. They are raised before any work, if possible."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ def as_typed(*names: str) -> Iterator[None]:
 def check_file(path: Path | None, option: str) -> None:
     """See that a file can be written where it is to be."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise SpecError(f"{option} must be a file in a directory that is there, not {path}")
+        raise SpecError(f"{option} must be a file in an existing directory, not {path}")

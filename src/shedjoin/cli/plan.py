@@ -50,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--policies", metavar="NAMES", help="such as prob,life (default: all that make sense)")
     parser.add_argument("--allocation", choices=ALLOCATIONS, help="only this allocation (default: both)")
-    parser.add_argument("--memory", metavar="M", help="memories of the curve in tuples, such as 500,1000,2000")
+    parser.add_argument("--memory", metavar="M", help="memory sizes of the curve in tuples, such as 500,1000,2000")
     parser.add_argument(
-        "--within", type=float, default=0.01, metavar="SHARE", help="how closely to know the optimum (default: 0.01)"
+        "--within", type=float, default=0.01, metavar="SHARE", help="the accuracy of the optimum (default: 0.01)"
     )
-    parser.add_argument("--no-optimum", action="store_true", help="leave out the optimum, which takes longest")
+    parser.add_argument("--no-optimum", action="store_true", help="skip the optimum, which takes longest")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="start no run after this time")
     parser.add_argument("--spark", metavar="MASTER", help="run on Spark, such as 'local[*]' or spark://host:7077")
     parser.add_argument("--plot", type=Path, metavar="FILE", help=f"draw the curve: {' or '.join(PLOTS)}")
@@ -68,7 +68,7 @@ def handle(args: argparse.Namespace) -> int:
         path = getattr(args, name)
         if path is not None and (path.suffix not in endings or not path.parent.is_dir()):
             raise SpecError(
-                f"--{name} must be a file that ends in {' or '.join(endings)} in a directory that is there, not {path}"
+                f"--{name} must be a file that ends in {' or '.join(endings)} in an existing directory, not {path}"
             )
     if args.time_limit is not None and not args.time_limit >= 0:
         raise SpecError(f"--time-limit must be a number of seconds, 0 or more, not {args.time_limit:g}")

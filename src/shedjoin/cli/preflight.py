@@ -1,4 +1,4 @@
-"""What can be known to be wrong with a job before Spark starts. `run` and `explain` refuse the same."""
+"""Checks of a job before Spark starts. `run` and `explain` make the same checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shedjoin.spark.where_text import Clause, read_where
 
 
 def check_job(job: StreamJob) -> None:
-    """See that a job can run, as far as that is known without Spark."""
+    """Check that a job can run, as far as this is known without Spark."""
     for source in job.sources:
         source.check_directory()
     check_columns(job)

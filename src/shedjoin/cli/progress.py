@@ -1,4 +1,4 @@
-"""What a command is doing while it takes its time: a spinner in a terminal, lines elsewhere."""
+"""Progress of slow commands: a spinner in a terminal, otherwise lines."""
 
 from __future__ import annotations
 

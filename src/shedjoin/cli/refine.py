@@ -1,4 +1,4 @@
-"""`shedjoin refine`: bring the results that shedding cost, from the archive of a query."""
+"""`shedjoin refine`: deliver the missing results from the archive of a query."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("dir", metavar="DIR", help="the output directory of a query with an archive")
     parser.add_argument("--into", metavar="PATH", help="where the rows go (default: DIR/refined)")
-    parser.add_argument("--upto", type=int, metavar="BATCH", help="the last batch to look at")
-    parser.add_argument("--master", default="local[*]", help="of Spark (default: %(default)s)")
+    parser.add_argument("--upto", type=int, metavar="BATCH", help="the last batch to refine")
+    parser.add_argument("--master", default="local[*]", help="Spark's master (default: %(default)s)")
     parser.set_defaults(handler=handle)
 
 

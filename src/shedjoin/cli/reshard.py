@@ -1,4 +1,4 @@
-"""`shedjoin reshard`: another number of shards for a query that does not run."""
+"""`shedjoin reshard`: change the number of shards of a stopped query."""
 
 from __future__ import annotations
 

@@ -27,13 +27,13 @@ from shedjoin.spark.metrics import Summary, fractions_of, summarise
 from shedjoin.spark.prometheus import Endpoint, QueryCollector
 from shedjoin.spark.sources import first_line
 
-#: How often, in seconds, to look for news.
+#: Seconds between two looks at the metrics.
 LOOK = 0.3
-#: What Spark and its workers say, in the output directory.
+#: The log of Spark and its workers, in the output directory.
 LOG = "spark.log"
-#: An error of this library inside of what Spark says.
+#: An error of this library inside of Spark's message.
 _OURS = re.compile(r"shedjoin\.errors\.(\w+): (.+)")
-#: What Spark says when a source has another path than its checkpoint: the path of now, and a file of before.
+#: Spark's message if a source has another path than its checkpoint: the current path, and an earlier file.
 _MOVED = re.compile(r"Wrong basePath (\S+) for the root path: (\S+)")
 
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Run the streaming join of a job file until its sources end or Ctrl-C. The same command continues it."
     )
     parser.add_argument("job", type=Path, metavar="JOB", help="a TOML file with [left], [right], [join] and [output]")
-    parser.add_argument("--available-now", action="store_true", help="join what is there now, then end")
+    parser.add_argument("--available-now", action="store_true", help="join the existing input, then end")
     parser.add_argument(
         "--metrics-port", type=int, metavar="PORT", help="serve metrics for Prometheus (0: any free port)"
     )
@@ -85,7 +85,7 @@ def open_session(settings: Mapping[str, str], log: Path, *, check: bool = True) 
             with errors_to(log), sheltered():
                 spark = stack.enter_context(own_session(settings, check=check))
         except EnvironmentProblem as problem:
-            raise EnvironmentProblem(f"{problem} (what it said is in {log})") from problem
+            raise EnvironmentProblem(f"{problem} (see {log})") from problem
         yield spark
 
 
@@ -220,7 +220,7 @@ def reason_of(problem: BaseException) -> str:
     moved = _MOVED.search(str(problem))
     if moved is not None:
         return (
-            f"the checkpoint has still to read {moved[2]}, which is not in the source's directory of now, {moved[1]}: put the "
+            f"the checkpoint has still to read {moved[2]}, which is not in the source's current directory,  {moved[1]}: put the "
             "source's path back, or start with a new output directory"
         )
     return first_line(problem)

@@ -1,4 +1,4 @@
-"""The streams of a `shedjoin run` job as tables: the files that are there are the sample that a plan is made from."""
+"""The streams of a `shedjoin run` job as tables: the existing files are the sample for a plan."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def read_sampled_job(path: Path) -> FileJob:
 def _check(job: StreamJob) -> None:
     """Refuse what a plan does not count, or cannot read."""
     if len(job.names) != 2 or not job.on.keys:
-        raise SpecError("plan takes a join of two streams on keys, and this job has another join")
+        raise SpecError("plan needs a join of two streams on keys, and this job has another join")
     for name, source in zip(job.names, job.sources, strict=True):
         if source.format not in FORMATS:
             raise SpecError(
@@ -79,7 +79,9 @@ def _condition(job: StreamJob) -> str | None:
         try:
             parse_where(where, job.names)
         except SpecError as reason:
-            raise SpecError(f"join.where: plan evaluates it without Spark, which knows less of SQL: {reason}") from None
+            raise SpecError(
+                f"join.where: plan evaluates it without Spark, and supports less of SQL: {reason}"
+            ) from None
     return where
 
 
@@ -90,7 +92,7 @@ def _checked(name: str, table: pa.Table, checked: Sequence[Checked] | None, stre
         if column not in table.schema.names:
             raise InputError(f"{name} has no column {column!r}; it has {', '.join(table.schema.names)}")
         if column in RESERVED:
-            raise InputError(f"join.where: a column called {column!r} means something else to a plan: rename it")
+            raise InputError(f"join.where: the column name {column!r} is reserved in a plan: rename the column")
     return {column: table.column(column) for column in wanted}
 
 

@@ -1,4 +1,4 @@
-"""`shedjoin simulate JOB`: run a job file and print what came of it."""
+"""`shedjoin simulate JOB`: run a job file and print its results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from shedjoin.simulation import Run, simulate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Run the join of a job file and print its results, what was shed, and how good the answer is."
+    parser.description = (
+        "Run the join of a job file and print its results, the shed rows, and the quality of the result."
+    )
     parser.add_argument(
         "job", type=Path, metavar="JOB", help="a TOML file with [join] and [left], [right] or [workload]"
     )

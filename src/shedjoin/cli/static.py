@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", required=True, nargs="+", type=int, metavar="N", help="tuples to keep: in all, or of each relation"
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write what to keep of each key to this Parquet file")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write the number of rows to keep of each key to this Parquet file"
+    )
     parser.set_defaults(handler=handle)
 
 

@@ -20,7 +20,7 @@ budget = "200k tuples"                  # or "512 MB"; a plain number is tuples;
 policy = "prob"                         # or a table of its settings; a Table's weights may be files, relative to the job file
 importance = {left = "bid"}
 deadline = "5 seconds"                  # how long a micro-batch may take; optional
-selective = {basic = "30 seconds", sample = 0.2}   # what rows are compared with if there is no time for all; optional
+selective = {basic = "30 seconds", sample = 0.2}   # the part of the windows to compare if time is short; optional
 
 front = {left = 0.2}                    # the share of rows that is dropped before the shuffle; optional
 rear = 0.3                              # the share of rows, those with fewest partners, that does not probe; optional
@@ -43,8 +43,8 @@ master = "local[4]"
 sql.shuffle.partitions = 4
 ```
 
-Three streams and more have tables `[streams.NAME]` in place of `[left]` and `[right]`; what is one a stream, such as `time`, is a
-list in their order or a table by their names.
+Three streams and more have tables `[streams.NAME]` instead of `[left]` and `[right]`. Settings with one value for each stream,
+such as `time`, are a list in their order or a table by their names.
 
 `on` may be a list of predicates between streams, such as `["a.x = b.x", "b.y < c.y"]` (a join graph).
 
@@ -195,7 +195,7 @@ def read_stream_job(path: Path) -> StreamJob:
     """The job in a file. Nothing is started, and nothing is read but this file."""
     data, folder = read_toml(path), path.parent
     if "workload" in data:
-        raise SpecError("workload: made-up streams are for `shedjoin simulate`; a job to run has [left] and [right]")
+        raise SpecError("workload: generated streams are for `shedjoin simulate`; a job to run has [left] and [right]")
     settings(data, "", TABLES)
     for name in (*(() if "streams" in data else SIDES), "join", "output"):
         if name not in data:
@@ -227,7 +227,7 @@ def _sources(data: Mapping[str, Any], folder: Path) -> dict[str, Source]:
     both = [side for side in SIDES if side in data]
     if both or len(streams) < 3:
         found = ", ".join([*both, *streams])
-        raise SpecError(f"streams must have three tables or more, and no [left] or [right] beside them, not {found}")
+        raise SpecError(f"streams must have three tables or more, and no [left] or [right], not {found}")
     with errors_in("streams"):
         stream_names(tuple(streams), len(streams))
     return {name: _source(table, f"streams.{name}", folder) for name, table in streams.items()}
@@ -257,7 +257,7 @@ def _join(data: Any, names: tuple[str, ...], folder: Path) -> tuple[JoinArgs, Jo
         args = complete({**table, "names": None if names == SIDES else names}, shed_join)  # type: ignore[typeddict-item]
         if "lateness" not in table:
             raise SpecError(
-                'lateness is missing: it is needed, such as lateness = "5 minutes" (0: rows arrive in order; "unlimited": rows '
+                'lateness is missing: set it, such as lateness = "5 minutes" (0: rows arrive in order; "unlimited": rows '
                 "never expire)"
             )
         lateness = duration_of(args["lateness"], None, "lateness")

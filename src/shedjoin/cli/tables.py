@@ -112,10 +112,10 @@ def errors_in(where: str, names: Iterable[str] = ()) -> Iterator[None]:
     Examples
     --------
     >>> with errors_in("join", ["window"]):
-    ...     raise SpecError("window must be longer than nothing")
+    ...     raise SpecError("window must be longer than 0")
     Traceback (most recent call last):
     ...
-    shedjoin.errors.SpecError: join.window must be longer than nothing
+    shedjoin.errors.SpecError: join.window must be longer than 0
     """
     try:
         yield

@@ -33,9 +33,9 @@ BAR = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Show a running query in the terminal until Ctrl-C. Redirected, it writes one frame and ends."
+    parser.description = "Show a running query in the terminal until Ctrl-C. If redirected, it prints once and ends."
     parser.add_argument("query", metavar="DIR_OR_URL", help="the query's output directory, or its metrics endpoint")
-    parser.add_argument("--once", action="store_true", help="show one frame and end")
+    parser.add_argument("--once", action="store_true", help="print once and end")
     parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between frames (default: 1)")
     parser.add_argument(
         "--plot",
@@ -75,9 +75,7 @@ def handle(args: argparse.Namespace) -> int:
 def draw(query: str, path: Path) -> None:
     """Draw what other memories would deliver."""
     if path.suffix not in PLOTS or not path.parent.is_dir():
-        raise SpecError(
-            f"--plot must be a file that ends in {' or '.join(PLOTS)} in a directory that is there, not {path}"
-        )
+        raise SpecError(f"--plot must be a file that ends in {' or '.join(PLOTS)} in an existing directory, not {path}")
     if "://" in query or read_job(query) is None:
         raise InputError(f"--plot needs the output directory of a query, not {query}")
     curve = curve_of_rows(latest(MetricFiles(query).last(BATCHES)))
@@ -95,7 +93,7 @@ def reader(query: str) -> Callable[[], View | None]:
     job = read_job(query)
     if job is None:
         if not Path(query).is_dir():
-            raise InputError(f"there is no directory {Path(query)}")
+            raise InputError(f"the directory {Path(query)} does not exist")
         raise InputError(f"{Path(query)} is not the output directory of a query: it has no job.json")
     watch, budget = MetricFiles(query), job["spec"].get("budget")
     return lambda: of_rows(watch.last(BATCHES), budget)
@@ -174,7 +172,7 @@ def _numbers(view: View) -> Table:
         if factor != 1.0:
             grid.add_row("what if", f"{factor:g} x the memory: {share(recall)}", "")
     for policy, recall in view.by_policy[1:]:
-        grid.add_row("", f"policy {policy}: {share(recall)}", "with the memory of now")
+        grid.add_row("", f"policy {policy}: {share(recall)}", "with the current memory")
     for sentence in told(view):
         grid.add_row("", sentence, "")
     return grid

@@ -1,4 +1,4 @@
-"""A running query in numbers: made of its metric rows, or of what its Prometheus endpoint says."""
+"""The figures of a running query, from its metric rows or its Prometheus endpoint."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class View:
     recall, recent, importance
         Shares with their limits; None if there is no budget.
     recall_from
-        The micro-batch from which on recall counts; None where that is not told.
+        The first micro-batch that recall counts; None if not known.
     names, tuples, bytes
-        What the streams are called, and what is stored of each.
+        The names of the streams, and the stored tuples and bytes of each.
     partial
-        How often a shard compared a row with a part of the window only, in a join with a deadline.
+        How often a shard compared a row with only a part of the window, in a join with a deadline.
     fractions
         r, r_1, r_2, ... of such a join, on average over the shards.
     ranking
@@ -53,13 +53,13 @@ class View:
     error
         With an error target: half of the widest interval that is expected, as a part of its sum, in the worst shard.
     idle
-        A sentence if memory lies idle while rows are evicted.
+        Advice if memory is unused while rows are evicted.
     peak
-        The most tuples or bytes that were stored at once in these batches.
+        The peak of stored tuples or bytes in these batches.
     what_if
         With `what_if`: the share of results by multiples of the budget.
     by_policy
-        The same for policies with the memory of now, first the one in use.
+        The same for policies with the current memory, first the one in use.
     age
         Seconds since the last batch ended.
     """

@@ -1,4 +1,4 @@
-"""`shedjoin warm`: compile all kernels now, so that no query waits for them."""
+"""`shedjoin warm`: compile all kernels in advance, so that no query waits for them."""
 
 from __future__ import annotations
 

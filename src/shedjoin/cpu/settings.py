@@ -91,7 +91,7 @@ class Selective:
         _number("Selective", "fraction", self.fraction, most=1.0, above=True)
         if self.sample == 0.0 and (self.correlation or self.direction or self.types):
             raise SpecError(
-                "Selective.sample must be above 0 to learn where partners are: or switch correlation, direction and types off"
+                "Selective.sample must be above 0 to learn where partners are; or switch off correlation, direction and types"
             )
 
 
@@ -171,7 +171,7 @@ class Queue:
             raise SpecError(f"Queue.drop must be one of {', '.join(DROPS)}, or a Table, not {self.drop!r}")
         if self.integrated and self.drop != "semantic":
             raise SpecError(
-                "Queue.drop must be 'semantic' for an integrated queue: chance has no order to share with the memory"
+                "Queue.drop must be 'semantic' for an integrated queue: a random choice has no priority for tuples"
             )
 
 

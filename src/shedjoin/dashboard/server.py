@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from shedjoin.dashboard.query import Query
 from shedjoin.errors import EnvironmentProblem
 
-#: How often, in seconds, to look for news.
+#: Seconds between two looks at the metrics.
 LOOK = 0.5
 PAGE = Path(__file__).parent / "page"
 FILES = {

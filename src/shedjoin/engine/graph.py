@@ -21,7 +21,7 @@ OPS = {
     ">=": AT_LEAST,
     "!=": UNEQUAL,
 }
-#: The same predicate, read from the other side.
+#: The same test, read from the other side.
 FLIPPED = {
     EQUAL: EQUAL,
     LESS: MORE,
@@ -30,6 +30,7 @@ FLIPPED = {
     AT_LEAST: AT_MOST,
     UNEQUAL: UNEQUAL,
     BAND: BAND,
+    APART: APART,
 }
 _SIMPLE = re.compile(r"^\s*(\w+)\.(\w+)\s*(==|=|<=|>=|!=|<|>)\s*(\w+)\.(\w+)\s*$")
 _BAND = re.compile(r"^\s*\|\s*(\w+)\.(\w+)\s*-\s*(\w+)\.(\w+)\s*\|\s*<=\s*(\d+)\s*$")

@@ -43,7 +43,7 @@ from shedjoin.engine.codes import (
     Order,
     Weigher,
 )
-from shedjoin.engine.graph import EQUAL, Graph
+from shedjoin.engine.graph import EQUAL, FLIPPED, Graph
 from shedjoin.engine.records import CHECK_RECORD, NONE, STEP_RECORD, WORK_RECORD
 from shedjoin.engine.where import PASSED, Formula, Jump, Test, Where, program, streams_of
 from shedjoin.errors import SnapshotError, SpecError
@@ -602,11 +602,13 @@ class Plan:
         return steps, np.array(checks or [(0,) * len(CHECK_RECORD.names or ())], CHECK_RECORD)
 
     def _check(self, jump: Jump, order: tuple[int, ...], first: int) -> tuple[int, ...]:
-        """A test as a `CHECK_RECORD`, in a list that begins there."""
-        test = jump.test
+        """A test as a `CHECK_RECORD`, in a list that begins there. What is bound first comes first."""
+        op, left, attr, right, other_attr, number = jump.test
         yes, no = (to if to < 0 else to + first for to in (jump.yes, jump.no))
-        levels = order.index(test.left), order.index(test.right)
-        return (test.op, levels[0], test.attr, levels[1], test.other_attr, test.number, yes, no)
+        level, other_level = order.index(left), order.index(right)
+        if level > other_level:
+            op, level, attr, other_level, other_attr = FLIPPED[op], other_level, other_attr, level, attr
+        return op, level, attr, other_level, other_attr, number, yes, no
 
     def _conditions(self, order: tuple[int, ...], level: int) -> list[Formula]:
         """The parts of the condition that can be decided when this level is bound, and not before."""

@@ -49,7 +49,8 @@ class ErrorTarget:
     Parameters
     ----------
     within
-        Half of the interval of each group, as a part of its sum over the results of one window's time: 0.02 is 2%.
+        Half of the usual interval of each group, 1.96 standard errors on each side for a level of 0.95, as a part of its sum over
+        the results of one window's time: 0.02 is 2%.
     by
         Names of columns of the results that make groups. None: one group. On Spark only.
     sum

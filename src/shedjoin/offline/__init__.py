@@ -1,4 +1,4 @@
-"""The best that any policy could have done: offline optima by flows, by dynamic programming, and of static joins."""
+"""Offline optima, the best result of any policy: by flows, by dynamic programming, and for static joins."""
 
 from shedjoin.offline.odja import odja
 from shedjoin.offline.optimum import Optimum, optimum

@@ -1,4 +1,4 @@
-"""OPT against memory: solve a few memories, and bound the others.
+"""OPT as a function of memory: solve a few memory sizes, and bound the others.
 
 The optimum is a flow, and the gain of the best flow is concave in its number of units, the memory. So lines between solved
 memories are lower bounds, and the prices of each solved memory (`shedjoin.offline.multipliers`) give upper bounds for all

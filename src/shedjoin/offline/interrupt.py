@@ -1,4 +1,4 @@
-"""Ctrl-C stops the work between two blocks, with what has been found so far."""
+"""Ctrl-C stops the work between two blocks and keeps the results so far."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Lagrange multipliers: the price of memory at each border between two instants, and the bound it proves for every memory.
 
-Given prices, each tuple is held as long as that pays, independent of all others. Their net gain plus the price of m units
+For given prices, each tuple is kept as long as it pays, independently of all others. Their net gain plus the price of m units
 of memory is an upper bound on the gain of any schedule within m tuples. It is linear in m: `Tangent`. The prices of
 a solved memory touch the optimum there. For other memories, a subgradient method with Polyak steps and momentum (Camerini,
 Fratta and Maffioli) lowers prices where memory is left and raises them where it is short. A step costs about a thousandth of

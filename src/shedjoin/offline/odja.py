@@ -1,4 +1,4 @@
-"""ODJA (importance2006 4.2): the best schedule by dynamic programming over what memory may hold."""
+"""ODJA (importance2006 4.2): the best schedule by dynamic programming over the states of memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def odja(
     sense: str = "highest",
     worth: Pairs | None = None,
 ) -> Optimum:
-    """The best schedule for fixed shares, by going through every state that memory can be in.
+    """The best schedule for fixed shares, by enumerating every possible state of memory.
 
     Memory is always used: a tuple is admitted while there is room, and takes the place of an expired one; when memory is
     full it takes the place of any other, or is dropped. States that can be reached in several ways are held once, with the

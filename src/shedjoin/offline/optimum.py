@@ -30,7 +30,7 @@ LARGEST = 2**60
 
 @dataclass(frozen=True, slots=True)
 class Optimum(Run):
-    """The best possible run, by a schedule made with foreknowledge; everything that `simulate` gives, and more.
+    """The best possible run, by a schedule with knowledge of the future. It has all fields of `Run`, and more.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ def optimum(
     within: float = 0.0,
     progress: Progress | None = None,
 ) -> Optimum:
-    """The most that any policy could have got out of two whole streams, and the schedule that does it.
+    """The best possible result for two whole streams, and its schedule.
 
     Parameters
     ----------

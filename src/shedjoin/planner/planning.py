@@ -49,25 +49,25 @@ def plan(
     progress: Tell | None = None,
     time_limit: float | None = None,
 ) -> Plan:
-    """Recall against memory for every policy and for OPT on a sample of two streams, and what to run for a target.
+    """Recall against memory for every policy and for OPT on a sample of two streams, and a recommendation for a target.
 
     Parameters
     ----------
     left, right
-        A sample of the two streams, as for `simulate`: all rows of some hours, not some rows of many. Rows are taken in
+        A sample of the two streams, as for `simulate`: all rows of some hours, not some rows of many hours. Rows are taken in
         the order of `ts`.
     window
         A window, or a pair, as objects or in words ("10 minutes", "1000 rows").
     between
-        In place of a window: an interval (low, high), in numbers or in words, as `JoinSpec` takes it.
+        Instead of a window: an interval (low, high), in numbers or in words, as in `JoinSpec`.
     target
-        The share of the exact join that is wanted.
+        The target share of the exact join.
     objective
-        ``"matches"`` or ``"importance"``: what is counted. Default: importance where the rows differ in it.
+        ``"matches"`` or ``"importance"``: what is counted. Default: importance if the rows differ in it.
     importance
-        How an output's importance follows from its inputs': min, max, sum, product or mean.
+        How the importance of a result is computed from its rows: min, max, sum, product or mean.
     how, where, matches
-        The join type, a condition, and after how many partners rows leave, as `JoinSpec` takes them. What is counted are the
+        The join type, a condition, and the number of partners after which rows leave, as in `JoinSpec`. The plan counts the
         rows of the result, with or without a partner.
     policies
         Policies, their names, or tables of settings. Default: all that make sense, with estimators that a running join
@@ -75,18 +75,18 @@ def plan(
     allocations
         Fixed shares, one memory for both ("variable"), or both.
     memory
-        Memories of the curve in tuples. Default: from a thirty-second of what exact needs upwards.
+        The memory sizes of the curve in tuples. Default: from a thirty-second of the exact join's memory upwards.
     sample
         Use only the end of the streams: a time ("1 hour") or rows of both streams together (a number, or "200k rows").
     warmup
         Results before this time do not count. Default: one window after the beginning.
     seed
-        For policies that draw lots.
+        The seed of random policies.
     optimum
-        Whether to find OPT, which takes longer than all policies together. Needs the extra `offline`. Default: yes, of inner
+        Whether to find OPT, which takes longer than all policies together. Needs the extra `offline`. Default: yes, for inner
         joins without `where` and `matches`; OPT is not defined for others.
     within
-        How closely OPT is to be known at every memory, as a share of the exact join.
+        The accuracy of OPT at every memory size, as a share of the exact join.
     spark
         A session: the runs become Spark jobs.
     progress
@@ -94,7 +94,7 @@ def plan(
     time_limit
         Seconds after which no run is started.
 
-    Ctrl-C and the time limit end the work early: the plan then says what was found so far, with `complete` False.
+    Ctrl-C and the time limit end the work early: the plan then has the results so far, with `complete` False.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a plan says: the curve, a table, a picture, and a recommendation in words."""
+"""The result of a plan: the curve, a table, a plot, and a recommendation in words."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Point:
     Attributes
     ----------
     policy, allocation, memory
-        What was run, within how many tuples.
+        The settings, and the budget in tuples.
     share
-        What it gets of the exact join: recall, or the share of importance.
+        Its share of the exact join: recall, or the share of importance.
     bound
-        For OPT, what no schedule exceeds; else None.
+        For OPT, the upper bound of any schedule; else None.
     spread, lowest, highest
         Over the blocks of the sample: the standard deviation of the share, its least and its most. None with one block, and
         for OPT.
@@ -95,8 +95,8 @@ class Recommendation:
     share, spread, lowest, highest
         What it gets of exact on the sample, and over its blocks.
     at_least
-        With less than this many tuples no schedule reaches the target, even with foreknowledge; None where OPT was not
-        solved.
+        With fewer than this many tuples no schedule reaches the target, even with knowledge of the future; None if OPT was
+        not solved.
     spec
         The join to run.
     text
@@ -139,24 +139,24 @@ def _as_toml(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Recall (or the share of importance) against memory, and what to do.
+    """Recall (or the share of importance) against memory, and a recommendation.
 
     Attributes
     ----------
     curve
         One `Point` for each policy, allocation and memory, OPT among them.
     recommendation
-        What to run for the target.
+        The settings for the target.
     need
-        What the exact join needs.
+        The memory of the exact join.
     objective, target
-        What is counted, ``"matches"`` or ``"importance"``, and the share of it that is wanted.
+        What is counted, ``"matches"`` or ``"importance"``, and the target share of it.
     windows
         How many windows long the sample is.
     memories
         The memories at which all were run, in tuples.
     complete
-        False where Ctrl-C or the time limit ended the work early: the rest is what was found until then.
+        False if Ctrl-C or the time limit ended the work early: the other fields have the results until then.
     """
 
     curve: tuple[Point, ...] = field(repr=False)

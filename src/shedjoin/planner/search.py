@@ -1,4 +1,4 @@
-"""Which runs a plan needs: a coarse grid of memories for all, then a closer look where a policy reaches the target."""
+"""The runs of a plan: a coarse grid of memory sizes for all policies, then a bisection where a policy reaches the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks of a plan, which any process can run: a policy within a memory, the exact join, an optimum."""
+"""The tasks of a plan, which any process can run: a policy with a budget, the exact join, an optimum."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from shedjoin.what_if import Curve, Point
 
 
 def draw_curve(curve: Curve, paths: list[Path]) -> list[Path]:
-    """Recall by memory with its limits, and where it differs the share of importance; other policies with the memory of now."""
+    """Recall by memory with its limits, and where it differs the share of importance; other policies with the current memory."""
     panels = [Panel("results", "share", "share of the exact join", {"what": "results"}, band=("low", "high"))]
     rows = _rows("results", curve.policy, curve.recall)
     rows += [row for policy, point in curve.others.items() for row in _rows("results", policy, {1.0: point})]

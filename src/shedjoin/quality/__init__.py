@@ -1,4 +1,4 @@
-"""How good an answer is: the error measures of das2003 section 2.2, on results and on shed logs.
+"""The quality of a result: the error measures of das2003 section 2.2, on results and on shed logs.
 
 Its names are in `__init__.pyi`; each is imported when it is first asked for.
 """

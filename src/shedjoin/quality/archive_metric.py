@@ -1,4 +1,4 @@
-"""The Archive-metric ArM: how many rows did not meet all their partners, and so must be read again from an archive.
+"""The Archive-metric ArM: the number of rows that missed a partner, and must be read again from an archive.
 
 das2003 section 2.2. The sum printed there adds up products that are 1 for *complete* rows; by the words around it ArM is
 the number of incomplete ones, which is what is counted here. A row is incomplete iff some result of the exact join that it

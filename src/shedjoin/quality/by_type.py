@@ -1,4 +1,4 @@
-"""Results by join type: what an exact join of pairs, and what is missing of it, mean for rows without a partner."""
+"""Results by join type: derive rows without a partner from the pairs of the exact join and from missing pairs."""
 
 from __future__ import annotations
 

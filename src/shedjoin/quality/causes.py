@@ -1,4 +1,4 @@
-"""Why a result is missing, from the logs: the rule of docs/semantics.md, "The shed log", for many results at once."""
+"""The reason why a result is missing, from the logs: the rule of docs/semantics.md, "The shed log", for many results."""
 
 from __future__ import annotations
 

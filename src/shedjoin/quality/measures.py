@@ -21,7 +21,7 @@ COSINES = ("printed", "usual")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """An answer beside the exact one, by every measure that needs no distance between results.
+    """A result compared with the exact one, by every measure that needs no distance between results.
 
     Attributes
     ----------

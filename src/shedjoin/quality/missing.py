@@ -1,4 +1,4 @@
-"""Which results are missing, from the logs and the inputs: exact, and without running the join again.
+"""The missing results, from the logs and the inputs: exact, and without running the join again.
 
 Two streams on a key whose rows were compared with whole windows have a quick way: `ranges` finds what is missing alone. For
 all other joins the exact join is made piece by piece (`exact`), and the logs say of each result whether it was delivered
@@ -36,7 +36,7 @@ def missing_results(
     left_out: LeftOutLog | None = None,
     warmup: int | None = None,
 ) -> tuple[Integers, ...]:
-    """The results of the exact join that shedding cost, late rows included, as row numbers of each stream.
+    """The missing results of the exact join, including those of late rows, as row numbers of each stream.
 
     Of a join that gives rows without a partner, the run must have ended (`Engine.end`; `simulate` sees to it): rows that are
     still stored are neither given nor logged. The number of a missing side is -1.
@@ -52,7 +52,7 @@ def missing_results(
     more
         The third stream and those after it.
     left_out
-        What rows were not compared with (`Output.left_out`), for joins with `selective` or `dual`.
+        The skipped comparisons (`Output.left_out`), for joins with `selective` or `dual`.
     warmup
         Leave out results produced (at the latest of their times) before this.
 

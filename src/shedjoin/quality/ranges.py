@@ -1,4 +1,4 @@
-"""Two streams on a key, and rows that were compared with whole windows: what is missing, without making the exact join.
+"""The missing results for two streams on a key and whole windows, without computing the exact join.
 
 The partners of a shed row are a range of row numbers and a range of times among the rows of its key. Rows are sorted by
 key once; then a range is two binary searches, for all shed rows together.

@@ -1,4 +1,4 @@
-"""shedjoin on Spark: `shed_join` for DataFrames, `start` for a query that keeps account, `refine` to complete it later,
+"""shedjoin on Spark: `shed_join` for DataFrames, `start` for a query with logs and metrics, `refine` to complete it later,
 `estimate` for aggregates with intervals.
 
 `static_join` chooses which rows of whole DataFrames to keep.

@@ -1,4 +1,4 @@
-"""What to set, in plain sentences: from what miniatures found, and from memory that lies idle."""
+"""Advice on settings, from the results of miniatures and from unused memory."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WORTH = 0.02
 
 
 def better_policies(policy: str, now: Share, others: Mapping[str, Share]) -> list[str]:
-    """Sentences if recall is no better than by a random choice, or another policy would do clearly better.
+    """Advice if recall is no better than with a random choice, or another policy would be clearly better.
 
     Examples
     --------
     >>> for line in better_policies("Prob()", (0.35, 0.33, 0.37), {"Rand()": (0.46, 0.44, 0.48)}):
     ...     print(line)
     Prob() delivers 35% of the results, no more than a random choice of rows (46%).
-    With the memory of now Rand() would deliver about 46% in place of 35%: set policy = "rand", or "auto".
+    With the current memory Rand() would deliver about 46% in place of 35%: set policy = "rand", or "auto".
     """
     lines = []
     drawn = others.get(RANDOM)
@@ -47,14 +47,14 @@ def better_policies(policy: str, now: Share, others: Mapping[str, Share]) -> lis
     best = max(others, key=lambda one: others[one][0])
     if others[best][1] > now[0] + WORTH:
         lines.append(
-            f"With the memory of now {best} would deliver about {others[best][0]:.0%} in place of {now[0]:.0%}: set policy = "
+            f"With the current memory {best} would deliver about {others[best][0]:.0%} in place of {now[0]:.0%}: set policy = "
             f'{WORDS.get(best, best)}, or "auto".'
         )
     return lines
 
 
 def what_if_lines(curve: Curve | None) -> list[str]:
-    """What other memories would deliver, and what to set."""
+    """The recall of other memory sizes, and which settings to change."""
     if curve is None:
         return []
     more = curve.recall[2.0]
@@ -70,13 +70,13 @@ def what_if_lines(curve: Curve | None) -> list[str]:
 
 
 def idle_memory(done: Summary, budget: Budget | None) -> str | None:
-    """A sentence if one stream evicts while the share of another lies idle."""
+    """Advice if one stream evicts rows while a part of another's share is unused."""
     if budget is None or budget.allocation != "fixed" or not done.evicted:
         return None
     used = (done.resident if budget.unit == "tuples" else done.stored_bytes) / budget.total
     if used >= USED:
         return None
     return (
-        f"Rows are evicted while {1 - used:.0%} of the budget lies idle: the streams need unequal memory. Set allocation = "
+        f"Rows are evicted while {1 - used:.0%} of the budget is unused: the streams need unequal memory. Set allocation = "
         '"variable", or other shares.'
     )

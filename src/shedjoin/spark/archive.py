@@ -1,4 +1,4 @@
-"""The archive of a join: all inputs with their numbers, and the logs of what was shed and left out."""
+"""The archive of a join: all inputs with their row numbers, the shed log, and the log of skipped comparisons."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Layout:
         names = [name for name, _, _ in columns]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise InputError(f"both sides have a column {twice[0]!r}: say in a Layout what the results' columns are")
+            raise InputError(f"both sides have a column {twice[0]!r}: describe the result columns in a Layout")
         return cls(keys, tuple(columns))
 
     def results(self, pairs: DataFrame, *more: str) -> DataFrame:
@@ -156,23 +156,23 @@ class Archive:
     more
         The third stream and those after it, as left and right.
     graph
-        Of a join graph: its predicates. A row is then archived in every shard it went to, its key is a list of attributes, and
-        `_sj_id` names it.
+        For a join graph: its predicates. A row is then archived in every shard that it went to, its key is a list of
+        attributes, and `_sj_id` identifies it.
     left_out
-        What rows were not compared with, in a join with a deadline, with the columns of `LEFT_OUT_COLUMNS`. None: nothing.
+        The skipped comparisons of a join with a deadline, with the columns of `LEFT_OUT_COLUMNS`. None: nothing.
     predicate
-        Of a join on a predicate whose rows probe all shards: a row is archived in the shard that stores it, and its key is what
-        the predicate compares. Rows are numbered over all shards.
+        For a join on a predicate with rows that probe all shards: a row is archived in the shard that stores it, and its key
+        is the value that the predicate compares. Rows are numbered over all shards.
     where
-        What else must be true of the rows of a result.
+        A further condition on the rows of a result.
     moves
-        When the number of shards changed: a row that was stored then has another shard and number in the log from then on.
+        The changes of the number of shards: a row that was stored then has another shard and number in later logs.
     how, lateness, max_skew
-        The join type, and what says when windows have ended: then rows without a partner are settled.
+        The join type, and the settings that determine when windows end: then rows without a partner are resolved.
     copied
-        Of a join on a predicate: each shard stores all rows of one stream, as a shard of a join graph does.
+        For a join on a predicate: each shard stores all rows of one stream, as a shard of a join graph does.
     waits
-        Whether rows have their turn after the batch in which they came: the logs of later batches tell what became of them.
+        Whether rows are processed after the batch of their arrival: the logs of later batches then have their records.
     """
 
     left: DataFrame

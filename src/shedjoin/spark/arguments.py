@@ -112,8 +112,8 @@ def spec_of(
     counted_elsewhere = several and not everywhere and are_counted_elsewhere(windows, policy)
     dual = dual_of(args, counted_elsewhere=counted_elsewhere, split=several and everywhere)
     given: dict[str, Any] = {name: value for name, value in args.items() if name in PASSED and value is not None}
-    if isinstance(args["matches"], tuple | list):  # job files know no None
-        given["matches"] = [number or None for number in args["matches"]]
+    if isinstance(matches := by_stream("matches", args["matches"], names), tuple | list):  # job files know no None
+        given["matches"] = [number or None for number in matches]
     given |= {name: duration_of(given[name], kind, name) for name in DURATIONS if name in given}
     if (what_if := what_if_of(args["what_if"])) is not None:
         given["what_if"] = what_if
@@ -151,12 +151,12 @@ def spec_of(
 
 
 def has_groups(predicate: object) -> bool:
-    """Whether partners share a value, by which rows are counted and spread."""
+    """Whether partners share a value, by which rows are counted and distributed."""
     return not isinstance(predicate, Predicate) or predicate.code == SAME
 
 
 def are_counted_elsewhere(windows: Sequence[Window], policy: Policy | None) -> bool:
-    """Whether rows of windows of rows are counted over shards, of which each sees some."""
+    """Whether row windows count the rows of several shards."""
     counted = any(isinstance(window, RowWindow) for window in windows)
     if counted and isinstance(policy, Prospect):
         raise SpecError(
@@ -178,7 +178,7 @@ def dual_of(args: JoinArgs, *, counted_elsewhere: bool, split: bool) -> Dual | N
         raise SpecError(f"rear must be a share from 0 to 1, not {rear!r}")
     if counted_elsewhere:
         raise SpecError(
-            "rear: in a join with row windows rows wait until as many others have come as the windows hold, and each of several "
+            "rear: with row windows a row waits until as many others have arrived as the windows hold, and each of several "
             "shards sees some of them: leave rear out, or pass shards=1"
         )
     if split:
@@ -188,7 +188,7 @@ def dual_of(args: JoinArgs, *, counted_elsewhere: bool, split: bool) -> Dual | N
         )
     if judges_partners(args):
         raise SpecError(
-            "rear: refine settles rows without a partner by the time at which they come, and here they have their turn a window "
+            "rear: refine resolves rows without a partner by their time of arrival, and with rear they are processed a window "
             "later: leave rear or how and matches out"
         )
     return Dual(rear=float(rear), front=False)
@@ -207,7 +207,7 @@ def whole_streams(args: JoinArgs) -> tuple[int, ...]:
 
 
 def check_partners(args: JoinArgs, whole: Sequence[int], shards: int) -> None:
-    """Refuse shards that there cannot be, because each would see only some partners of a row."""
+    """Refuse several shards if each would have only some partners of a row."""
     if whole and shards == 1 and (args["shards"] or 1) > 1:
         what = f"how={args['how']!r}" if args["matches"] is None else f"matches={args['matches']!r}"
         raise SpecError(
@@ -237,7 +237,7 @@ def _check_words(args: JoinArgs, names: tuple[str, ...]) -> None:
 
 
 def _reordering(value: Any) -> Reordering:
-    """When a join looks for a better order: a `Reordering`, or a table of its settings."""
+    """When a join searches for a better order: a `Reordering`, or a table of its settings."""
     return value if isinstance(value, Reordering) else made_of(Reordering, "reordering", value)
 
 
@@ -259,7 +259,7 @@ def windows_of(args: JoinArgs, kind: str | None, names: tuple[str, ...]) -> tupl
     """The windows of all streams; of an interval, how long rows of each can find partners."""
     if args["between"] is not None:
         if args["window"] is not None:
-            raise SpecError("between stands in place of window: leave one of the two out")
+            raise SpecError("between replaces window: leave one of the two out")
         if len(names) != 2:
             raise SpecError(f"between is for joins of two streams, not of {len(names)}: give a window")
         return interval_windows(*interval_of(args["between"], kind))
@@ -290,7 +290,7 @@ def _check_unit(value: Any, kind: str | None, argument: str) -> None:
 
 
 def policy_of(policy: Any, budget: Budget | None) -> Policy | None:
-    """The policy that was asked for; None leaves the choice to the spec. The keys of a `Table` are known to Spark only."""
+    """The policy in the arguments; None: the default of the spec. Only Spark can read the keys of a `Table`."""
     made = parse_policy(policy)
     if made is None:
         return None

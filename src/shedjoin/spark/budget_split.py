@@ -32,7 +32,7 @@ ADAPTIVE, EQUAL = SHARES = ("adaptive", "equal")
 CELLS, FEWEST_CELLS = 1 << 16, 256
 #: How many of its fullest cells a task names, and how many of each stream are kept in mind.
 NAMED, KEPT = 512, 512
-#: Counts look back so many windows, and so many rows if those are more.
+#: Counts cover this many windows, and at least this many rows.
 WINDOWS, ROWS = 8, 1 << 16
 #: Counts are kept in parts of a row, so that forgetting a little does not forget the rare.
 PARTS = 16
@@ -58,7 +58,7 @@ def cells_of(shards: int) -> int:
 
 
 def named_of(shards: int) -> int:
-    """How many cells a task names: fewer where it must tell very many shards."""
+    """How many cells a task reports: fewer if there are very many shards."""
     return max(32, min(NAMED, NAMED * 64 // shards))
 
 
@@ -180,7 +180,7 @@ class StreamCounts:
         )._fade(length, by_rows)
 
     def _fade(self, length: int, by_rows: bool) -> StreamCounts:
-        """Forget of all alike, time included, so that rates stay what they are."""
+        """Decay all counts and the time by the same factor, so that rates do not change."""
         total = int(self.rows.sum())
         window = PARTS * length if by_rows else total * length // max(self.span, 1)
         most = max(PARTS * ROWS, WINDOWS * window)
@@ -210,7 +210,7 @@ class StreamCounts:
 
 @dataclass(frozen=True)
 class BudgetSplit:
-    """What every shard knows of the whole join; and the shares that were made of it."""
+    """What every shard knows of the whole join, and the shares computed from it."""
 
     streams: tuple[StreamCounts, ...]
     budget: Budget | None = None  # which is shared

@@ -1,4 +1,4 @@
-"""`shedjoin reshard`: another number of shards for the query of an output directory, from what is written there alone."""
+"""`shedjoin reshard`: change the number of shards of a query, with only its output directory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _as_it_is(output: str) -> dict[str, Any] | None:
 
 
 def partitions_for(output: str, shards: int) -> int:
-    """In how many partitions the state will be: as many as now, or one for each shard."""
+    """The number of partitions of the new state: as many as now, or one for each shard."""
     before = _as_it_is(output) or {"checkpoint": None}
     return max(shards, reshard.partitions_of(checkpoint_of(output, before["checkpoint"])) or 1)
 
@@ -70,7 +70,7 @@ def change_shards(spark: SparkSession, output: str, shards: int) -> int:
     owner = Owner.of(output)
     try:
         if read_job(output) != before:
-            raise InputError(f"the query in {output} was started in between: give the command again")
+            raise InputError(f"the query in {output} was started in between: run the command again")
         now["labels"] = list(shard_labels(shards, int(spark.conf.get(PARTITIONS) or 1)))
         now = going_on(before, now)
         checkpoint = checkpoint_of(output, before["checkpoint"])

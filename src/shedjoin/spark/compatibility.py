@@ -32,7 +32,7 @@ def lasting(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_same(was: dict[str, Any], now: dict[str, Any], *, timestamps: bool = True) -> None:
-    """A checkpoint goes on only with the join that made it. `timestamps`: or times are whole numbers."""
+    """Check that a checkpoint continues with the join that made it. `timestamps`: False if times are whole numbers."""
     for name in {**was, **now}:
         if was.get(name) != now.get(name):
             raise SnapshotError(f"{another(name, was.get(name), now.get(name), timestamps=timestamps)}. {WORDS}")
@@ -96,7 +96,7 @@ def in_words(name: str, value: Any, *, timestamps: bool = True) -> str:
 
 
 def kept_policy(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] | None:
-    """The policy of a join that goes on without a budget: without a cap nothing is evicted, and the order stays."""
+    """The policy of a join that continues without a budget: nothing is evicted, and priorities stay."""
     return was["policy"] if now.get("budget") is None else None
 
 

@@ -27,7 +27,7 @@ from shedjoin.spec import JoinSpec
 from shedjoin.window import TimeWindow
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # Spark 4 warns of pandas 3 whatever it is asked to do
+    warnings.simplefilter("ignore")  # Spark 4 always warns about pandas 3
     import pyspark.worker
     from pyspark import daemon
 
@@ -87,7 +87,7 @@ def _two_streams() -> None:
 
 
 def forget_archives() -> None:
-    """Drop what finders know of zipped packages: they find it again if they are asked.
+    """Drop the caches of finders for zipped packages: they find packages again when needed.
 
     Spark adds a folder to a worker's path and has all finders look anew; one for each package inside `pyspark.zip` would then
     read the list of the whole archive, and keep it for itself: 22 MB a worker.

@@ -65,7 +65,7 @@ class Pacing:
 
 
 def loads_kernels(spec: JoinSpec, part: tuple[int, int], batch: Batch) -> bool:
-    """Whether this process has run no such join yet. If so, its kernels are loaded: by an engine of which nothing is kept."""
+    """Whether this process has not run such a join yet. If so, a temporary engine loads the kernels."""
     kind = repr((type(spec.on), len(spec.names), spec.policy))
     if kind in _LOADED or len(batch) == 0:
         return False

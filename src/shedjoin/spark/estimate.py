@@ -1,7 +1,8 @@
 """`estimate`: counts, sums and averages over the exact join by group, with intervals, from results that have weights.
 
-One plan serves results on disk, micro-batches and streams. First the results of each stored row and group come together: those of
-one row depend on one another. Then rows are added up, which are independent (see `shedjoin.estimates` for the formulas).
+One plan serves results on disk, micro-batches and streams. First the results of each stored row and group are aggregated,
+because results of one row depend on each other. Then rows are added up, which are independent (`shedjoin.estimates` has the
+formulas).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from shedjoin.errors import InputError
-from shedjoin.estimates import FEWEST_ROWS, check_level
+from shedjoin.estimates import FEWEST_OF_RATIOS, FEWEST_ROWS, check_level
 from shedjoin.spark.inputs import DELAY
 from shedjoin.spark.keys import quoted
 from shedjoin.spark.weights import ROW, WEIGHT
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 COUNT, SUM, MEAN, DISTINCT = "count", "sum", "avg", "distinct"
-#: What ends the names of an aggregate's columns beside its own.
+#: The suffixes of an aggregate's additional columns.
 ENDINGS = ("_low", "_high", "_rows")
 _FORM = re.compile(r"\s*(count|sum|avg|mean)\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 _ALLOWED = "'count', 'count(x)', 'sum(x)', 'avg(x)' or 'distinct'"
@@ -30,7 +31,7 @@ _ALLOWED = "'count', 'count(x)', 'sum(x)', 'avg(x)' or 'distinct'"
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate: what it does, and of which SQL expression."""
+    """One aggregate: its kind, and its SQL expression."""
 
     name: str
     kind: str
@@ -81,12 +82,13 @@ def estimate(
     """Aggregates over the results of the exact join, by group, with confidence intervals.
 
     For each aggregate there are four columns: `name`, `name_low` and `name_high` (the interval), and `name_rows` (the effective
-    rows behind it). Where there are fewer than 30 of these, low and high are null, unless all weights are 1: then it is exact.
+    rows behind it that were left to chance). Where there are fewer than 10 of these (30 for averages), low and high are null,
+    unless all weights of the results are 1: then it is taken to be exact. Streaming results have no such exception.
 
     Parameters
     ----------
     results
-        Of a join with ``weights=True``: on disk, in `foreachBatch`, or streaming.
+        The results of a join with ``weights=True``: on disk, in `foreachBatch`, or streaming.
     by
         Columns by name, or expressions such as ``window("clicked_at", "10 minutes")``. A streaming DataFrame needs such a
         window, and is written in append mode.
@@ -94,8 +96,11 @@ def estimate(
         By name: "count", "count(x)", "sum(x)", "avg(x)" of a SQL expression, or "distinct", the number of older rows that have a
         result. Default: {"count": "count"}.
     level
-        Of the intervals.
+        The level of the intervals.
     """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as fn
+
     check_level(level)
     names = [by] if not isinstance(by, Sequence) or isinstance(by, str) else list(by)
     made = _aggregates({"count": "count"} if aggregates is None else aggregates)
@@ -107,7 +112,8 @@ def estimate(
     _check_names(groups, made)
     whole = rows.groupBy(*map(quoted, groups)).agg(*_sums(made))
     reach = NormalDist().inv_cdf(0.5 + level / 2.0)
-    told = [column for place, one in enumerate(made) for column in _told(one, place, reach, by_row)]
+    sure = fn.lit(False) if results.isStreaming else fn.max("_sj_lots").over(Window.partitionBy()) == 0
+    told = [column for place, one in enumerate(made) for column in _told(one, place, reach, sure, by_row)]
     return whole.select(*map(quoted, groups), *told)
 
 
@@ -156,7 +162,8 @@ def _by_row(results: DataFrame, by: Sequence[str | Column], made: Sequence[Aggre
     groups = grouped.columns[: len(by)]
     _check_streaming(grouped, groups)
     lines = [column for place, one in enumerate(made) for column in _line(one, place)]
-    return grouped.withColumn("_sj_followed", followed).select(*map(quoted, groups), *lines), groups
+    lots = fn.size("_sj_listed").alias("_sj_lots")
+    return grouped.withColumn("_sj_followed", followed).select(*map(quoted, groups), lots, *lines), groups
 
 
 def _without_rows(
@@ -169,8 +176,8 @@ def _without_rows(
     grouped = results.groupBy(*_keys(by)).agg(*sums)
     groups = grouped.columns[: len(by)]
     _check_streaming(grouped, groups)
-    variances = [name for place, one in enumerate(made) for name in _variances(place, one)]
-    return grouped.withColumns(dict.fromkeys(variances, fn.lit(0.0))), groups
+    unknown = ["_sj_lots", *(name for place, one in enumerate(made) for name in _spread(place, one))]
+    return grouped.withColumns(dict.fromkeys(unknown, fn.lit(0.0))), groups
 
 
 def _keys(by: Sequence[str | Column]) -> list[Column]:
@@ -185,7 +192,7 @@ def _terms(made: Sequence[Aggregate]) -> dict[str, Column]:
 
 
 def _check_streaming(grouped: DataFrame, groups: Sequence[str]) -> None:
-    """Append mode gives a group when its window is over, so there must be one."""
+    """Append mode delivers a group when its window has ended, so there must be one."""
     if grouped.isStreaming and not any(DELAY in grouped.schema[name].metadata for name in groups):
         raise InputError(
             'by: results that stream need a window of event time, such as window("clicked_at", "10 minutes"), of a column with a '
@@ -212,8 +219,13 @@ def _variances(place: int, one: Aggregate) -> list[str]:
     return [f"_sj_v{place}", f"_sj_vd{place}", f"_sj_dd{place}"] if one.kind == MEAN else [f"_sj_v{place}"]
 
 
+def _spread(place: int, one: Aggregate) -> list[str]:
+    """What a row says of the variance, and of how the variance of a sum grows with it."""
+    return [*_variances(place, one), f"_sj_g{place}"]
+
+
 def _next(acc: Column, x: Column, made: Sequence[Aggregate]) -> Column:
-    """With one result more. Weights of a row rise: a result that came later is seen only if those before it were."""
+    """With one more result. The weights of a row rise: a later result is found only if the earlier ones were."""
     from pyspark.sql import functions as fn
 
     weight, fields = x["w"], []
@@ -244,18 +256,20 @@ def _line(one: Aggregate, place: int) -> list[Column]:
     from pyspark.sql import functions as fn
 
     followed = fn.col("_sj_followed")
+    grown = followed[f"_sj_v{place}"] * followed[f"_sj_e{place}_0"]
     if one.kind == DISTINCT:  # a row with a result of weight 1 is certain
         sure = fn.col(f"_sj_sure{place}_0") > 0.0
         total = fn.when(sure, 1.0).otherwise(followed[f"_sj_t{place}_0"])
         return [
             total.alias(f"_sj_t{place}_0"),
             fn.when(sure, 0.0).otherwise(followed[f"_sj_v{place}"]).alias(f"_sj_v{place}"),
+            fn.when(sure, 0.0).otherwise(grown).alias(f"_sj_g{place}"),
         ]
     totals = [
         (fn.col(f"_sj_sure{place}_{part}") + followed[f"_sj_t{place}_{part}"]).alias(f"_sj_t{place}_{part}")
         for part in _parts(one)
     ]
-    return [*totals, *(followed[name].alias(name) for name in _variances(place, one))]
+    return [*totals, *(followed[name].alias(name) for name in _variances(place, one)), grown.alias(f"_sj_g{place}")]
 
 
 # ------------------------------------------------------------------------------------------------------ one line a group
@@ -264,31 +278,33 @@ def _line(one: Aggregate, place: int) -> list[Column]:
 def _sums(made: Sequence[Aggregate]) -> list[Column]:
     from pyspark.sql import functions as fn
 
-    sums = []
+    sums = [fn.max("_sj_lots").alias("_sj_lots")]
     for place, one in enumerate(made):
-        share = fn.col(f"_sj_t{place}_{1 if one.kind == MEAN else 0}")
-        names = [*(f"_sj_t{place}_{part}" for part in _parts(one)), *_variances(place, one)]
+        part, risk = (1, "dd") if one.kind == MEAN else (0, "v")
+        share = fn.when(fn.col(f"_sj_{risk}{place}") != 0.0, fn.col(f"_sj_t{place}_{part}")).otherwise(0.0)
+        names = [*(f"_sj_t{place}_{part}" for part in _parts(one)), *_spread(place, one)]
         sums += [fn.sum(name).alias(name) for name in names]
         sums += [fn.sum(fn.abs(share)).alias(f"_sj_whole{place}"), fn.sum(share * share).alias(f"_sj_square{place}")]
     return sums
 
 
-def _told(one: Aggregate, place: int, reach: float, by_row: bool) -> list[Column]:
-    """Value, limits and effective rows."""
+def _told(one: Aggregate, place: int, errors: float, sure: Column, by_row: bool) -> list[Column]:
+    """Value, limits and effective rows; see `shedjoin.estimates` for the limits."""
     from pyspark.sql import functions as fn
 
     whole, square = fn.col(f"_sj_whole{place}"), fn.col(f"_sj_square{place}")
-    value, spread = fn.col(f"_sj_t{place}_0"), fn.col(f"_sj_v{place}")
-    sure = spread == 0.0
+    value, spread, fewest = fn.col(f"_sj_t{place}_0"), fn.col(f"_sj_v{place}"), FEWEST_ROWS
+    shift = fn.when(spread > 0.0, errors**2 / 2.0 * fn.col(f"_sj_g{place}") / spread).otherwise(0.0)
     if one.kind == MEAN:
-        there = fn.col(f"_sj_t{place}_1")
+        there, shift, fewest = fn.col(f"_sj_t{place}_1"), fn.lit(0.0), FEWEST_OF_RATIOS
         value = fn.when(there > 0.0, value / there)
         apart = spread - 2.0 * value * fn.col(f"_sj_vd{place}") + value * value * fn.col(f"_sj_dd{place}")
-        spread, sure = apart / (there * there), fn.col(f"_sj_dd{place}") == 0.0
-    error = reach * fn.sqrt(fn.greatest(spread, fn.lit(0.0)))
+        spread = apart / (there * there)
+    usual = errors * fn.sqrt(fn.greatest(spread, fn.lit(0.0)))
+    reach = fn.hypot(usual, shift)
     rows = fn.when(square > 0.0, whole * whole / square).otherwise(0.0)
-    if not by_row:
-        error, rows = fn.lit(None).cast("double"), fn.lit(None).cast("double")
-    limits = [fn.when((rows >= FEWEST_ROWS) | sure, value + sign * error) for sign in (-1.0, 1.0)]
-    ends = (value, *limits, rows)
+    known = (rows >= fewest) | sure
+    low, high = value - fn.greatest(usual, reach - shift), value + fn.greatest(usual, reach + shift)
+    nothing = fn.lit(None).cast("double")
+    ends = (value, fn.when(known, low), fn.when(known, high), rows) if by_row else (value, nothing, nothing, nothing)
     return [end.alias(f"{one.name}{ending}") for end, ending in zip(ends, ("", *ENDINGS), strict=True)]

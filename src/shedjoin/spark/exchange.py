@@ -57,7 +57,7 @@ def inputs_of(names: Sequence[str]) -> tuple[str, ...]:
 
 
 #: The engine's own columns, before the user's. `key` is a number, a struct of attributes, or what a predicate compares; `where` a
-#: struct of the numbers that the condition looks at.
+#: struct of the numbers that the condition compares.
 OWN = ("key", "ts", "importance", "bytes", "kind", "dropped", "where")
 #: What the schema of a blob calls the column that has the times, if that is not `ts`.
 TIME_AT = "ts"

@@ -35,9 +35,9 @@ PACKAGES = {
     "jdbc:sqlite": "org.xerial:sqlite-jdbc:VERSION",
     "jdbc:h2": "com.h2database:h2:VERSION",
 }
-#: Where somebody may have given Spark jars that the settings do not show.
+#: Places where the user may have added jars that the settings do not show.
 ELSEWHERE = ("PYSPARK_SUBMIT_ARGS", "SPARK_CLASSPATH", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH", "SPARK_HOME")
-#: What Spark and Java say when a jar is missing.
+#: The messages of Spark and Java when a jar is missing.
 _MISSING = re.compile(
     r"DATA_SOURCE_NOT_FOUND|Failed to find (?:the )?data source|No suitable driver|ClassNotFoundException",
     re.IGNORECASE,
@@ -65,7 +65,7 @@ def check_jar(place: str, form: str, options: Mapping[str, str], settings: Mappi
 
 
 def check_known(place: str, form: str, options: Mapping[str, str], spark: SparkSession) -> None:
-    """Refuse a format that a running Spark does not have. (Through Connect it cannot be asked.)"""
+    """Refuse a format that a running Spark does not have. (Connect has no way to check.)"""
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         return

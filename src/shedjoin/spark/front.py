@@ -1,7 +1,7 @@
-"""Front shedding (dual2006's k_f): which rows are dropped by lot before they are sent to shards.
+"""Front shedding (dual2006's k_f): random rows are dropped before they are sent to shards.
 
-Whether a row is dropped follows from the seed, the micro-batch, the task and the row's place in it: a task that is repeated
-drops the same rows.
+The choice depends only on the seed, the micro-batch, the task and the row's position in it: a repeated task drops the same
+rows.
 """
 
 from __future__ import annotations

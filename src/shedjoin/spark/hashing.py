@@ -1,4 +1,4 @@
-"""A hash of whole numbers, by which rows are spread over shards and lots are drawn."""
+"""A hash of whole numbers, to distribute rows over shards and to draw random numbers."""
 
 from __future__ import annotations
 

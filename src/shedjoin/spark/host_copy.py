@@ -27,14 +27,14 @@ from shedjoin.spark.host_cache import OWNER, is_of_use, owner
 from shedjoin.spark.payload import Payload
 from shedjoin.spark.state import segment_name, with_numbers, without_numbers
 
-#: Copies that no task asked for in this many seconds are removed.
+#: Copies that no task used for this many seconds are removed.
 OLD = 3600.0
 #: A process looks for these this often, in seconds; and when it last did, by where copies are kept.
 EVERY = 60.0
 _swept: dict[Path, float] = {}
 #: Segments of this many bytes have a file of their own; smaller ones are written each time, all in one file.
 APART = 1 << 18
-#: How many copies of one shard are kept: attempts of which one is committed.
+#: How many copies of one shard are kept: attempts, one of which is committed.
 KEPT = 2
 
 
@@ -153,7 +153,7 @@ def _sweep(root: Path, lineage: str) -> None:
     mine = sorted(_by_age(root, f"{lineage}."))
     for _, path in mine[:-KEPT]:
         shutil.rmtree(path, ignore_errors=True)
-    if time.monotonic() < _swept.get(root, -EVERY) + EVERY:  # of many shards each would look at the copies of all
+    if time.monotonic() < _swept.get(root, -EVERY) + EVERY:  # with many shards, each would check the copies of all
         return
     _swept[root] = time.monotonic()
     oldest = time.time() - OLD

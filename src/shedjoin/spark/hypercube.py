@@ -27,7 +27,7 @@ from shedjoin.window import TimeWindow, Window
 
 #: In the place of an attribute: the coordinate is a hash of the whole row.
 ROW = -1
-#: The search looks at this many partial choices before it takes the best found so far. Joins of up to 7 streams need fewer.
+#: The search examines this many partial choices, then takes the best so far. Joins of up to 7 streams need fewer.
 MOST_CHOICES = 50_000
 
 #: Of each stream that knows its coordinate, the attribute that has it.
@@ -63,7 +63,7 @@ class HyperCube:
 
     @classmethod
     def of_copies(cls, shards: int) -> HyperCube:
-        """A dimension that no row knows: each row goes to all shards (SplitJoin)."""
+        """A dimension in which no row has a coordinate: each row goes to all shards (SplitJoin)."""
         return cls(({},), (shards,))
 
     @classmethod
@@ -177,7 +177,7 @@ def _coordinate(values: Integers, dimension: int, share: int) -> Integers:
 
 
 def weights_of(windows: Sequence[Window], rates: Sequence[float]) -> tuple[float, ...]:
-    """What each stream costs in the time of the longest window, in rows: those that are sent, and those that are stored."""
+    """The cost of each stream in the time of the longest window, in rows: sent rows and stored rows."""
     lengths = [float(max(window.length, 0)) if isinstance(window, TimeWindow) else 0.0 for window in windows]
     longest = max(lengths) or 1.0
     stored = [
@@ -199,7 +199,7 @@ def choose(dims: tuple[Dimension, ...], shards: int, weights: Sequence[float]) -
     shards
         The most there may be.
     weights
-        What each stream costs, see `weights_of`.
+        The cost of each stream, see `weights_of`.
     """
     search = _Search(dims, shards, tuple(weights))
     return HyperCube(dims, search.best())

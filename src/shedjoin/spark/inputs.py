@@ -1,4 +1,4 @@
-"""What a join needs to know of its input DataFrames and their session."""
+"""Checks of the input DataFrames and their session, and the lateness from watermarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
-#: Where Spark notes the delay of a watermark, in milliseconds, on the column that has it.
+#: The column metadata in which Spark stores the delay of a watermark, in milliseconds.
 DELAY = "spark.watermarkDelayMs"
 
 
@@ -68,7 +68,7 @@ def lateness_of(
     if without:
         raise SpecError(
             f"lateness is missing: {' and '.join(without)} {'has' if len(without) == 1 else 'have'} no watermark to take it "
-            "from. Say how far a row may lag behind the newest row of its stream, such as lateness='5 minutes'; 0: rows "
+            "from. Set how far a row may lag behind the newest row of its stream, such as lateness='5 minutes'; 0: rows "
             "arrive in the order of their times; None: rows never expire, and only a budget bounds the memory"
         )
     return int(max(delay for delay in delays if delay is not None)) * 1000

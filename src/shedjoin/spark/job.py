@@ -1,4 +1,4 @@
-"""What a query tells its shards. The driver makes it, workers run it: here is what both need, and no engine."""
+"""The description of a query for its shards. The driver creates it, and workers run it. This module needs no engine."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every shard is told, as plain data."""
+    """The settings of every shard, as plain data."""
 
     spec: dict[str, Any]
     labels: tuple[int, ...]
     cube: HyperCube  # which shards rows go to
     seed: int
     kept: tuple[tuple[int, ...], ...]  # of the columns that travel, those that results are made of
-    signature: dict[str, Any]  # what may not change while the checkpoint lives, beside the spec
+    signature: dict[str, Any]  # what may not change on a checkpoint, in addition to the spec
     kinds: tuple[str, ...]
     cache: str | bool | None
     shares: str = "adaptive"

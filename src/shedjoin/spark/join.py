@@ -54,7 +54,7 @@ def plan_join(
 ) -> JoinPlan:
     """Check all arguments of a join against its inputs, and plan it.
 
-    `cube`: the shares of a join graph that goes on. `partitions`: those of a state that goes on as it is.
+    `cube`: the shares of a join graph that continues. `partitions`: those of a state that continues unchanged.
     """
     sides = stream_names(args["names"], len(frames))
     check_frames(frames, sides)
@@ -108,7 +108,7 @@ def plan_join(
 
 
 def _weights(args: JoinArgs, out: Sequence[columns.OutColumn]) -> bool:
-    """Whether results have weights; a clear word if a column of the user's has the name of theirs."""
+    """Whether results have weights; an error if a user's column has the name of a weight column."""
     for one in out:
         if args["weights"] and one.name in (WEIGHT, ROW):
             raise SpecError(
@@ -152,7 +152,7 @@ def _error(args: JoinArgs, frames: tuple[DataFrame, ...], out: Sequence[columns.
 
 
 def check_counted(where: Split, spec: JoinSpec) -> None:
-    """Partners are counted in the workers: rows that a filter behind the join takes away would have been counted."""
+    """Refuse a filter after the join if partners are counted: workers would also count pairs that the filter drops."""
     if where.behind and spec.counts_partners:
         sql, why = where.clause.words(where.behind[0][0], where.names), where.behind[0][1]
         argument = "matches" if spec.how == "inner" else f"how={spec.how!r}"

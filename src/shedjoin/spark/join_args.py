@@ -28,7 +28,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class JoinArgs(TypedDict, total=False):
-    """The arguments of a join, as they are given: their type, what they mean, and their default, None if it is left out.
+    """The arguments of a join as the user passes them: type, meaning, and default (None if omitted).
 
     A TypedDict, because type checkers read the arguments of `**args` from one (PEP 692).
     """
@@ -46,68 +46,68 @@ class JoinArgs(TypedDict, total=False):
     ]
     where: Annotated[
         str | None,
-        "What else must be true of the rows of a result, in SQL: \"left.bid < right.price AND right.country IN ('DE', 'FR')\". "
-        "Columns are qualified by the streams' names; a column that one stream has alone need not be. As in SQL a result is "
-        "given if the condition is true, not null.",
+        "A further condition on the rows of a result, in SQL: \"left.bid < right.price AND right.country IN ('DE', 'FR')\". "
+        "Qualify columns by the streams' names, unless only one stream has them. As in SQL a pair is a result if the condition "
+        "is true, not if it is null.",
     ]
     time: Annotated[
         Required[Columns],
         "The event time: a column name, a pair (left, right), or a dict by the streams' names. Timestamps, or whole numbers "
-        "in a unit of your own.",
+        "in any unit.",
     ]
     window: Annotated[
         Any,
         'Rows join if their times differ by less than this: "10 minutes", a timedelta, a `TimeWindow` (of microseconds), a '
-        "number in the unit of times that are whole numbers, or a pair of these (how long a left row and a right row are "
-        "kept). Three and more rows join if none is older than the newest by its window. A number of rows, such as "
+        "number if times are whole numbers, or a pair of these (how long a left row and a right row are stored). Three and "
+        "more rows join if none is older than the newest by its window or more. A number of rows, such as "
         '"1000 rows", counts the rows of all shards.',
     ]
     between: Annotated[
         Sequence[Any] | None,
-        'In place of `window`, for two streams: a pair (low, high) such as ("0 seconds", "10 minutes"). Rows join if low <= '
+        'Instead of `window`, for two streams: a pair (low, high) such as ("0 seconds", "10 minutes"). Rows join if low <= '
         "right time - left time <= high, as with SQL's BETWEEN; both ends may be negative. A row is kept only while it can still "
         "find a partner.",
     ]
     how: Annotated[
         str,
         "The join type, by Spark's names: inner, left_semi, left_anti, left_outer, right_outer, full_outer (or left, semi, "
-        "outer, ...). A row without a partner is given when it leaves its window, and only if it certainly has none; under a "
-        "budget others are logged as unknown, and `refine` settles them. Of three and more streams: inner, left_semi, "
+        "outer, ...). A row without a partner is delivered when it leaves its window, and only if it certainly has none. Under a "
+        "budget others are logged as unknown, and `refine` resolves them. For three and more streams: inner, left_semi, "
         "left_outer.",
         "inner",
     ]
     matches: Annotated[
         Sequence[int | None] | None,
         "A number for each stream, or None (0 in job files): its rows leave once they have found that many partners, such as "
-        "(1, None) for orders that are paid once. Exact where no row has more partners.",
+        "(1, None) for orders that are paid once. The join is exact if no row has more partners.",
     ]
     budget: Annotated[
         Any,
-        'How much all shards together may store: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: there is no '
-        "limit, and the join is exact.",
+        'The most that all shards together may store: "200k tuples", "512 MB", a number of tuples, a `Budget`. None: no limit, '
+        "and the join is exact.",
     ]
     target: Annotated[
         Any,
-        'The share of results to deliver, such as "95% recall". Memory follows it, in each shard, and the budget is its upper '
-        "limit; metrics have what is in use. Of streaming joins. May change while a checkpoint lives.",
+        'The share of results to deliver, such as "95% recall". Memory follows it in each shard, and the budget is its upper '
+        "limit; metrics have the memory in use. For streaming joins. May change on the same checkpoint.",
     ]
     error: Annotated[
         Any,
-        'How wide the intervals of sums may be: {"by": "campaign", "sum": "price", "within": 0.02}. Half of the 95% interval of '
-        "each group's sum over the results of one window's time is to be at most 2% of it. `by` is a column of the results or a "
-        "list of them, `sum` one too; without them there is one group, and results are counted. Memory follows it in each shard, "
-        "and the budget is its upper limit. For streaming joins of two streams with `weights`. May change while a checkpoint "
-        "lives.",
+        'The largest width of the intervals of sums: {"by": "campaign", "sum": "price", "within": 0.02}. The target: 1.96 '
+        "standard errors of each group's sum over the results of one window's time are at most 2% of the sum. `by` is a column "
+        "of the results or a list of them, `sum` is a column. Without them there is one group, and results are counted. Memory "
+        "follows it in each shard, and the budget is its upper limit. For streaming joins of two streams with `weights`. May "
+        "change on the same checkpoint.",
     ]
     policy: Annotated[
         str | dict[str, Any] | Policy | None,
-        'Which rows stay when memory is short: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '
-        'three and more streams and for row windows over several shards; "simp_prob" of partners met with a predicate.',
+        'Which rows stay when the budget is exceeded: a name, a table of settings, or a policy. Default: "prospect"; "prob" for '
+        'three and more streams and for row windows over several shards; "simp_prob" with partners found for a predicate.',
     ]
     importance: Annotated[
         str | Sequence[str | None] | Mapping[str, str] | None,
-        "A column of positive numbers that says how much a row matters: a name, or a pair (left, right). None: all rows "
-        "matter alike.",
+        "A column of positive numbers with the importance of each row: a name, or a pair (left, right). None: all rows "
+        "have the same importance.",
     ]
     allocation: Annotated[
         str | None,
@@ -115,10 +115,10 @@ class JoinArgs(TypedDict, total=False):
     ]
     lateness: Annotated[
         Any,
-        "How far a row may lag behind the newest row of its stream, from one micro-batch to the next, and miss nothing: "
+        "How far a row may lag behind the newest row of its stream, from one micro-batch to the next, without missing results: "
         '"5 minutes"; 0 if rows arrive in the order of their times; None if rows never expire. Default: the delay of the '
-        "inputs' watermarks. Streams without a watermark must give it. Later rows meet what is still stored; they are counted, "
-        "logged and warned of.",
+        "inputs' watermarks. Required for streams without a watermark. Later rows join only rows that are still stored; they are "
+        "counted and logged, with a warning.",
         WATERMARK,
     ]
     max_skew: Annotated[
@@ -127,14 +127,13 @@ class JoinArgs(TypedDict, total=False):
     ]
     shards: Annotated[
         int | None,
-        "The number of parts that keys are split into; of a join graph the most there may be. Default: Spark's parallelism, at "
-        "most its shuffle partitions; more than these share tasks. A checkpoint keeps its number, unless `start` is given "
-        "another.",
+        "The number of parts that keys are split into; for a join graph the maximum. Default: Spark's parallelism, at "
+        "most its shuffle partitions. If there are more shards than partitions, they share tasks. A checkpoint keeps its "
+        "number, unless you pass another one to `start`.",
     ]
     rates: Annotated[
         float | Sequence[float] | Mapping[str, float] | None,
-        "Of a join graph: how many rows each stream brings in the same time, by which its shards are arranged. Default: all "
-        "bring as many.",
+        "For a join graph: the relative arrival rates of the streams, which determine its shards. Default: equal rates.",
     ]
     select: Annotated[
         list[str] | dict[str, str] | None,
@@ -143,27 +142,27 @@ class JoinArgs(TypedDict, total=False):
     ]
     suffixes: Annotated[
         Sequence[str] | None,
-        'Endings for columns that both sides have, such as ("_left", "_right"). Without them such columns are an error.',
+        'Suffixes for columns that both sides have, such as ("_left", "_right"). Without them such columns are an error.',
     ]
     combine: Annotated[
-        str, "How the importance of a result follows from that of its rows: min, max, sum, product, mean.", "min"
+        str, "How the importance of a result is computed from its rows: min, max, sum, product, mean.", "min"
     ]
     seed: Annotated[int, "The seed of policies that draw random numbers.", 0]
     shares: Annotated[
         str | None,
-        'How shards share the budget: "adaptive" (default) gives each what the whole join would keep there, by what arrives (of '
-        'a join graph: by the rows that its windows hold); "equal" gives all the same, as joins with a predicate '
-        "do. May change while a checkpoint lives.",
+        'How shards share the budget: "adaptive" (default) gives each shard the part that a single join of all rows would use '
+        'there, by the rows that arrive (for a join graph: by the rows in its windows). "equal" gives all shards the same, as in '
+        "joins with a predicate. May change on the same checkpoint.",
     ]
     cache: Annotated[
         str | bool | None,
-        "Where workers keep copies of the state beside Spark's state store: a directory, False for none, None for the "
+        "Where workers keep copies of the state, in addition to Spark's state store: a directory, False for none, None for the "
         "default.",
     ]
     deadline: Annotated[
         Any,
-        'How long a micro-batch may take: "2 seconds", a timedelta, or a number of seconds. If there are too many rows for '
-        "that, each is compared with the most profitable part of the window only. May change while a checkpoint lives.",
+        'The longest time that a micro-batch may take: "2 seconds", a timedelta, or a number of seconds. If there are too many '
+        "rows, each is compared only with the most profitable part of the window. May change on the same checkpoint.",
     ]
     selective: Annotated[
         Selective | dict[str, Any] | None,
@@ -173,30 +172,30 @@ class JoinArgs(TypedDict, total=False):
     ]
     weights: Annotated[
         bool,
-        "With policy='sample': results have two more columns. `sj_weight` is how many results of the exact join each stands for, "
-        "so that weighted sums are unbiased; `sj_row` numbers the stored row that was found (of two streams). See `estimate`.",
+        "With policy='sample': results have two more columns. `sj_weight` is the number of exact results that each represents, "
+        "so that weighted sums are unbiased; `sj_row` is the number of the stored row of the pair (two streams). See `estimate`.",
         False,
     ]
     kind: Annotated[
         str | Sequence[str | None] | Mapping[str, str] | None,
-        "A column with the type of each row, whole numbers from 0 on: with selective={'types': N} windows are searched by the "
-        "importance that rows of a type bring. A name, or a pair (left, right).",
+        "A column with the type of each row, whole numbers from 0 on: with selective={'types': N} windows are searched first "
+        "where the importance of results is highest for the type. A name, or a pair (left, right).",
     ]
     front: Annotated[
         float | Sequence[float] | Mapping[str, float] | None,
-        "The share of rows, from 0 to 1, that is dropped by lot before rows are sent to shards (dual2006's front shedding): a "
-        "number, or a pair (left, right). Dropped rows are logged, and `refine` joins them later. May change while a checkpoint "
-        "lives.",
+        "The share of rows, from 0 to 1, that is dropped at random before rows are sent to shards (dual2006's front shedding): a "
+        "number, or a pair (left, right). Dropped rows are logged, and `refine` joins them later. May change on the same "
+        "checkpoint.",
     ]
     rear: Annotated[
         float | None,
         "The share of rows, from 0 to 1, that is stored without a probe (dual2006's rear shedding): those that would find the "
-        "fewest partners. To know that, all rows wait for one window in an aux-window, and results come that much later.",
+        "fewest partners. To count partners, all rows wait for one window in an aux-window, and results come that much later.",
     ]
     what_if: Annotated[
         bool | WhatIf | dict[str, Any] | None,
-        "Tell what other memories would deliver, from miniatures of the join that run beside it: True, a `WhatIf`, or a table of "
-        "its settings. `shedjoin top`, metrics and the end of a run show it. May change while a checkpoint lives.",
+        "Estimate the recall of other memory sizes, with miniatures of the join: True, a `WhatIf`, or a table of "
+        "its settings. `shedjoin top`, metrics and the end of a run show it. May change on the same checkpoint.",
     ]
     order: Annotated[
         str | Sequence[str] | Mapping[str, Sequence[str]] | None,
@@ -205,7 +204,7 @@ class JoinArgs(TypedDict, total=False):
     ]
     reordering: Annotated[
         Reordering | dict[str, Any] | None,
-        "When a better join order is looked for: a `Reordering`, or a table such as {'every': 5000, 'drift': 0.1}.",
+        "When to search for a better join order: a `Reordering`, or a table such as {'every': 5000, 'drift': 0.1}.",
     ]
     index: Annotated[
         str | int | Mapping[str, str | int] | None,
@@ -214,24 +213,22 @@ class JoinArgs(TypedDict, total=False):
     ]
     evaluate_every: Annotated[
         Any,
-        "Join new rows in rounds of this much event time (lazy evaluation): results are out that much later, at most.",
+        "Join new rows in rounds of this much event time (lazy evaluation): results are delayed by at most this time.",
     ]
-    expire_every: Annotated[
-        Any, "How often expired rows are removed, in event time. They join nothing in any case. Default: always."
-    ]
+    expire_every: Annotated[Any, "How often expired rows are removed, in event time. They never join. Default: always."]
     names: Annotated[
         Sequence[str] | None,
-        "What three and more streams are called in `select`, the shed log, metrics and the archive. Default: s0, s1, s2, "
-        "... Two are left and right.",
+        "The names of three and more streams in `select`, the shed log, metrics and the archive. Default: s0, s1, s2, "
+        "... Two streams are left and right.",
     ]
 
 
 #: Settings of `JoinSpec` that have no meaning on Spark, with a sentence each.
 NOT_ON_SPARK = {
-    "cpu": "A virtual CPU works in virtual time, and shards in real time: give deadline.",
-    "queue": "A queue holds the rows that a virtual CPU has not reached. Here rows wait in their source: give deadline, or drop "
-    "some with front.",
-    "dual": "The two halves of dual windows are arguments of their own: give front, and rear.",
+    "cpu": "A virtual CPU works in virtual time, and shards in real time: set deadline.",
+    "queue": "A queue holds the rows that a virtual CPU has not reached. On Spark rows wait in their source: set deadline, or "
+    "drop some with front.",
+    "dual": "The two parts of dual windows are separate arguments: set front and rear.",
     "counted_elsewhere": "Whether rows are counted over all shards follows from the windows and the number of shards.",
 }
 

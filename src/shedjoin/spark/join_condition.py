@@ -1,4 +1,4 @@
-"""What rows are joined on: a key, a join graph, or a predicate. A plan asks each the same questions."""
+"""The condition of a join: a key, a join graph, or a predicate, with one interface."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ class Condition(ABC):
 
     @abstractmethod
     def column(self, frame: DataFrame, side: int, row: Sequence[str]) -> Column:
-        """What is compared of a row, null if it meets nothing. `row`: the columns of which a hash may be made."""
+        """The compared value of a row, null if it joins nothing. `row`: the columns for a hash of the row."""
 
     @abstractmethod
     def weighed(self, side: int) -> list[Compared]:
-        """What a `Table` gives weights to."""
+        """The values that a `Table` has weights for."""
 
     @abstractmethod
     def signature(self) -> dict[str, Any]:

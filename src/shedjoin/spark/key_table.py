@@ -1,4 +1,4 @@
-"""A `Table` of key values on Spark: the driver translates it once into the numbers by which shards know the keys."""
+"""A `Table` of key values on Spark: the driver translates it once to the numbers of the keys in shards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST = 100_000
 
 
 def is_table(policy: Policy | None) -> bool:
-    """Whether a policy asks a `Table`."""
+    """Whether a policy uses a `Table`."""
     return isinstance(getattr(policy, "estimator", None), Table)
 
 
@@ -51,13 +51,13 @@ def table_of_numbers(
 
 
 def _given(weighed: Sequence[Compared], side: Any) -> Sequence[Compared]:
-    """What the weights of a stream are of: a DataFrame may have the columns of some attributes only."""
+    """The values of a stream's weights: a DataFrame may have the columns of only some attributes."""
     there = [one for one in weighed if set(one.names) & set(getattr(side, "columns", one.names))]
     return there or weighed
 
 
 def without_keys(policy: Policy) -> Policy:
-    """The same policy with an empty `Table`: all that can be said of it without Spark."""
+    """The same policy with an empty `Table`, because only Spark can read the real one."""
     table: Table = policy.estimator  # type: ignore[assignment]
     return replace(policy, estimator=Table({}, {}, [{}] * (table.streams - 2)))  # type: ignore[type-var]
 

@@ -1,4 +1,4 @@
-"""What the join looks at, as columns: a hash of the keys, the time, the importance; and which columns the result has."""
+"""The columns that the join needs: a hash of the keys, the time, the importance; and the columns of the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHOLE = ("byte", "short", "integer", "long")
 
 @dataclass(frozen=True, slots=True)
 class OutColumn:
-    """A column of the result: its name, and which column of which side it is."""
+    """A column of the result: its name, its side, and its column there."""
 
     name: str
     side: int
@@ -84,8 +84,9 @@ def _no_predicate(pairs: Sequence[tuple[str, ...]], frames: Sequence[DataFrame],
         if _COMPARES.search(name) and not any(name in frame.columns for frame in frames):
             first, second = sides[:2]
             raise SpecError(
-                f"on: {name!r} is no column, and no predicate between two of {', '.join(sides)}: write '{first}.x = {second}.x' "
-                f"(or < <= > >= !=) or '|{first}.x - {second}.x| <= 5', several as a list, with columns named by simple words"
+                f"on: {name!r} is neither a column nor a predicate between two of {', '.join(sides)}: write "
+                f"'{first}.x = {second}.x' (or < <= > >= !=) or '|{first}.x - {second}.x| <= 5', several as a list, with columns "
+                "named by simple words"
             )
 
 
@@ -328,7 +329,7 @@ def _all_columns(frames: Sequence[DataFrame], keys: Keys, suffixes: Any, sides: 
 
 
 def selected(select: Any) -> list[tuple[str | None, str]]:
-    """Names and columns that are asked for."""
+    """The selected names and columns."""
     if isinstance(select, Mapping):
         wanted = list(select.items())
     elif isinstance(select, list | tuple):

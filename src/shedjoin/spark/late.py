@@ -1,4 +1,4 @@
-"""Late rows are never lost in silence: shards count them, Spark adds them up, the driver warns."""
+"""Late rows are never lost silently: shards count them, Spark adds them up, the driver warns."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def warning(late: int, where: str, limit: Limit) -> str:
     Examples
     --------
     >>> print(warning(2, "batch 7: ", Limit(5_000_000, False)))
-    batch 7: 2 rows were later than lateness='5 seconds': they met only rows that were still stored. Raise lateness; with
+    batch 7: 2 rows were later than lateness='5 seconds': they joined only rows that were still stored. Raise lateness; with
     start(archive=True), refine adds the pairs that they missed.
     >>> warning(1, "", Limit(None, True)).split("refine ")[1]
     'adds the pairs that it missed, except with rows that were delivered without a partner before.'
@@ -71,6 +71,6 @@ def warning(late: int, where: str, limit: Limit) -> str:
     but = ", except with rows that were delivered without a partner before" if limit.gives_alone else ""
     rows, they = ("1 row was", "it") if late == 1 else (f"{late:,} rows were", "they")
     return (
-        f"{where}{rows} later than lateness{lateness}: {they} met only rows that were still stored. "
+        f"{where}{rows} later than lateness{lateness}: {they} joined only rows that were still stored. "
         f"Raise lateness; with start(archive=True), refine adds the pairs that {they} missed{but}."
     )

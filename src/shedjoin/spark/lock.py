@@ -1,4 +1,4 @@
-"""Locks on directories: two jobs must not write there at once. The system gives a lock back when its holder dies."""
+"""Locks on directories: two jobs must not write there at once. The system releases a lock when its process ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _running: dict[Path, Owner] = {}
 
 @contextmanager
 def alone_in(folder: str) -> Iterator[None]:
-    """Hold the lock of a directory that is refined; InputError, with who has it, if it is taken.
+    """Hold the lock of a directory during `refine`; InputError with the owner if it is taken.
 
     What counts is the lock that the system keeps on the file, not that the file is there: no lock outlives its process. Addresses
     such as `s3://...` have no locks, and the file systems that know none go without.
@@ -48,11 +48,11 @@ class Owner:
 
     @classmethod
     def of(cls, folder: str) -> Owner:
-        """Become the owner of an output directory; InputError, with who owns it, if its query is running."""
+        """Become the owner of an output directory; InputError with the owner if its query is running."""
         path = Path(folder).resolve()
         mine = _running.get(path)
         if mine is not None and mine.query is not None and not mine.query.isActive:
-            mine.release()  # Spark has not told of its end yet
+            mine.release()  # Spark has not reported its end yet
         owner = cls(path, _locked(path / RUNNING, "is the output of a query that runs in {}: stop that query first"))
         _running[path] = owner
         return owner
@@ -65,9 +65,9 @@ class Owner:
 
 
 def is_running(folder: str | os.PathLike[str]) -> bool | None:
-    """Whether the query of an output directory runs; None if this machine cannot tell.
+    """Whether the query of an output directory runs; None if this machine does not know.
 
-    The lock is only looked up: to try it out would turn away a query that starts at that moment.
+    The lock is only looked up: taking it could stop a query that starts at that moment.
     """
     path = Path(folder, RUNNING)
     try:
@@ -84,7 +84,7 @@ def is_running(folder: str | os.PathLike[str]) -> bool | None:
 
 
 def _locked(path: Path, taken: str) -> int:
-    """A file with its lock held; closing it gives the lock back."""
+    """A locked file; closing it releases the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

@@ -1,4 +1,4 @@
-"""Where Spark runs: a master is looked at before Java starts, and one that does not answer is told of in a sentence."""
+"""Where Spark runs: a master is checked before Java starts, and one that does not answer gives a clear error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LOCAL = r"local(\[\s*(\*|0*[1-9]\d*)\s*(,\s*\d+\s*)?\])?"
 MASTER = re.compile(rf"{LOCAL}|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|spark://.+|yarn|k8s://.+")
 REMOTE = re.compile(rf"{LOCAL}|sc://.+")
-#: Whose errors say that there is no session.
+#: Exceptions that mean that there is no session.
 SPARKS = ("grpc", "py4j", "pyspark")
 
 
@@ -41,7 +41,7 @@ def check_remote(remote: object, *, argument: str = "remote") -> None:
 
 
 def check_places(settings: Mapping[str, str]) -> str | None:
-    """See that settings, by their full names, say where Spark runs in a way that there is; returns where."""
+    """Check that the settings (by their full names) have a valid Spark master or Connect address; returns it."""
     if "spark.remote" in settings:
         check_remote(settings["spark.remote"], argument="spark.remote")
     if "spark.master" in settings:
@@ -50,7 +50,7 @@ def check_places(settings: Mapping[str, str]) -> str | None:
 
 
 def get_session(builder: Any, master: str | None) -> SparkSession:
-    """The session of a builder; if there can be none, a sentence that names the master."""
+    """The session of a builder; if it fails, an error that names the master."""
     try:
         made: SparkSession = builder.getOrCreate()
     except Exception as problem:  # of Java, of py4j or of Connect, as it happens

@@ -23,7 +23,7 @@ class MetricFiles:
     folder
         The output directory.
     after
-        Only batches after this one are given by `new`; default: all.
+        `new` returns only batches after this one; default: all.
     """
 
     def __init__(self, folder: str | Path, *, after: int = -1) -> None:
@@ -40,7 +40,7 @@ class MetricFiles:
         return sorted(int(number) for number in numbers if number.isdecimal())
 
     def skip(self) -> None:
-        """Leave out what is there already."""
+        """Skip the existing batches."""
         self._last = max([self._last, *self.batches()])
 
     def new(self) -> list[list[dict[str, Any]]]:
@@ -57,7 +57,7 @@ class MetricFiles:
         return found
 
     def last(self, count: int) -> list[dict[str, Any]]:
-        """The rows of the last complete batches, so many at most."""
+        """The rows of the last complete batches, at most this many."""
         found: list[dict[str, Any]] = []
         for number in self.batches()[-count:]:
             found += self.read(number) or []

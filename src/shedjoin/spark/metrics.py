@@ -1,4 +1,4 @@
-"""What a running query says of itself: one row a shard and micro-batch, and the same for the whole query."""
+"""The metrics of a running query: one row for each shard and micro-batch, and a summary of the whole query."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def metric_schema(
     tries: bool = False,
     what_if: bool = False,
 ) -> pa.Schema:
-    """One row a shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are as they
-    stood at its end. (Peaks are taken at the end of every instant, when the cap holds.) `recall_from` is the
-    micro-batch from which on recall counts: 0, or that of the first budget, or of the last change of the number of shards.
+    """One row for each shard and micro-batch. Counts and peaks are of this batch; residents, bytes, clocks and recall are
+    the values at its end. (Peaks are taken at the end of every instant, when the cap holds.) `recall_from` is the first
+    micro-batch that recall counts: 0, or that of the first budget, or of the last change of the number of shards.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ METRIC_SCHEMA = metric_schema(SIDES)
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A query, or a part of it, as one: counts added up, levels as they are now.
+    """A summary of a query or a part of it: sums of counts, and current levels.
 
     Attributes
     ----------
@@ -150,18 +150,18 @@ class Summary:
     dropped_of
         Rows of each stream that were dropped before they were sent to shards.
     peak_tuples, peak_bytes
-        The most that was stored at once: the peaks that the shards had in one batch, added up.
+        The largest amount that was stored at once: the sum of the shards' peaks in one batch.
     recall
         Since the batch `recall_from`. None without a budget: then nothing is shed.
     recall_from
-        Recall is of results whose rows came in this micro-batch or later: 0, unless a budget came later or the number of shards
-        has changed.
+        Recall counts results of rows that arrived in this micro-batch or later: 0, unless a budget was added later or the
+        number of shards has changed.
     certain, unknown
         Rows that left without a partner: those that certainly have none, and those that may have one. None in inner joins.
     alone
         Rows given alone: those of a semi or an anti join, and unmatched rows of an outer one. None in inner joins.
     what_if
-        What other memories would deliver. None without `what_if`.
+        The recall of other memory sizes. None without `what_if`.
     """
 
     batches: tuple[int, int]
@@ -210,7 +210,7 @@ class Summary:
 
     @property
     def shed_share(self) -> float:
-        """Which part of the rows was shed."""
+        """The share of rows that was shed."""
         return self.shed / self.rows if self.rows else 0.0
 
     @property
@@ -223,7 +223,7 @@ class Summary:
 
 
 def summarise(rows: Iterable[Row], *, level: float = 0.95) -> Summary | None:
-    """Metric rows of any batches and shards as one; None if there are none.
+    """A summary of metric rows of any batches and shards; None if there are none.
 
     Parameters
     ----------

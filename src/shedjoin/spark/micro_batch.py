@@ -72,7 +72,7 @@ def arrange(
     width
         The most attributes that a stream is joined on.
     checked
-        The most numbers that the condition looks at.
+        The largest number of values that the condition compares.
     """
     ordered = sorted(messages, key=lambda message: (message.stream, message.task, message.part))
     clocks: list[int | None] = []
@@ -132,7 +132,7 @@ def _columns(table: pa.RecordBatch, stream: int, width: int, checked: int) -> di
 
 
 def _checked(numbers: pa.Array, width: int) -> NDArray[np.int64]:
-    """What the condition looks at, a line for each row."""
+    """The values that the condition compares, a line for each row."""
     made = np.zeros((len(numbers), width), np.int64)
     for place, column in enumerate(numbers.flatten() if pa.types.is_struct(numbers.type) else ()):
         made[:, place] = column.to_numpy()
@@ -140,7 +140,7 @@ def _checked(numbers: pa.Array, width: int) -> NDArray[np.int64]:
 
 
 def _has_values(table: pa.RecordBatch) -> bool:
-    """Whether a predicate looks at numbers or sets, in place of a key."""
+    """Whether a predicate compares numbers or sets instead of a key."""
     kind = table.schema.field("key").type
     return bool(pa.types.is_floating(kind) or pa.types.is_list(kind))
 

@@ -39,7 +39,7 @@ SENT_ARROW = pa.schema(
 
 
 class Sent(NamedTuple):
-    """What a shard gives to a new one. `rows`: of each stream the columns of the tuples, in the order of their arrival."""
+    """The data that a shard sends to a new one. `rows`: the columns of each stream's tuples, in order of arrival."""
 
     origin: int
     arrived: list[int]
@@ -106,7 +106,7 @@ def given_away(old: Job, number: int, new: Job, store: Store) -> Iterator[tuple[
     if state.head is None:
         return
     engine = state.engine
-    if engine.trying is not None:  # shards may have gone over to different policies; new ones begin anew
+    if engine.trying is not None:  # shards may have changed to different policies; new ones start new trials
         engine.set_policy(engine.trying.first)
     stream, seq, key = stored_tuples(engine)
     goes = _goes_to(new, stream, seq, key)

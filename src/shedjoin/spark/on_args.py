@@ -86,7 +86,7 @@ def read_predicate(value: Any) -> Predicate:
 
 
 def rates_of(rates: Any, names: Sequence[str]) -> tuple[float, ...]:
-    """How many rows each stream brings in the same time; alike if nothing is said."""
+    """The relative arrival rates of the streams; equal by default."""
     given = per_stream("rates", 1.0 if rates is None else rates, names)
     for name, rate in zip(names, given, strict=True):
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1e18:

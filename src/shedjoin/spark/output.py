@@ -63,7 +63,7 @@ def open_archive(folder: str, spark: SparkSession | None = None) -> tuple[Archiv
 
 
 def last_through(archive: Archive, last: int) -> int:
-    """The last batch of which no row waits in an aux-window any more when another batch is in. See `aux_window.py`."""
+    """The last batch without a row in an aux-window, once another batch is processed. See `aux_window.py`."""
     from pyspark.sql import functions as F
 
     times = reduce(lambda one, two: one.unionAll(two), (side.select("sj_batch", "_sj_ts") for side in archive.sides))
@@ -135,7 +135,7 @@ def _numbers(graph: Graph | None, predicate: Predicate | None, *, copied: bool) 
 
 
 def _nothing(layout: Layout, stream: int, graph: Graph | None, where: Filter | None, numbers: str) -> str:
-    """The columns of a stream of which no row has come: few types are known, but there are no rows either."""
+    """The columns of a stream without rows: few types are known."""
     names = [pair[stream] for pair in layout.keys]
     names += [source for _, side, source in layout.columns if side == stream]
     names += [] if graph is None else graph.columns[stream]

@@ -153,7 +153,7 @@ class TaskFiles:
 
     def __init__(self, files: OutputFiles, shard: int) -> None:
         self._files = files
-        self._first = shard  # names the files, with a lot
+        self._first = shard  # names the files, with a random part
         self._attempt = uuid.uuid4().hex
         self._open: dict[str, _File] = {}
 
@@ -213,7 +213,7 @@ def parquet_writer(path: Path, schema: pa.Schema, codec: str = "snappy") -> Any:
 
 
 def said_by(reason: OSError) -> str:
-    """What the system says, without the words around it: Arrow puts them into the text."""
+    """The system's message, without the text that Arrow adds."""
     return os.strerror(reason.errno or errno.EIO)
 
 
@@ -221,7 +221,7 @@ def said_by(reason: OSError) -> str:
 
 
 def names_in(told: Iterable[bytes]) -> dict[str, list[str]]:
-    """Files by their kinds, in order, from what the shards of all tasks say."""
+    """Files by their kinds, in order, from the reports of all tasks' shards."""
     found: dict[str, set[str]] = {}
     for names in map(json.loads, told):
         for kind, name in names.items():
@@ -269,7 +269,7 @@ class BatchFiles:
             writer.write_table(rows)
 
     def withdraw(self, tables: Sequence[Table]) -> None:
-        """Remove what an earlier attempt has put in place, before somebody else writes it."""
+        """Remove the files of an earlier attempt, before another writer replaces them."""
         self.begin()
         for table in tables:
             self._set_aside(table)

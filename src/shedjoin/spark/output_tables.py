@@ -14,7 +14,7 @@ from shedjoin.spark.plan import JoinPlan
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-#: The number of the micro-batch, as readers of results and archive see it. (Most pass over directories whose names begin with
+#: The number of the micro-batch, as readers of results and archive see it. (Most ignore directories whose names begin with
 #: an underscore, without a word.)
 BATCH = "sj_batch"
 #: Where Spark finds its own types in a Parquet file, and which version wrote it: dates need it.
@@ -55,7 +55,7 @@ class _Maker:
         return Table(kind, place, column, schema, tuple(chosen), codec=self.codec, **more)
 
     def results(self) -> Table:
-        """Rows with a filter behind the join, or with keys that only Spark compares, are written by Spark."""
+        """Rows with a filter after the join, or with keys that only Spark compares, are written by Spark."""
         layout, names = self.plan.layout(), {}
         for one in layout.schema:
             names[one.name] = one.dataType

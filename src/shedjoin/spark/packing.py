@@ -1,4 +1,4 @@
-"""What a packing task sends: its rows, each to the shards that the cube says, and a report of all of them to every shard."""
+"""What a packing task sends: its rows, each to the shards in the cube, and a report of all of them to every shard."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Packing:
     values: str | None = None  # of a predicate: what it compares
     compared: str = ""  # and the column that has it
     sized: bool = False  # whether rows are counted in bytes
-    counted: bool = False  # whether shards are told how many rows there are where
-    numbered: bool = False  # whether shards are told when all rows came, to number theirs
-    timed: bool = False  # whether shards are told when the task began
+    counted: bool = False  # whether shards get the number of rows in each cell
+    numbered: bool = False  # whether shards get the times of all rows, to number theirs
+    timed: bool = False  # whether shards get the start time of the task
     named: bool = False  # whether each row has a number that is the same in all shards
     front: float = 0.0  # the share of rows that are dropped
     marked: bool = False  # whether dropped rows are sent too, for the log
     seed: int = 0  # of the lots
-    checked: Checked | None = None  # the numbers that the condition looks at
+    checked: Checked | None = None  # the numbers that the condition compares
 
 
 def pack(batches: Iterator[pa.RecordBatch], how: Packing, task: int, number: int = 0) -> Iterator[pa.RecordBatch]:
@@ -127,7 +127,7 @@ class Packer:
         return message
 
     def _attributes(self, table: pa.RecordBatch) -> tuple[Integers, Integers | None]:
-        """What rows are spread by: a line of numbers for each, and a hash of each if the cube asks for it."""
+        """The numbers that determine the shards of each row, and a hash of each row if the cube needs it."""
         key = table.column("key")
         if not self.how.cube.looks_at_values and self.how.values is not None:
             return np.zeros((len(key), 1), np.int64), None if self.how.cube.is_everywhere else _hashes(table)
@@ -153,7 +153,7 @@ class Packer:
             yield from ((place + offset, part.num_rows, NEVER, blob) for place, part, blob in own)
 
     def farewell(self) -> pa.RecordBatch:
-        """To every shard: how far this task has seen, and its report (a blob of no rows)."""
+        """Send every shard the clocks of this task, and its report (a blob without rows)."""
         report = TaskReport(
             self._began if self.how.timed else None,
             None if self.counter is None else self.counter.counts(),

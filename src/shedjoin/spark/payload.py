@@ -17,9 +17,9 @@ Integers = NDArray[np.int64]
 FAN = 8
 #: No columns.
 NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
-#: Dead rows are looked for when they may be more than the live ones, and this many.
+#: Dead rows are searched when they may outnumber the live ones, and this number.
 SLACK = 4096
-#: So a row's columns may be there up to this many times, beside `SLACK` rows.
+#: So the columns may take up to this many times their size, plus `SLACK` rows.
 COPIES = 2.25
 
 
@@ -43,7 +43,7 @@ class Segment:
         return self.first + self.rows if self.seqs is None else int(self.seqs[-1]) + 1
 
     def places(self, seqs: Integers) -> Integers:
-        """Where rows stand that are known to be here."""
+        """The positions of rows that are stored here."""
         return seqs - self.first if self.seqs is None else np.searchsorted(self.seqs, seqs)
 
     def only(self, live: Integers, number: int, level: int) -> Segment:
@@ -83,7 +83,7 @@ class Payload:
         return np.searchsorted(starts, seqs, side="right") - 1
 
     def rows_at(self, seqs: Integers) -> pa.RecordBatch:
-        """The columns of rows, in the order given."""
+        """The columns of rows, in the given order."""
         where = self.locate(seqs)
         used, counts = np.unique(where, return_counts=True)
         if used.size == 1:

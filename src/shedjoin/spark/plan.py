@@ -48,7 +48,7 @@ class ResultLayout:
         tuple[tuple[str, ...], str]
     ]  # columns, of which the first that is there counts, and the name in the result
     alone: bool = False  # whether some results have rows of one side only
-    where: tuple[str, ...] = ()  # what is a filter behind the join,
+    where: tuple[str, ...] = ()  # the filter after the join,
     looked_at: tuple[tuple[str, str], ...] = ()  # and columns with the names that they have in it
 
 
@@ -129,7 +129,7 @@ class JoinPlan:
 
     @property
     def archived(self) -> tuple[tuple[str, str], ...]:
-        """What an archived row has beside the user's columns, with types. Rows of a join graph have a name in all shards."""
+        """The additional columns of an archived row, with types. Rows of a join graph have one id in all shards."""
         kinds = {
             "_sj_shard": "int",
             "_sj_seq": "bigint",
@@ -140,7 +140,7 @@ class JoinPlan:
         return (*kinds.items(), *([(ID, "bigint")] if self.condition.copied else []))
 
     def needed(self, side: int) -> list[str]:
-        """The columns of a side that results are made of: those that are to be compared once more, and those asked for."""
+        """The columns of a side that results need: those that are compared again, and the selected ones."""
         asked = [column.source for column in self.out if column.side == side]
         asked += [] if self.where is None else self.where.needed(side)
         asked += [] if side == 0 else self._instead.values()
@@ -171,7 +171,7 @@ class JoinPlan:
         return list(self.sides[side].columns) if inputs_of(self.names)[side] in kinds else self.needed(side)
 
     def blobs(self, kinds: tuple[str, ...], files: OutputFiles | None = None) -> DataFrame:
-        """What the shards give: rows of (kind, shard, blob). `files`: what they write themselves."""
+        """The output of the shards: rows of (kind, shard, blob). `files`: the tables that they write themselves."""
         packed = reduce(
             lambda one, two: one.unionAll(two), [self._packed(side, kinds) for side in range(len(self.sides))]
         )
@@ -231,7 +231,7 @@ class JoinPlan:
         return replace(self, sides=tuple(sides))
 
     def with_event_time(self, results: DataFrame) -> DataFrame:
-        """The same rows, in which Spark knows the time columns as event times."""
+        """The same rows, with the time columns marked as event times."""
         from pyspark.sql import functions as fn
 
         if self.delay is None:
@@ -262,7 +262,7 @@ class JoinPlan:
         )
 
     def _behind(self, names: list[dict[str, str]]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """The filter behind the join, and its columns by their names in blobs."""
+        """The filter after the join, and its columns by their names in blobs."""
         if self.where is None or not self.where.behind:
             return (), ()
         named = self.where.named({(side, name): blob for side, mine in enumerate(names) for name, blob in mine.items()})
@@ -286,7 +286,7 @@ class JoinPlan:
         return chosen.mapInArrow(pack_worker(self._packing(side, travels, kinds)), PACKED)
 
     def _own(self, side: int, key: Column, travels: list[str]) -> list[Column]:
-        """What the engine asks of a row: its key, its time unless that travels anyway, its importance and its type."""
+        """The values that the engine needs of a row: key, time (unless it is sent anyway), importance and type."""
         from pyspark.sql import functions as fn
 
         chosen, time = [key.alias(KEY)], self.times[side]
@@ -334,7 +334,7 @@ class JoinPlan:
 
     @property
     def signature(self) -> dict[str, Any]:
-        """What may not change while a checkpoint lives, beside the spec: of the job that runs it."""
+        """The settings of the job, in addition to the spec, that may not change on a checkpoint."""
         return self._job(()).signature
 
     def _signature(self) -> dict[str, Any]:
@@ -396,7 +396,7 @@ class JoinPlan:
         return ErrorColumns(self.error, by, None if self.error.sum is None else places[self.error.sum])
 
     def stored_by(self, labels: Sequence[int], spec: dict[str, Any]) -> Job:
-        """The job whose state has these shards, of the same join with a spec of its own."""
+        """The job of a state with these shards, for the same join and its own spec."""
         shards, streams = len(labels), len(self.names)
         everywhere = self.condition.cube.is_everywhere
         cube = HyperCube.of_copies(shards) if everywhere else HyperCube.of_key(streams, shards)

@@ -82,7 +82,7 @@ _DEADLINE = {
 
 
 class QueryCollector:
-    """A collector of prometheus_client: what metric rows say of a query, counters since this process watches it.
+    """A collector of prometheus_client for the metric rows of a query. Counters start when this process starts to watch it.
 
     Parameters
     ----------
@@ -215,11 +215,11 @@ class Endpoint:
     Parameters
     ----------
     collector
-        What to serve.
+        The collector to serve.
     port
-        0: any free one; `url` says which.
+        0: any free one; `url` has the chosen port.
     host
-        The address to listen at. The default can be reached from this machine alone.
+        The address to listen at. By default only this machine can reach it.
     """
 
     def __init__(self, collector: QueryCollector, *, port: int = 0, host: str = "127.0.0.1") -> None:

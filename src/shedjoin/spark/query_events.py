@@ -1,4 +1,4 @@
-"""What the driver does when Spark reports on a query: clean up after it, warn of late rows. One listener a session."""
+"""Listener for Spark's reports on queries: it cleans up after them and warns about late rows. One a session."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class QueryEvents(StreamingQueryListener):
         """Nothing waits for a start."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """What is looked at in a report `_FromJava` takes from it."""
+        """`_FromJava` has already read the report."""
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """Nothing waits for an idle query."""

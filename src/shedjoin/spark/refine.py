@@ -1,7 +1,7 @@
-"""`refine`: the results that shedding cost, from the archive. Results and refined rows together are the exact join.
+"""`refine`: deliver the missing results from the archive. Results and refined rows together are the exact join.
 
-das2003's load smoothing: shed while the stream is faster than the memory allows, write down what was given up, and complete
-the answer when there is time. A batch job; it may run again and again while the table grows, and brings each missing row once.
+das2003's load smoothing: shed rows while the stream is too fast for the memory, log them, and complete the results later. It is
+a batch job. It may run repeatedly while the query runs, and delivers each missing row once.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """What a refinement brought.
+    """The result of a refinement.
 
     Attributes
     ----------
     rows
         All refined rows so far: with the results, the exact join.
     count
-        How many those are.
+        The number of these rows.
     new
-        How many of them this call has added.
+        The number of rows that this call has added.
     batches
-        The last batch that is refined; None if there was none.
+        The last refined batch; None if there was none.
     incomplete
-        Of each stream, by its name, the rows that had missed some partner, and had to be read again.
+        For each stream, by its name, the rows that had missed a partner and had to be read again.
     """
 
     rows: DataFrame
@@ -55,8 +55,8 @@ class Refinement:
     def arm(self) -> int:
         """The Archive-metric of das2003 (ArM): rows of all streams that missed a partner, in the batches refined so far.
 
-        A row counts once, however many partners it missed and in however many calls. 0: nothing was lost. `quality.arm` says the
-        same of a simulation.
+        A row counts once, for any number of missed partners and calls. 0: nothing was lost. `quality.arm` computes the
+        same for a simulation.
         """
         return sum(self.incomplete.values())
 
@@ -68,18 +68,18 @@ def refine(
     upto: int | None = None,
     spark: SparkSession | None = None,
 ) -> Refinement:
-    """Bring the missing results of a join, those of late rows included.
+    """Deliver the missing results of a join, including those of late rows.
 
     Parameters
     ----------
     source
         The output directory of `start`, written with an archive; or an `Archive` of DataFrames.
     into
-        Where refined rows are kept (Parquet, one directory a call), with a note of which batches are done: a call later
-        refines only what is new.
-        Default: `refined` in the output directory; for an `Archive` nowhere (the rows are made anew by each call).
+        Where refined rows are stored (Parquet, one directory a call), with a list of the finished batches: a later call
+        refines only new batches.
+        Default: `refined` in the output directory; for an `Archive` nowhere (each call computes all rows again).
     upto
-        The last batch to look at. Default: the last one that is complete.
+        The last batch to refine. Default: the last complete one.
     spark
         The session. Default: the active one.
 
@@ -127,7 +127,7 @@ def _last_batch(archive: Archive) -> int:
 
 
 def _next_step(archive: Archive, log: RefineLog, upto: int) -> Step | None:
-    """What was begun and not finished; then what is new, as far as there are the same shards."""
+    """The unfinished step, if there is one; else the new batches with the same shards."""
     begun = log.unfinished()
     if begun is not None:
         return begun
@@ -142,7 +142,7 @@ def _next_step(archive: Archive, log: RefineLog, upto: int) -> Step | None:
 
 
 def _refine_step(archive: Archive, step: Step, log: RefineLog, target: str) -> int:
-    """Do a step and note it; returns the number of its rows."""
+    """Run a step and record it; returns the number of its rows."""
     new = _New.of(archive, step)
     ids = _ids(archive)
     found = _missing(new.reachable(archive), step.after, *ids).persist()
@@ -172,7 +172,7 @@ def _so_far(archive: Archive, done: list[Step], target: str, new: int) -> Refine
 
 
 def _unstored(archive: Archive, last: int) -> Refinement:
-    _New.of(archive, Step(None, last))  # sees that the archive is whole
+    _New.of(archive, Step(None, last))  # checks that the archive is complete
     found = _missing(archive, None, *_ids(archive)).persist()
     incomplete = {name: int(_touched(found, name, 0).count()) for name in archive.names}
     count = found.count()
@@ -238,7 +238,7 @@ class _New:
 
     @classmethod
     def of(cls, archive: Archive, step: Step) -> _New:
-        """Counts the new rows, and sees that none is lost: an archive with a hole would make refined rows wrong in silence."""
+        """Counts the new rows, and checks that none is missing: a gap in the archive would silently make refined rows wrong."""
         from pyspark.sql import functions as F
 
         totals = {shard: list(counts) for shard, counts in step.arrived.items()}
@@ -283,7 +283,7 @@ class _New:
         """The archive without old rows that no new row can reach: they need not be read."""
         from pyspark.sql import functions as F
 
-        if self.after is None or archive.how.name != "inner":  # rows are settled long after they came
+        if self.after is None or archive.how.name != "inner":  # rows are resolved long after their arrival
             return archive
         sides = [
             side.where(self._keeps(archive, stream, "sj_batch", "_sj_ts", "_sj_seq"))

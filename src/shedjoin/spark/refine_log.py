@@ -1,4 +1,4 @@
-"""Which batches of a growing table are done, written beside the outcome: a plan first, then the work, then "done".
+"""The finished batches of a growing table, stored with the result: a plan first, then the work, then "done".
 
 Work that was planned and not finished is done again, for the same batches and into the same place: so nothing is there twice
 however often a job dies. Everything is written by Spark, so that it works on every file system Spark has.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Batches after `after` (None: from the first) up to `upto`, and what came of them."""
+    """Batches after `after` (None: from the first) up to `upto`, and their outcome."""
 
     after: int | None
     upto: int
@@ -36,12 +36,12 @@ class Step:
         return f"{first:012d}-{self.upto:012d}"
 
 
-#: Where somebody may have said that a path without a scheme is not of this machine.
+#: Settings by which a path without a scheme may not be on this machine.
 ELSEWHERE = ("HADOOP_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
 
 
 class RefineLog:
-    """Steps in a directory, which nobody else writes to meanwhile: they are read once.
+    """Steps in a directory. Nothing else writes to it in the meantime, so they are read once.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Another number of shards for a query that goes on: the checkpoint of its old shards becomes one of its new shards.
+"""Change the number of shards of a query: convert the checkpoint of its old shards to one of its new shards.
 
 Spark's operator has a state for each shard. What the last committed micro-batch left is read with Spark's own reader of
 checkpoints, split and put together (see `moved_state`), and written by a query of one micro-batch with the new shards. Its
@@ -173,7 +173,7 @@ def _put_together(spark: SparkSession, new: Job, sent: str, checkpoint: str) -> 
 
 
 def _take_over(old: Path, new: Path, batch: int, partitions: str) -> None:
-    """The new checkpoint goes on where the old one stood after a micro-batch."""
+    """The new checkpoint continues after the last micro-batch of the old one."""
     for folder in new.glob("state/*/*"):
         for file in folder.iterdir():
             if found := _FIRST_STATE.match(file.name):

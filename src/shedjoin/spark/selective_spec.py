@@ -12,7 +12,7 @@ from shedjoin.parse import parse_duration, parse_windows
 from shedjoin.plain_dict import only
 from shedjoin.window import RowWindow, TimeWindow, Window
 
-#: A window has this many basic windows (gedik2007), which are ranked anew this often in its course.
+#: A window has this many basic windows (gedik2007), which are ranked this many times in the length of a window.
 BASIC, RANKED = 20, 4
 #: How often basic windows of rows are ranked, in microseconds, or in the unit of whole-number times.
 RANKED_ROWS = {"time": 10_000_000, "number": 1_000}
@@ -36,7 +36,7 @@ def selective_of(value: Any, windows: Sequence[Window], seconds: float | None, k
         Whether times are timestamps ("time") or whole numbers ("number"); None: not known yet.
     """
     if isinstance(value, Selective):
-        return replace(value, rate=False)  # r is what the clock says, or stays
+        return replace(value, rate=False)  # the clock sets r, or r is constant
     if value is None and seconds is None:
         return None
     if value is not None and not isinstance(value, Mapping):

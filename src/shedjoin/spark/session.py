@@ -1,4 +1,4 @@
-"""A Spark session that shedjoin can run on: sets what must be set, and leaves what the user has set."""
+"""A Spark session for shedjoin: adds the necessary settings, and keeps those of the user."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 PARTITIONS = "spark.sql.shuffle.partitions"
-#: For `spark.python.daemon.module`, where the workers' Python is sure to have shedjoin: new workers need not import it anew.
+#: For `spark.python.daemon.module`, if the workers' Python certainly has shedjoin: new workers do not import it again.
 DAEMON = "shedjoin.spark.daemon"
-#: For a process of its own: little memory, and workers that are there at once.
+#: For a separate process: little memory, and workers that start at once.
 LEAN = {
     "spark.python.daemon.module": DAEMON,
     # Spark's stateful operator does not know this setting: with it on, its workers would come of a second daemon.
@@ -48,12 +48,12 @@ COMPILER = (
     "-XX:Tier4BackEdgeThreshold=400000"
 )
 JAVA = ("spark.driver.defaultJavaOptions", f"{COLLECTOR} {COMPILER}")
-#: Where somebody may have chosen one: Java does not start with two.
+#: Where the user may have chosen a collector: Java does not start with two.
 ELSEWHERE = (
     "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME",
     "SPARK_SUBMIT_OPTS",
 )  # fmt: skip
-#: For a process that is there for one job, on this machine: reached by nobody, and it says nothing but what is wrong.
+#: For a process that runs one job on this machine: not reachable from outside, and it logs only errors.
 ALONE = {
     "spark.master": "local[*]",
     "spark.driver.host": "127.0.0.1",
@@ -65,7 +65,7 @@ ALONE = {
 
 #: Spark in a user's process says errors only; without this file, Java would say which file it does without.
 LOGGING = Path(__file__).with_name("log4j2.properties")
-#: Spark warns of pandas 3 whatever it is asked to do.
+#: Spark always warns about pandas 3.
 PANDAS = "PySpark does not yet fully support pandas"
 
 
@@ -75,12 +75,12 @@ def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, c
     Parameters
     ----------
     builder
-        A `SparkSession.builder` with settings of your own; default: Spark in this process, on all cores, which logs errors only
-        and draws no progress bars (`settings={"spark.log.level": "WARN"}` has it say more).
+        A `SparkSession.builder` with your own settings; default: Spark in this process, on all cores, which logs only errors
+        and draws no progress bars (`settings={"spark.log.level": "WARN"}` logs more).
     settings
         More settings of Spark, by their full names.
     check
-        Run a tiny job that sees whether workers can import shedjoin.
+        Run a tiny job that checks whether workers can import shedjoin.
     """
     # With a virtualenv that is not activated, workers would take the system's Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -101,7 +101,7 @@ def session(builder: Any = None, *, settings: Mapping[str, str] | None = None, c
 
 
 def quiet(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings with which Spark says errors only, beside those that are given.
+    """The additional settings with which Spark logs only errors.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _java_chosen(settings: Mapping[str, str]) -> bool:
 
 @contextmanager
 def own_session(settings: Mapping[str, str], *, check: bool = True) -> Iterator[SparkSession]:
-    """A session for one piece of work, stopped at its end; or the one that this process has, which goes on."""
+    """A session for one task, stopped at its end; or the existing one of this process, which stays."""
     from pyspark.sql import SparkSession
 
     before = SparkSession.getActiveSession()
@@ -138,7 +138,7 @@ def own_session(settings: Mapping[str, str], *, check: bool = True) -> Iterator[
 
 
 def alone(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings for a process of its own: on a cluster, or through Connect, they are what was given."""
+    """Settings for a separate process: on a cluster, or through Connect, they are unchanged."""
     if "spark.remote" in settings:
         return dict(settings)
     if not settings.get("spark.master", "local").startswith("local"):
@@ -147,23 +147,23 @@ def alone(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def lean(settings: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Settings with which a query in local mode needs little memory, and its workers are there at once.
+    """Settings with which a query in local mode needs little memory, and its workers start at once.
 
-    They are to be set before the session is made. Java's collector, heap and compiler are left alone where options of Java are
-    among `settings`, your own, or in the environment.
+    Set them before you create the session. Java's collector, heap and compiler are not changed if your `settings` or the
+    environment have Java options.
 
     Examples
     --------
     >>> "spark.driver.defaultJavaOptions" in lean({"spark.driver.extraJavaOptions": "-XX:+UseZGC"})
     False
     """
-    # A Python of another kind may not have shedjoin, and must live to say so.
+    # Another Python may not have shedjoin, and must run to report this.
     same = os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
     return {**(LEAN if same else {}), **PAGES, **({} if _java_chosen(settings or {}) else dict([JAVA]))}
 
 
 def prepare(spark: SparkSession, *, check: bool = True) -> SparkSession:
-    """Set on a session what `shed_join` needs and the user has not set; returns it."""
+    """Add the settings that `shed_join` needs to a session, unless the user has set them; returns the session."""
     mine = _set_by_user(spark)
     for name, value in SETTINGS.items():
         if name not in mine:
@@ -182,7 +182,7 @@ def _set_by_user(spark: SparkSession) -> dict[str, str]:
 
 
 def _parallelism(spark: SparkSession) -> int:
-    """How many tasks run at once, as Spark itself says."""
+    """The number of tasks that run at once, as Spark reports it."""
     return max(1, spark.range(0, 1).sparkSession.range(0, 1 << 20).mapInArrow(_count, "n long").count())
 
 

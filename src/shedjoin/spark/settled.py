@@ -21,7 +21,7 @@ from shedjoin.window import RowWindow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Records of the shed log after which a row without a partner was not given.
+#: Records of the shed log after which a row without a partner was not delivered.
 OPEN = ("dropped", "evicted", "schedule", "unknown")
 #: A row whose window has not ended yet is settled in no batch.
 NEVER = 2**62
@@ -93,7 +93,7 @@ def _reached(archive: Archive, stream: int, most: list[int | None]) -> int:
 
 
 def with_settled(archive: Archive, stream: int, clocks: Clocks, rows: DataFrame, seq: str, ts: str) -> DataFrame:
-    """The same rows with the batch in which they are settled by their window."""
+    """The same rows with the batch in which their window settles them."""
     window, ends = archive.windows[stream], ends_of(archive, stream, clocks)
     by_rows = isinstance(window, RowWindow)
     column, length = (seq, window.size + 1) if by_rows else (ts, window.size)
@@ -109,7 +109,7 @@ def with_settled(archive: Archive, stream: int, clocks: Clocks, rows: DataFrame,
 
 
 def open_rows(archive: Archive, stream: int, clocks: Clocks) -> DataFrame:
-    """Rows that were not given as rows without a partner, though it may be that they have none; and when they are settled."""
+    """Rows that were not delivered as unmatched but may have no partner; and the batch in which they are settled."""
     from pyspark.sql import functions as F
 
     log = archive.logged(stream, OPEN).select(*archive.known_in_log, F.col("batch").alias("logged"))
@@ -131,7 +131,7 @@ def settled_rows(
     *,
     matched: bool,
 ) -> DataFrame:
-    """Open rows of a stream that are settled now, with a partner (`matched`) or without one; as results.
+    """The results of open rows of a stream that are settled now, with a partner (`matched`) or without one.
 
     `meets` gives the results of the exact join that begin with some rows of the stream.
     """

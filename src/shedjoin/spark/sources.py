@@ -1,4 +1,4 @@
-"""Sources and sinks as data: what a job file says of them, and the DataFrames and writers that follow."""
+"""Sources and sinks as data: their settings in a job file, and their DataFrames and writers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Formats that are directories of files.
 FILES = ("parquet", "orc", "csv", "json", "text")
-#: Of these, the ones whose files say which columns they have.
+#: The formats with a schema in their files.
 TYPED = ("parquet", "orc", "text")
 MODES = ("append", "overwrite", "error", "ignore")
 #: What to call the format of a sink in an error.
@@ -147,5 +147,5 @@ def _has_files(path: str) -> bool:
 
 
 def first_line(reason: BaseException) -> str:
-    """What Spark says, without the stack."""
+    """Spark's message, without the stack trace."""
     return str(reason).strip().split("\n", 1)[0].strip()

@@ -327,7 +327,7 @@ class EngineLog:
     def _engine_is_less(self, batch: int, rows: int, residents: int) -> bool:
         """Whether the engine is less to write than a batch of so many bytes: rows of which most are gone need not be told.
 
-        Without a base nobody knows how large one is: about its rows.
+        Without a base its size is estimated from the rows.
         """
         if self.entry["base"] is None:
             return rows > max(4 * residents, LEAST_ROWS)
@@ -349,7 +349,7 @@ class EngineLog:
         self.entry["chain"] = mark
 
     def _put_base(self, blobs: Blobs, plain: bytes, spec: JoinSpec) -> None:
-        """The engine as it is now in place of all that was there."""
+        """Replace the whole log by the current engine."""
         for number in range(self.entry["first"], self.entry["next"]):
             blobs.remove([f"redo-{number}", self._pieces(number), ""])
         if self.entry["base"] is not None:

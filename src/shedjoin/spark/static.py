@@ -26,16 +26,16 @@ KEY, COUNT, ROOM, PLACE = "_sj_key_{}", "_sj_count_{}", "_sj_room_{}", "_sj_plac
 
 @dataclass(frozen=True, slots=True)
 class StaticJoin:
-    """A choice of rows.
+    """The chosen rows.
 
     Attributes
     ----------
     kept
-        The rows of each DataFrame that are kept.
+        The kept rows of each DataFrame.
     joined
         Their join.
     choice
-        How many rows of each key there are and are kept; `size`, `exact` and `bound` of the join. Several key columns are a
+        For each key the number of rows and of kept rows; `size`, `exact` and `bound` of the join. Several key columns are a
         struct.
     """
 
@@ -66,14 +66,14 @@ def static_join(
     on
         The key columns, as in `shed_join`. Nulls join nothing.
     keep
-        How many rows to keep of both together, or a pair, how many of each; of more DataFrames one number each.
+        The number of rows to keep of both together, or a pair with a number for each; for more DataFrames one number each.
     order
-        A column of each DataFrame: of a key, the rows with the lowest values are kept. A name, or one each. Default: by all
-        columns that have an order. Among equal rows any is kept.
+        A column of each DataFrame: the rows of a key with the lowest values are kept. A name, or one each. Default: by all
+        columns that have an order. Of equal rows any may be kept.
     select, suffixes, names
         Of the result, as in `shed_join`.
     """
-    from shedjoin.offline import static  # and with it numba
+    from shedjoin.offline import static  # this imports numba
 
     frames = (left, right, *more)
     sides = stream_names(names, len(frames))
@@ -140,7 +140,7 @@ def _values(table: pa.Table, parts: int) -> pa.Array:
 
 
 def _rooms(table: pa.Table, kept: np.ndarray, parts: int) -> pa.Table:
-    """The keys of which some rows are kept, and how many of each DataFrame."""
+    """The keys with kept rows, and their number in each DataFrame."""
     columns = {KEY.format(place): table.column(place) for place in range(parts)}
     columns |= {ROOM.format(place): pa.array(room) for place, room in enumerate(kept)}
     return pa.table(columns).filter(pa.array((kept > 0).any(axis=0)))
@@ -165,7 +165,7 @@ def _has_order(frame: DataFrame, name: str) -> bool:
 
 
 def _numbered(frame: DataFrame, place: int, names: list[str]) -> DataFrame:
-    """Columns by their places, so that those of several DataFrames can be told apart."""
+    """Columns by their positions, so that those of several DataFrames differ."""
     from pyspark.sql import functions as fn
 
     own = [fn.col(quoted(name)).alias(f"_sj_{place}_{number}") for number, name in enumerate(names)]

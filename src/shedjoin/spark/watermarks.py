@@ -27,7 +27,7 @@ def milliseconds(micros: int) -> int:
 
 
 def check_lowest(spark: Any) -> None:
-    """Reject the setting by which the fastest stream drives the watermark: results would be dropped behind the join."""
+    """Reject the setting with which the fastest stream drives the watermark: results would be dropped after the join."""
     if (spark.conf.get(WHICH, "min") or "min").lower() != "min":
         raise SpecError(f"{WHICH} must be min, not {spark.conf.get(WHICH)!r}: results would fall behind the watermark")
 

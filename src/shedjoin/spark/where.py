@@ -1,13 +1,13 @@
 """The argument `where`: an SQL condition over the columns of all streams, split by where it is evaluated.
 
-- A conjunct over one stream is evaluated by Spark on its rows, before they are packed. A row for which it is not true meets
-  nothing, as one with a null key.
-- Comparisons of one stream with another, and formulas of them, are decided in the workers, on pairs of rows. Spark evaluates both
-  sides of a comparison, and conditions on one stream inside a formula; the engine gets them as numbers (see `engine/where.py`).
-- What is left, such as a function of both streams, is a filter behind the join.
+- Spark evaluates a conjunct over one stream on its rows, before they are packed. If it is not true, the row joins nothing, like
+  a row with a null key.
+- Workers evaluate comparisons between streams, and formulas of them, on pairs of rows. Spark evaluates both sides of a
+  comparison, and conditions on one stream inside a formula; the engine gets them as numbers (see `engine/where.py`).
+- All other conditions, such as a function of both streams, are a filter after the join.
 
-sqlglot parses the text; Spark says what it means. Of each piece Spark is asked whether it still means the same, so that a
-parser which reads something else than Spark changes no result: then the whole condition goes behind the join.
+sqlglot parses the text, and Spark defines its meaning. For each piece, Spark checks that the parsed form is equivalent. If it is
+not, the whole condition is applied after the join, so a difference between the parsers never changes a result.
 """
 
 from __future__ import annotations

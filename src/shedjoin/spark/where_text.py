@@ -179,9 +179,11 @@ def _check_tree(tree: Expr) -> None:
     from sqlglot import exp
 
     if tree.find(exp.Query) is not None:
-        raise SpecError("where has a subquery, which a join cannot ask for each pair: join with that table as well")
+        raise SpecError("where has a subquery, which cannot be evaluated for each pair: join with that table as well")
     if tree.find(exp.Window) is not None:
-        raise SpecError("where has a window function, but it looks at one row of each stream: work it out beforehand")
+        raise SpecError(
+            "where has a window function, but it looks at one row of each stream: compute it before the join"
+        )
     if (found := tree.find(exp.AggFunc)) is not None:
         raise SpecError(
             f"where has the aggregate {found.sql_name().lower()}, but it looks at one row of each stream: aggregate beforehand, "
@@ -190,6 +192,6 @@ def _check_tree(tree: Expr) -> None:
     for one in tree.find_all(exp.Func):
         if (name := one.name if isinstance(one, exp.Anonymous) else one.sql_name()).lower() in _UNSTABLE:
             raise SpecError(
-                f"where calls {name.lower()}, which may answer otherwise when a batch is repeated or refined: make it a column "
+                f"where calls {name.lower()}, whose value may differ when a batch is repeated or refined: make it a column "
                 "of an input"
             )

@@ -328,7 +328,7 @@ WIDE = dict.fromkeys("abc", sj.TimeWindow(5))
         (dict(budget=30), "must be a Budget"),
         (dict(policy=sj.Prob(sj.Table({}, {}))), "is for 2 streams, but this join has 3"),
         (dict(policy="prob"), "must be a policy"),
-        (dict(policy=sj.KeepAll(), budget=sj.Budget(tuples=30)), "cannot hold a budget"),
+        (dict(policy=sj.KeepAll(), budget=sj.Budget(tuples=30)), "cannot stay within a budget"),
         (dict(importance="best"), "importance must be one of"),
         (dict(reordering=3), "must be a Reordering"),
     ],

@@ -48,7 +48,7 @@ def _near_prob(rows: list[Row], method: str) -> Finding:
 CLAIMS = (
     Claim(
         "intervals-hold",
-        "The 95% intervals of counts hold, of groups with 30 effective rows and more",
+        "The 95% intervals of counts hold, of groups with 10 effective rows and more",
         "93% to 97%",
         ("coverage",),
         _hold,

@@ -39,7 +39,7 @@ FIGURE = Figure(
         x_label="",
         panels=(
             Panel(
-                "400 seeds, groups with 30 effective rows or more",
+                "400 seeds, groups with 10 effective rows or more",
                 "covered",
                 "intervals that hold, in %",
                 line=(95.0, "95%"),
