@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from page_sections import check_sections, write_section
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -27,6 +28,8 @@ from shedjoin.engine.engine import Engine
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
+#: The section of the page.
+MARK = "policies"
 KEYS = 20_000
 EXACT_WINDOW = 10_000
 
@@ -141,14 +144,12 @@ def tables(rows: list[dict[str, object]], memories: list[int]) -> tuple[list[str
     return header, body
 
 
-def page(rows: list[dict[str, object]], memories: list[int], loading: float, size: int) -> str:
-    """docs/benchmarks.md."""
+def section(rows: list[dict[str, object]], memories: list[int], loading: float, size: int) -> str:
+    """What docs/benchmarks.md has of it."""
     header, body = tables(rows, memories)
     exact = {str(row["policy"]): float(str(row["tuples_per_s"])) / 1e6 for row in rows if not row["M"]}
     lines = [
-        "# Benchmarks",
-        "",
-        "Written by `make bench`; every figure below is from that one run.",
+        "Written by `make bench`; every figure of this section is from that one run.",
         "",
         f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, one core used; "
         "CPU time, the best of several rounds. "
@@ -180,6 +181,7 @@ def main() -> None:
     parser.add_argument("--memories", type=int, nargs="+", default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--page", type=Path, default=PAGE, help="where the page of results goes")
     args = parser.parse_args()
+    check_sections(args.page, [MARK])
     console = Console()
     console.print("loading (the first run of a version compiles its kernels: about half a minute)")
     loading = load_seconds()
@@ -192,7 +194,7 @@ def main() -> None:
     for row in rows[:2]:
         console.print(f"{row['policy']}: {float(str(row['tuples_per_s'])) / 1e6:.1f} M tuples/s")
     console.print(f"kernels loaded in a new process: {loading:.2f} s")
-    args.page.write_text(page(rows, args.memories, loading, args.rows))
+    write_section(args.page, MARK, section(rows, args.memories, loading, args.rows))
     results = ROOT / "bench-results"
     results.mkdir(exist_ok=True)
     with (results / "policies.csv").open("w", newline="") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -507,6 +508,9 @@ def integers(name: str, values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool
         raise InputError(f"{name} must be one-dimensional, not of shape {values.shape}")
     if isinstance(values, np.ndarray) and values.dtype == np.int64 and not np.ma.isMaskedArray(values):
         return np.ascontiguousarray(values), np.zeros(values.size, dtype=np.bool_)
+    if isinstance(values, list) and all(type(value) is int for value in values):
+        with suppress(OverflowError):  # Arrow would load pandas first, which takes longer than to load the kernels
+            return np.array(values, np.int64), np.zeros(len(values), dtype=np.bool_)
     array = arrow_column(name, values)
     if pa.types.is_null(array.type):
         array = array.cast(pa.int64())

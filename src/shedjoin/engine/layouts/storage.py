@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import INDEXED, ITEMS, KEYED, MOST
-from shedjoin.engine.forms import in_pairs, only_many
+from shedjoin.engine.forms import in_pairs, only_many, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NEVER, NONE
 
@@ -51,6 +51,7 @@ def move_key(cfg, state, from_place, to_place):
         mem.set_entry_key(state, to_place, mem.entry_key(state, from_place))
 
 
+@unless_plain
 @inlined
 def keep_attributes(cfg, state, buffers, i, x):
     """The attributes of a row stay with its tuple."""
@@ -61,6 +62,7 @@ def keep_attributes(cfg, state, buffers, i, x):
 # ------------------------------------------------------------------------------------------------------------- values
 
 
+@unless_plain
 @inlined
 def _new_trail(state, g):
     if state["trail_room"] > 1:

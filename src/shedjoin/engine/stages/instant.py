@@ -324,6 +324,17 @@ def let_satisfied_go(cfg, state):
         store.let_satisfied_go(cfg, state)
 
 
+@unless_plain
+@inlined
+def _trace(cfg, state, buffers, ts):
+    if cfg["trace_every"] > 0 and state["tick"] % cfg["trace_every"] == 0:
+        at = buffers["traces"] * (cfg["streams"] + 1)
+        mem.set_out_trace(buffers, at, ts)
+        for stream in range(cfg["streams"]):
+            mem.set_out_trace(buffers, at + 1 + stream, state["resident"][stream])
+        buffers["traces"] += 1
+
+
 @inlined
 def finish(cfg, state, buffers, ts):
     """The instant is over: note the peak, the trace, and count on."""
@@ -333,10 +344,5 @@ def finish(cfg, state, buffers, ts):
         stored += state["stored_bytes"][stream]
     state["peak_tuples"] = max(state["peak_tuples"], resident)
     state["peak_bytes"] = max(state["peak_bytes"], stored)
-    if cfg["trace_every"] > 0 and state["tick"] % cfg["trace_every"] == 0:
-        at = buffers["traces"] * (cfg["streams"] + 1)
-        mem.set_out_trace(buffers, at, ts)
-        for stream in range(cfg["streams"]):
-            mem.set_out_trace(buffers, at + 1 + stream, state["resident"][stream])
-        buffers["traces"] += 1
+    _trace(cfg, state, buffers, ts)
     state["tick"] += 1

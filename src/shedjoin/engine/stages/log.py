@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import LATE, TIME
-from shedjoin.engine.forms import in_pairs
+from shedjoin.engine.forms import in_pairs, unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.protocol import BEGIN, TELL
 from shedjoin.engine.records import NEVER
@@ -103,9 +103,10 @@ def record_late(cfg, state, buffers, stream, seq, ts, key):
     state["lag"] = max(state["lag"], state["clock"][stream] - ts)
 
 
+@unless_plain
 @kernel
 def late(cfg, state, buffers, ts):
-    """Note the late rows of an instant that has begun."""
+    """Note the late rows of an instant that has begun. (Before the first of them PLAIN gives way to PAIR.)"""
     for i in range(buffers["first"], buffers["end"]):
         stream = mem.row_stream(buffers, i)
         if is_late(state, stream, ts):

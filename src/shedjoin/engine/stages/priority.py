@@ -323,6 +323,7 @@ def _settle_fresh(cfg, state, x):
     _enter_heap(cfg, state, stream, value, card["importance"], t["arrival"], x)
 
 
+@unless_plain
 @inlined
 def touch(state, what):
     """Note a group, or a tuple, that was met in this instant."""
@@ -406,6 +407,7 @@ def _settle_following(cfg, state, buffers, ts):
     state["touched_count"] = 0
 
 
+@unless_plain
 @inlined
 def set_lift(cfg, state):
     """What was not part of an output loses the same share of its priority every instant: all others are lifted instead.

@@ -6,7 +6,7 @@ import numpy as np
 
 from shedjoin.engine import mem
 from shedjoin.engine.codes import PAIRS, SAMPLE
-from shedjoin.engine.forms import unless_plain
+from shedjoin.engine.forms import in_plain, unless_plain
 from shedjoin.engine.importance import output_importance
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NONE
@@ -98,6 +98,12 @@ def _add_up(cfg, state, buffers, g, found, counted, total):
     return found
 
 
+@inlined
+def _not_tested(cfg, state, buffers, i, stream, ts, seq, v):
+    return 0
+
+
+@in_plain(_not_tested)
 @kernel
 def _probe_tested(cfg, state, buffers, i, stream, ts, seq, v):
     """The same with a condition, whose first test is made of a block of tuples before any pair is looked at.

@@ -6,10 +6,12 @@ Thousands of small heaps share the pool's own links, so none has storage to grow
 from __future__ import annotations
 
 from shedjoin.engine import mem
+from shedjoin.engine.forms import unless_plain
 from shedjoin.engine.jit import inlined, kernel
 from shedjoin.engine.records import NONE
 
 
+@unless_plain
 @inlined
 def fetch(state, x):
     """Ask for a tuple's links, if tuples have any."""
