@@ -28,6 +28,8 @@ from compare.runs import compare  # noqa: E402
 
 #: What passed, a line each.
 RESULTS = ROOT / "build" / "compare.jsonl"
+#: Spark waits for a Python process when a query starts: on a busy machine not long enough, which is no difference of rows.
+ATTEMPTS, BUSY = 3, "Python worker failed to connect back"
 
 
 def sources() -> str:
@@ -47,14 +49,17 @@ def attempts(spark: Any, jobs: Sequence[Job], at_once: int) -> Iterator[tuple[Jo
     """Each job with its seconds, the rows of its result, and what went wrong."""
 
     def attempt(job: Job) -> tuple[Job, float, int, Exception | None]:
-        begun = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            found, wrong = 0, None
-            try:
-                found = compare(spark, job, Path(folder))
-            except Exception as reason:
-                wrong = reason
-            return job, time.monotonic() - begun, found, wrong
+        begun, wrong = time.monotonic(), None
+        for _ in range(ATTEMPTS):
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    found = compare(spark, job, Path(folder))
+                    return job, time.monotonic() - begun, found, None
+                except Exception as reason:
+                    wrong = reason
+                    if BUSY not in str(reason):
+                        break
+        return job, time.monotonic() - begun, 0, wrong
 
     with ThreadPoolExecutor(at_once) as pool:
         for done in as_completed([pool.submit(attempt, job) for job in jobs]):

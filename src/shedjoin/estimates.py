@@ -1,4 +1,4 @@
-"""Counts, sums and averages over the exact join, from the weighted results of a join that samples what it stores."""
+"""Counts, sums and averages over the exact join, from the weighted results of a join that stores a sample."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Top(NamedTuple):
     low, high
         Limits that hold for all groups at once, however few rows are behind a group.
     certain
-        Whether the group is one of the k largest of the exact join. All that are called certain are so at once, at the level.
+        Whether the group is certainly one of the k largest of the exact join. The level holds for all certain groups at once.
     others
         No group that is not listed has a total above this, at the same level.
     """
@@ -159,7 +159,7 @@ def estimate_top(
     *,
     level: float = 0.95,
 ) -> Top:
-    """The k groups with the largest totals over the exact join, and which of them are certain to belong there.
+    """The k groups with the largest totals over the exact join, and which of them are certain.
 
     A group is certain if fewer than k others can have a total as large as its lower limit. Groups without a delivered result
     count as others: how large they can be follows from the largest share that one stored row was seen to have in a group.
@@ -173,7 +173,7 @@ def estimate_top(
     value
         What is summed, not below 0; default: 1, the total is the number of results.
     level
-        Of all limits and all that is called certain, together.
+        The level of all limits and all certain groups together.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Engine: pushes batches through the loop and keeps what comes out."""
+"""Engine: runs batches through the loop and collects the output."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class Piece(NamedTuple):
 class Engine(Running):
     """One running join. Made by `JoinSpec.build` or `JoinSpec.resume`.
 
-    Everything between two pushes is in `snapshot()`; nothing depends on how the input was cut into pushes at instant
-    borders. What there is one of for each stream comes in the order of streams.
+    `snapshot()` has the whole state between two pushes. The division of the input into pushes at instant borders does not
+    affect results. Values with one entry for each stream are in the order of streams.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class Engine(Running):
         return Batch.of_streams(tables, self._columns(), start=self.arrived, **self._more_columns())
 
     def rows(self, table: TableLike) -> Batch:
-        """Rows in an order of your own, with a column `stream` (numbers of streams) beside those of the join."""
+        """Rows in your own order, with a column `stream` (numbers of streams) and the columns of the join."""
         if self._plan.on is not None:
             return self._plan.on.in_order(table, **self._more_columns())
         return Batch.rows(table, self._columns(), **self._more_columns())
@@ -232,10 +232,11 @@ class Engine(Running):
             tables, DataFrames or dicts of arrays, interleaved by time (see `Batch.of`). Without a `ts` column, rows are
             numbered on.
         clocks
-            One time a stream (None: nothing to say), or times by the names of streams: after the rows, its clock is at least
-            this. For engines that see a part of the streams and expire by the whole.
+            One time for each stream (or None), or times by the names of streams: after the rows, the stream's clock is at least
+            this. For engines that get only some rows of the streams.
         arrived
-            Rows of each stream that have come anywhere by the end of the push. For joins with `JoinSpec.counted_elsewhere`.
+            Rows of each stream that have arrived in all engines by the end of the push. For joins with
+            `JoinSpec.counted_elsewhere`.
         """
         if isinstance(batch, Batch) and tables:
             raise InputError("push takes either a batch or tables for left and right, not both")
@@ -257,21 +258,21 @@ class Engine(Running):
         emit: bool = True,
         pace: Pace | None = None,
     ) -> Iterator[Output]:
-        """Like `push`, but what comes of the rows is given piece by piece, so that much output needs no more memory.
+        """Like `push`, but the output comes in pieces, so that a large output needs no more memory.
 
-        Run it to its end: only then are all rows in, and the engine can be used again.
+        Consume it to the end: only then are all rows processed, and the engine can be used again.
 
         Parameters
         ----------
         batch
             Rows in order of arrival, or tables by the names of their streams.
         limit
-            The most results in a piece. (Of two streams, the results of one row are held at once; they are fewer than what is
-            stored.)
+            The largest number of results in a piece. (With two streams, all results of one row are in memory at once; there are
+            fewer than stored tuples.)
         clocks, arrived
             As in `push`.
         emit
-            False: count the results, but make no rows of them.
+            False: count the results, but do not output them.
         pace
             How r is adapted while the push runs: a `Watch`, or a `Script` of what one said. By default the deadline is kept, if
             there is one.
@@ -298,7 +299,7 @@ class Engine(Running):
         return self._chunks(batch, size, known, emit, pace)
 
     def flush(self) -> Output:
-        """At the end of the input: join what waits for lazy evaluation, for the CPU, or in the aux-window."""
+        """Process all waiting rows at the end of the input: for lazy evaluation, for the CPU, or in the aux-window."""
         self._check_idle()
         before = self._totals()
         waits = self._plan.evaluate_every or self._waits
@@ -307,9 +308,9 @@ class Engine(Running):
         return self._whole(list(pieces), before, earlier=shed)
 
     def end(self) -> Output:
-        """The input is over: what waits is joined, and rows without a partner are given as if all windows had ended.
+        """End the input: process waiting rows, and deliver rows without a partner as if all windows had ended.
 
-        Joins that give pairs alone have nothing to say of them: for those it is a `flush`.
+        For inner joins it is a `flush`.
         """
         waited = self.flush()
         if not self._cfg[0]["counts"]:
@@ -551,9 +552,9 @@ class Engine(Running):
     # ---------------------------------------------------------------------------------------------------- what changes
 
     def set_budget(self, budget: Budget | None) -> Output:
-        """Change the budget while running; what no longer fits is evicted at once and returned as the shed log.
+        """Change the budget of the running join; tuples that no longer fit are evicted at once and returned as the shed log.
 
-        What waits for lazy evaluation is joined before that, and returned as well.
+        Tuples that wait for lazy evaluation are joined before, and their results are also returned.
         """
         if budget is not None and not isinstance(budget, Budget):
             raise SpecError(f"budget must be a Budget or None, not {budget!r}")
@@ -577,9 +578,8 @@ class Engine(Running):
     def set_policy(self, policy: PolicyLike) -> Output:
         """Change the policy, or its numbers, while running. Returned is what comes of closing the open instant, where rows wait.
 
-        Estimates go on from what they are now; another estimator begins with what is stored. Priorities that were fixed on
-        arrival are fixed anew, as if all arrived now; what cumulative policies have gathered is kept. A join that tries policies
-        by itself (`Auto`) does so no more.
+        Estimates keep their state; another estimator starts from the stored tuples. Priorities that were fixed on arrival are
+        computed again, as if all tuples arrived now. Cumulative priorities are kept. A join with `Auto` stops its trials.
         """
         if isinstance(policy, type) or not isinstance(policy, PolicyLike):
             raise SpecError(f"policy must be a policy such as Prob(), not {policy!r}")
@@ -675,7 +675,7 @@ class Engine(Running):
     # ------------------------------------------------------------------------------------------ selective processing
 
     def set_fraction(self, fraction: float) -> None:
-        """Tell the join its r: how much of the windows rows are compared with."""
+        """Set r, the part of the windows that rows are compared with."""
         self._check_selective()
         number = isinstance(fraction, int | float | np.floating) and not isinstance(fraction, bool)
         if not number or not 0.0 < fraction <= 1.0:
@@ -685,7 +685,7 @@ class Engine(Running):
 
     @property
     def fraction(self) -> float:
-        """r: the part of the windows that there is CPU for."""
+        """r: the part of the windows that rows are compared with."""
         self._check_selective()
         return float(self._state["fraction"])
 
@@ -798,13 +798,13 @@ class Engine(Running):
         return self._foreseeing
 
     def what_if(self, live: Measured | None = None, *, level: float = 0.95) -> Curve | None:
-        """What other memories would deliver, with limits. None: that is not known yet, or never (`foreseeing.why`).
+        """The recall of other memory sizes, with limits. None: not known yet, or never (`foreseeing.why`).
 
         Parameters
         ----------
         live
-            Recall as it was measured (`LiveRecall.estimate(recent=True)`), by which the curve is corrected. None: by what was
-            delivered.
+            Measured recall (`LiveRecall.estimate(recent=True)`) to correct the curve. None: the number of delivered results
+            corrects it.
         level
             The level of the limits.
         """
@@ -848,7 +848,7 @@ class Engine(Running):
 
     @property
     def stored_bytes(self) -> tuple[int, ...]:
-        """The summed `bytes` of what is stored of each stream."""
+        """The summed `bytes` of the stored tuples of each stream."""
         return self._by_stream("stored_bytes")
 
     @property
@@ -869,14 +869,14 @@ class Engine(Running):
 
     @property
     def alone(self) -> int:
-        """Rows given alone so far: those of a semi or an anti join, and unmatched rows of an outer one."""
+        """Single rows delivered so far: those of a semi or an anti join, and unmatched rows of an outer join."""
         return self.counters["results" if self._plan.how.gives == FIRSTS else "certain"]
 
     @property
     def sure_recall(self) -> float | None:
         """At least this share of the rows that the join gives alone was delivered; None in inner joins.
 
-        It is of rows whose fate is decided: they were given, were shed, or have left their windows.
+        It counts rows that were delivered, were shed, or have left their windows.
 
         Examples
         --------
@@ -908,7 +908,7 @@ class Engine(Running):
         return inverses(self._cfg, self._state)
 
     def live(self, stream: int | str) -> Integers:
-        """The row numbers of what is stored of a stream (by its number or name), in ascending order."""
+        """The row numbers of the stored tuples of a stream (by its number or name), in ascending order."""
         number = self.names.index(stream) if stream in self.names else stream
         if isinstance(number, bool) or number not in range(self._plan.streams):
             known = ", ".join(f"{place} ({name})" for place, name in enumerate(self.names))

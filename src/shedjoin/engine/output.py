@@ -1,4 +1,4 @@
-"""What a push gives back: results by row numbers, the shed log, counters."""
+"""The output of a push: results by row numbers, the shed log, counters."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SIDES = ("left", "right")
 
 
 class ShedLog:
-    """Every row that left memory early or came too late, in the order in which it happened.
+    """Every row that left memory early or came too late, in order.
 
-    Made of arrays of records, which it keeps and does not copy.
+    It keeps the given arrays of records and does not copy them.
 
     Attributes
     ----------
@@ -34,10 +34,10 @@ class ShedLog:
     why
         A code; `WHY[code]` is the word: evicted, late, schedule.
     seen
-        For each stream (column), how many rows had arrived by then: a partner with a number of at least that was missed. Of a
-        late row: how many had come before it (of its own stream: its number).
+        For each stream (column), how many rows had arrived by then: a partner with this number or a larger one was missed. For
+        a late row: how many had arrived before it (for its own stream: its number).
     expired
-        Of a late row, for each stream: rows of `seen` with a time up to this had expired, and were missed. `NEVER`: none.
+        For a late row and each stream: rows of `seen` with a time up to this had expired, and were missed. `NEVER`: none.
     """
 
     __slots__ = ("_names", "_pieces")
@@ -108,10 +108,10 @@ class ShedLog:
 
 
 class LeftOutLog:
-    """The stretches of other windows that rows were not compared with, in the order in which it happened.
+    """The skipped comparisons: ranges of other windows that rows were not compared with, in order.
 
-    A stretch holds the tuples of stream `other` from place (`lo_ts`, `lo_seq`) up to, but not including, (`hi_ts`, `hi_seq`). A
-    place is a tuple's time and row number; in row windows the time is 0.
+    A range holds the tuples of stream `other` from position (`lo_ts`, `lo_seq`) up to, but not including, (`hi_ts`, `hi_seq`).
+    A position is a tuple's time and row number; in row windows the time is 0.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class LeftOutLog:
     other
         The stream of the window.
     lo_ts, lo_seq, hi_ts, hi_seq
-        The stretch: it begins with the first tuple that was left out, and ends right after the last one.
+        The range: it begins with the first skipped tuple, and ends right after the last one.
     """
 
     __slots__ = ("_names", "_pieces")
@@ -181,7 +181,7 @@ class LeftOutLog:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one push produced.
+    """The output of one push.
 
     Attributes
     ----------
@@ -190,13 +190,13 @@ class Output:
     importance
         One number a result.
     shed
-        What was shed.
+        The shed rows.
     stats
         Counters of this push.
     names
         Of the streams.
     left_out
-        What rows were not compared with, in a join with selective processing.
+        The skipped comparisons of a join with selective processing.
     weights
         With the policy `Sample`: see `weight`.
     """
@@ -224,7 +224,7 @@ class Output:
 
     @property
     def weight(self) -> NDArray[np.float64]:
-        """How many results of the exact join each result stands for: sums of weighted results are unbiased. Of `Sample` only."""
+        """The number of exact results that each result represents: weighted sums are unbiased. Only with `Sample`."""
         return self._weights().weight
 
     @property

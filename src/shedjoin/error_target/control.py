@@ -1,6 +1,6 @@
 """Memory that follows the error of a sum.
 
-A pilot runs beside the join: the same join with a sixteenth of the memory and random numbers of its own. After each window its
+A pilot runs in parallel: the same join with an eighth of the memory and independent random numbers. After each window its
 results say how large the sums of groups are, and which variance they would have with more memory; what it stores says which
 memory that takes. Nothing that decides about memory looks at the join's own random numbers, so its sums stay unbiased.
 """
@@ -110,7 +110,7 @@ def check_error(spec: JoinSpec) -> None:
     if len(spec.names) != 2:
         raise SpecError(f"error: memory follows the error of joins of two streams, not of {len(spec.names)}")
     if _pilot_budget(spec) is None:
-        raise SpecError(f"error: a sixteenth of the budget goes to a pilot, and {spec.budget!r} leaves it no room")
+        raise SpecError(f"error: an eighth of the budget goes to a pilot, and {spec.budget!r} leaves it no room")
 
 
 def _pilot_budget(spec: JoinSpec) -> Budget | None:

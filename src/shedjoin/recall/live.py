@@ -1,4 +1,4 @@
-"""Live recall of any join. `LiveRecall` chooses the estimator that fits, and has what all estimators share."""
+"""Live recall of any join. `LiveRecall` chooses the right estimator, and has the common code of all estimators."""
 
 from __future__ import annotations
 
@@ -173,10 +173,10 @@ class LiveRecall:
     # ------------------------------------------------------------------------------------------------------- pushes
 
     def start_at(self, arrived: Sequence[int], clocks: Sequence[int | None]) -> None:
-        """Follow an engine that has run before. The estimate is of results whose rows all come from now on.
+        """Follow an engine that has already run. The estimate covers results of rows that all arrive from now on.
 
-        `arrived` and `clocks` are the engine's. Nothing is known of what earlier rows have missed, so they do not count at all:
-        a result of an earlier row is neither delivered nor missing.
+        `arrived` and `clocks` are the engine's. The missed results of earlier rows are not known, so a result of an earlier
+        row counts neither as delivered nor as missing.
 
         Examples
         --------

@@ -53,27 +53,26 @@ def start(
 ) -> StreamingQuery:
     """Start a query that writes results, shed log and metrics.
 
-    Below `output` there are parquet files: `results`, `shed` (the shed log), `left_out` (with a deadline: what rows were not
-    compared with), `metrics` (one row a shard and micro-batch), `archive/left` and `archive/right` (the input with row numbers;
-    three and more streams by their names), each with one directory a micro-batch. The shards write these files, and the driver
-    renames them into place when all are there. A micro-batch that is repeated after a failure replaces its own directories, so
-    that every row is there exactly once. `job.json` describes the query. A query that goes on
-    without `shards` keeps the number it had.
+    `output` has Parquet files: `results`, `shed` (the shed log), `left_out` (with a deadline: the skipped comparisons),
+    `metrics` (one row for each shard and micro-batch), `archive/left` and `archive/right` (the input with row numbers; three
+    and more streams by their names). Each has one directory for each micro-batch. The shards write these files, and the driver
+    renames them into place when all are complete. A micro-batch that is repeated after a failure replaces its directories, so
+    every row is written exactly once. `job.json` describes the query. Without `shards`, a query that continues keeps its
+    number of shards.
 
     Parameters
     ----------
     left, right, more
         Streaming DataFrames.
     output
-        A directory; on a cluster one that all machines see.
+        A directory; on a cluster one that all machines can access.
     archive
         Keep the input, so that `refine` can complete the join.
     recall
-        Estimate the share of results that are delivered, with its limits, while the query runs (in `metrics`). Once it was
-        off, it stays off: an estimate has to see every row from the first.
+        Estimate the share of delivered results, with its limits, while the query runs (in `metrics`).
     sink
-        Takes the results of a micro-batch and its number, instead of the directory `results`. It may be called again with a
-        number it has seen: it must then replace what it wrote.
+        A function of the results of a micro-batch and its number, instead of the directory `results`. After a failure it may
+        be called again with the same number: it must then replace its earlier output.
     checkpoint
         Default: `checkpoint` below `output`.
     trigger
