@@ -65,9 +65,10 @@ def conditional(rows: int) -> Case:
         name: {"key": rng.choice(keys, rows, p=popularity / popularity.sum()), "p": rng.integers(0, 1000, rows)}
         for name in ("left", "right")
     }
-    spec = sj.JoinSpec(window=sj.TimeWindow(EXACT_WINDOW), where="left.p < right.p")
 
     def run() -> Result:
+        # Made here, since builds of before have no conditions.
+        spec = sj.JoinSpec(window=sj.TimeWindow(EXACT_WINDOW), where="left.p < right.p")
         engine = Engine(spec.plan(), 0, emit=False)
         batch = engine.batch(sides)
         return timed(lambda: engine.push(batch), len(batch), lambda: engine.counters["results"])

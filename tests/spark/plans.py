@@ -13,8 +13,13 @@ INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-#: For plans of dozens of joins.
-SMALL = {**INTERPRETED, "spark.sql.shuffle.partitions": "1"}
+#: For plans of dozens of joins: Spark plans them longer than it runs them.
+SMALL = {
+    **INTERPRETED,
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+}
 
 
 #: Spark's defaults, for rows by the hundred thousand.

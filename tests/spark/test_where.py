@@ -308,7 +308,7 @@ def test_rows_that_cannot_pass_are_not_stored(spark: Any, folder: Path, tmp_path
         ("left.i <", "where cannot be read"),
         ("left.i NEAR 3", "where cannot be read"),
         ("rand() < left.d", "where calls rand"),
-        ("nosuch(left.i)", "where cannot be evaluated"),
+        ("nosuch(left.i)", "where cannot be evaluated: (?!.*SQLSTATE)"),
         ("left.i = 1 AS y", "where must be one SQL condition"),
         ("", "where must be an SQL condition"),
         (7, "where must be an SQL condition"),

@@ -373,7 +373,11 @@ def _preload(plan: Plan, cfg: NDArray[Any], state: Handle) -> None:
         wanted = _known_values(cfg, state, [one for one in wanted if one[0] != EVERY_ROW])
     keys = np.concatenate([keys for _, _, keys, _ in wanted])
     parts = np.concatenate([np.full(keys.size, number) for number, _, keys, _ in wanted])
-    both, which = np.unique(np.stack([parts, keys]), axis=1, return_inverse=True)
+    order = np.lexsort((keys, parts))
+    parts, keys = parts[order], keys[order]
+    new = np.append(True, (np.diff(parts) != 0) | (np.diff(keys) != 0))[: keys.size]
+    both, which = np.stack([parts[new], keys[new]]), np.empty(keys.size, np.int64)
+    which[order] = np.cumsum(new) - 1
     weights = np.zeros((both.shape[1], streams))
     start = 0
     for _, stream, mine, numbers in wanted:

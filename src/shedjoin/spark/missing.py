@@ -27,7 +27,7 @@ from shedjoin.join_type import FIRSTS, PAIRS
 from shedjoin.spark.archive import ID, Archive
 from shedjoin.spark.conditions import attribute, attributes_hold, predicate_holds
 from shedjoin.spark.keys import quoted
-from shedjoin.spark.settled import settled_rows, without_too_late
+from shedjoin.spark.settled import Clocks, clocks_of, settled_rows, without_too_late
 from shedjoin.spark.where import filtered
 from shedjoin.window import RowWindow, TimeWindow
 
@@ -49,11 +49,13 @@ def missing_results(archive: Archive, after: int | None = None) -> DataFrame:
     counts = arrivals(archive)
     sides = [_rows(archive, stream, counts) for stream in _all(archive)]
     how, parts = archive.how, []
+    judged = how.judged if how.gives == FIRSTS else how.preserved
+    clocks = clocks_of(archive) if judged else {}
     if how.gives == PAIRS:
-        parts.append(_missing_pairs(archive, sides, after))
-    for stream in how.judged if how.gives == FIRSTS else how.preserved:
+        parts.append(_missing_pairs(archive, sides, clocks, after))
+    for stream in judged:
         meets = partial(_exactly_met, archive, sides, stream=stream)
-        parts.append(settled_rows(archive, stream, sides, meets, after, matched=how.gives == FIRSTS))
+        parts.append(settled_rows(archive, stream, clocks, sides, meets, after, matched=how.gives == FIRSTS))
     return reduce(lambda one, two: one.unionByName(two), parts)
 
 
@@ -62,16 +64,14 @@ def _exactly_met(archive: Archive, sides: list[DataFrame], rows: DataFrame, stre
     from pyspark.sql import functions as F
 
     others = [other for other in _all(archive) if other != stream]
-    everything = rows
-    for other in others:  # as if each row had missed all that came before it
-        everything = everything.withColumn(f"r{stream}_seen{other}", F.lit(0).cast("bigint"))
-    for what, bound in (("first", -(2**62)), ("last", 2**62)):
-        for other in others:
-            everything = everything.withColumn(f"r{stream}_{what}{other}", F.lit(bound).cast("bigint"))
-    return _met(archive, everything, sides, stream, _ways)
+    bounds = {"seen": 0, "first": -(2**62), "last": 2**62}  # as if each row had missed all that came before it
+    everything = {
+        f"r{stream}_{what}{other}": F.lit(bound).cast("bigint") for what, bound in bounds.items() for other in others
+    }
+    return _met(archive, rows.withColumns(everything), sides, stream, _ways)
 
 
-def _missing_pairs(archive: Archive, sides: list[DataFrame], after: int | None) -> DataFrame:
+def _missing_pairs(archive: Archive, sides: list[DataFrame], clocks: Clocks, after: int | None) -> DataFrame:
     """The pairs, or results of n rows, that are missing."""
     from pyspark.sql import functions as F
 
@@ -80,7 +80,7 @@ def _missing_pairs(archive: Archive, sides: list[DataFrame], after: int | None) 
         found += [_left_out_by(archive, sides, stream) for stream in _all(archive)]
     whole = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), found)
     if archive.how.preserved:
-        whole = without_too_late(archive, whole, sides, partial(_exactly_met, archive, sides))
+        whole = without_too_late(archive, clocks, whole, sides, partial(_exactly_met, archive, sides))
     if after is not None:
         whole = whole.where(F.greatest(*(F.col(f"r{stream}_batch") for stream in _all(archive))) > after)
     columns = archive.known_by

@@ -40,22 +40,41 @@ class Ends(NamedTuple):
         return np.append(np.array(self.batches, np.int64), NEVER)[place]
 
 
-def ends_of(archive: Archive, stream: int) -> Ends:
-    """When the windows of a stream have ended: by the clocks of the others, or by its own rows."""
+class Newest(NamedTuple):
+    """Of one stream in one batch: one more than the number of its last row, and its newest time."""
+
+    rows: int
+    ts: int
+
+
+#: By batches and streams.
+Clocks = dict[int, dict[int, Newest]]
+
+
+def clocks_of(archive: Archive) -> Clocks:
+    """The newest rows of each batch: one job over the archive, for the windows of all streams."""
     from pyspark.sql import functions as F
 
+    sides = [
+        archive.side(one).select("sj_batch", F.lit(one).alias("stream"), "_sj_seq", "_sj_ts")
+        for one in range(len(archive.names))
+    ]
+    newest = reduce(lambda one, two: one.union(two), sides).groupBy("sj_batch", "stream")
+    found: Clocks = {}
+    for row in newest.agg((F.max("_sj_seq") + 1).alias("rows"), F.max("_sj_ts").alias("ts")).collect():
+        found.setdefault(row["sj_batch"], {})[row["stream"]] = Newest(row["rows"], row["ts"])
+    return found
+
+
+def ends_of(archive: Archive, stream: int, clocks: Clocks) -> Ends:
+    """When the windows of a stream have ended: by the clocks of the others, or by its own rows."""
     by_rows = isinstance(archive.windows[stream], RowWindow)
-    what = F.max("_sj_seq") + 1 if by_rows else F.max("_sj_ts")
-    found: dict[int, dict[int, int]] = {}
-    for one in range(len(archive.names)):
-        for row in archive.side(one).groupBy("sj_batch").agg(what.alias("most")).collect():
-            found.setdefault(row["sj_batch"], {})[one] = row["most"]
-    batches = sorted(found)
+    batches = sorted(clocks)
     most: list[int | None] = [None] * len(archive.names)
     reached = []
     for batch in batches:
-        for one, value in found[batch].items():
-            known = most[one]
+        for one, newest in clocks[batch].items():
+            known, value = most[one], newest.rows if by_rows else newest.ts
             most[one] = value if known is None else max(known, value)
         reached.append(_reached(archive, stream, most))
     return Ends(batches, np.maximum.accumulate(reached).tolist() if reached else [])
@@ -73,9 +92,9 @@ def _reached(archive: Archive, stream: int, most: list[int | None]) -> int:
     return min(there) - archive.lateness if len(there) == len(others) else -NEVER
 
 
-def with_settled(archive: Archive, stream: int, rows: DataFrame, seq: str, ts: str) -> DataFrame:
+def with_settled(archive: Archive, stream: int, clocks: Clocks, rows: DataFrame, seq: str, ts: str) -> DataFrame:
     """The same rows with the batch in which their window settles them."""
-    window, ends = archive.windows[stream], ends_of(archive, stream)
+    window, ends = archive.windows[stream], ends_of(archive, stream, clocks)
     by_rows = isinstance(window, RowWindow)
     column, length = (seq, window.size + 1) if by_rows else (ts, window.size)
 
@@ -89,7 +108,7 @@ def with_settled(archive: Archive, stream: int, rows: DataFrame, seq: str, ts: s
     return rows.mapInArrow(settle, StructType([*rows.schema.fields]).add("settled", LongType()))
 
 
-def open_rows(archive: Archive, stream: int) -> DataFrame:
+def open_rows(archive: Archive, stream: int, clocks: Clocks) -> DataFrame:
     """Rows that were not delivered as unmatched but may have no partner; and the batch in which they are settled."""
     from pyspark.sql import functions as F
 
@@ -97,7 +116,7 @@ def open_rows(archive: Archive, stream: int) -> DataFrame:
     own = archive.row_columns
     payload = [F.col(f"`{name.replace('`', '``')}`") for name in archive.side(stream).columns if name not in own]
     rows = archive.side(stream).select(*own, F.struct(*payload).alias("_sj_row")).join(log, archive.known_in_log)
-    times = with_settled(archive, stream, rows.select(*KEYS, "_sj_ts"), "_sj_seq", "_sj_ts").drop("_sj_ts")
+    times = with_settled(archive, stream, clocks, rows.select(*KEYS, "_sj_ts"), "_sj_seq", "_sj_ts").drop("_sj_ts")
     made = rows.join(times, [*KEYS])
     return made.withColumn("settled", F.greatest("settled", "logged")).drop("logged")
 
@@ -105,6 +124,7 @@ def open_rows(archive: Archive, stream: int) -> DataFrame:
 def settled_rows(
     archive: Archive,
     stream: int,
+    clocks: Clocks,
     sides: list[DataFrame],
     meets: Callable[[DataFrame], DataFrame],
     after: int | None,
@@ -117,7 +137,7 @@ def settled_rows(
     """
     from pyspark.sql import functions as F
 
-    rows = open_rows(archive, stream).where(F.col("settled") < NEVER)
+    rows = open_rows(archive, stream, clocks).where(F.col("settled") < NEVER)
     if after is not None:
         rows = rows.where(F.col("settled") > after)
     ids = _renamed(rows.select(*KEYS, "settled"), stream)
@@ -133,7 +153,9 @@ def settled_rows(
     return _alone(archive, stream, rows.join(met.distinct(), [*KEYS], "left_semi" if matched else "left_anti"))
 
 
-def without_too_late(archive: Archive, lost: DataFrame, sides: list[DataFrame], meets: Any) -> DataFrame:
+def without_too_late(
+    archive: Archive, clocks: Clocks, lost: DataFrame, sides: list[DataFrame], meets: Any
+) -> DataFrame:
     """The missing pairs without those that a row found after its partner was settled as a row without one."""
     from pyspark.sql import functions as F
 
@@ -152,7 +174,7 @@ def without_too_late(archive: Archive, lost: DataFrame, sides: list[DataFrame], 
         named = {"_sj_shard": f"{mine}_shard", "_sj_seq": f"{mine}_seq"}
         known = [named[name] for name in archive.known_in_log]
         logged = archive.logged(stream, OPEN).withColumnsRenamed(named).select(*known, F.col("batch").alias("logged"))
-        times = with_settled(archive, stream, ids, f"{mine}_seq", f"{mine}_ts").drop(f"{mine}_ts")
+        times = with_settled(archive, stream, clocks, ids, f"{mine}_seq", f"{mine}_ts").drop(f"{mine}_ts")
         times = times.join(logged, known, "left")
         times = times.withColumn("settled", F.greatest("settled", F.coalesce("logged", F.lit(-1)))).drop("logged")
         marked = lost.join(times, [f"{mine}_shard", f"{mine}_seq"], "left").withColumn(

@@ -63,7 +63,7 @@ class Meaning:
                 )
             self.nothing.where(fn.expr(self.clause.sql)).schema  # noqa: B018
         except PySparkException as reason:
-            said = str(reason).strip().splitlines()[0]
+            said = str(reason).strip().splitlines()[0].split(" SQLSTATE:")[0]
             for place, (_, name) in reversed(list(enumerate(self.clause.columns))):
                 said = said.replace(COLUMN.format(place), name)
             raise SpecError(f"where cannot be evaluated: {said}") from None
