@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.pandas_compat  # read with the first list of Python values
 import pyarrow.parquet
 from numba.core import event
 from numba.cpython import numbers  # noqa: F401 - kernels of some joins name it when they are loaded
