@@ -16,9 +16,17 @@ settings.load_profile("untimed")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Look for doctests only where there are some: to find them, every process would import and search all modules."""
+    """Look for doctests only where there are some: to find them, every process would import and search all modules.
+
+    Packages are still imported: otherwise pytest would import a module before its package, and put the module `odja` in the
+    place of the function `odja`.
+    """
     found = yield
-    return [one for one in found if not isinstance(one, DoctestModule) or b">>>" in file_path.read_bytes()]
+    return [one for one in found if not isinstance(one, DoctestModule) or _has_doctests(file_path)]
+
+
+def _has_doctests(path: Path) -> bool:
+    return path.name == "__init__.py" or b">>>" in path.read_bytes()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

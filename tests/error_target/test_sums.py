@@ -31,7 +31,10 @@ def test_the_same_as_estimates_at_the_pilots_own_threshold(memories: int, pieces
     assert sums.groups.group.tolist() == names.tolist()
     assert sums.groups.total == pytest.approx(expected.total)
     assert np.maximum(sums.groups.variance[:, :, 0].sum(axis=1), 0.0) == pytest.approx(expected.variance)
-    assert sums.groups.whole**2 / sums.groups.square == pytest.approx(expected.rows)
+    of_rows = np.zeros((names.size, row.max() + 1))
+    np.add.at(of_rows, (which, row), weight * value)
+    assert sums.groups.whole == pytest.approx(np.abs(of_rows).sum(axis=1))
+    assert sums.groups.square == pytest.approx((of_rows**2).sum(axis=1))
     assert sums.groups.variance[:, :, -1] == pytest.approx(0.0)
 
 

@@ -199,7 +199,7 @@ def test_three_streams_and_windows_of_rows(spark: Any, tmp_path: Path) -> None:
         ({"counted_elsewhere": True}, "counted_elsewhere: Whether rows are counted over all shards follows from"),
         ({"cpu": 3}, "cpu: A virtual CPU works in virtual time"),
         ({"queue": 3}, "queue: A queue holds the rows that a virtual CPU has not reached"),
-        ({"dual": 3}, "dual: The two halves of dual windows are arguments of their own"),
+        ({"dual": 3}, "dual: The two parts of dual windows are separate arguments"),
     ],
 )
 def test_what_does_not_fit_is_said(spark: Any, given: dict[str, Any], message: str) -> None:

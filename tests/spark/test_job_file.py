@@ -22,7 +22,7 @@ def plan(window: int, tuples: int = 9, **more: Any) -> Any:
         "spec": sj.JoinSpec(sj.TimeWindow(window), sj.Budget(tuples=tuples), sj.Prob()),
         "labels": (0, 1),
         "seed": 0,
-        "condition": SimpleNamespace(keys=SimpleNamespace(pairs=[("k", "k")])),
+        "condition": SimpleNamespace(keys=SimpleNamespace(pairs=[("k", "k")]), copied=False),
         "times": ("at", "at"),
         "importances": (None, None),
         "kinds": (None, None),

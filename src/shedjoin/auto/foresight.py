@@ -54,7 +54,8 @@ class Foresight:
     """What is known of other memories. `Engine` shows it every row and asks it after each stretch."""
 
     def __init__(self, settings: WhatIf, policy: Policy, plan: Plan, seed: int) -> None:
-        self._settings, self._plan, self._seed = settings, plan, seed
+        # A join may change to or from `Met`, which has another layout; miniatures by other policies keep theirs.
+        self._settings, self._plan, self._seed = settings, plan.as_asked(), seed
         self.policy: PolicyLike = policy
         self._places = common_places(plan)
         self._frequent = Frequent()

@@ -49,6 +49,7 @@ from shedjoin.engine.records import CHECK_RECORD, NONE, STEP_RECORD, WORK_RECORD
 from shedjoin.engine.where import PASSED, Formula, Jump, Test, Where, program, streams_of
 from shedjoin.errors import SnapshotError, SpecError
 from shedjoin.join_type import PAIRS, TYPES, JoinType
+from shedjoin.meaning import KEY as ONE_KEY
 from shedjoin.meaning import Dials, check_meaning
 from shedjoin.window import Window
 
@@ -310,7 +311,17 @@ class Plan:
         """The same join, with an index of each window if tuples of one key have different priorities."""
         if self.weigher.code != MET or not self.keyed:
             return self
-        return replace(self, indexes=tuple(Index(stream, 0, None) for stream in range(self.streams)))
+        return replace(self, indexes=self._own_indexes())
+
+    def as_asked(self) -> Plan:
+        """The same join without the indexes that `laid_out` gave it."""
+        at_once = not self.evaluate_every and not self.expire_every
+        first = all(order[0] == origin for origin, order in enumerate(self.orders))
+        by_key = self.dials.condition == ONE_KEY and at_once and first and self.indexes == self._own_indexes()
+        return replace(self, indexes=()) if by_key and self.weigher.code == MET else self
+
+    def _own_indexes(self) -> tuple[Index, ...]:
+        return tuple(Index(stream, 0, None) for stream in range(self.streams))
 
     def caps(self, budget: Budget | None) -> tuple[int, ...]:
         """The caps of a budget, in its unit; empty without one."""

@@ -60,6 +60,7 @@ def load_kernels() -> bool:
     Those that are not are left to the workers: compiling takes a minute, and Spark would wait for its daemon that long. Those
     of other kinds of joins are theirs too, a tenth of a second each: here they would take 22 MB of every query.
     """
+    pa.array([0])  # the first list of Python values loads more of pyarrow
     try:
         with event.install_listener("numba:compile", _Refusal()):
             _two_streams()
