@@ -235,11 +235,13 @@ def test_ctrl_c_reports_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
             pressed.append(done)
             signal.raise_signal(signal.SIGINT)  # to this thread: one from outside may come too late
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a program in the background ignores Ctrl-C
     usual = signal.getsignal(signal.SIGINT)
     part = sj.optimum(spec, left, right, progress=press)
     assert not part.complete
     assert 0 < part.matches < sj.optimum(spec, left, right).matches <= part.bound
     assert signal.getsignal(signal.SIGINT) is usual
+    signal.signal(signal.SIGINT, before)
 
 
 def test_interrupted_work_reports_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
