@@ -330,10 +330,10 @@ def the_logs_say_what_is_missing(trial: Trial) -> None:
 
 
 def sure_recall_is_sure(trial: Trial) -> None:
-    """Of rows that the join gives alone at least this share was delivered."""
+    """Of rows that the join gives alone at least this share was delivered, if none was late."""
     sure = trial.run.engine.sure_recall
     assert (sure is None) == (trial.case.join.how.name == "inner")
-    if sure is not None and trial.is_exact:
+    if sure is not None and trial.is_exact and not trial.run.engine.counters["late"]:
         given, exact = (
             sum(n for row, n in rows.items() if -1 in row) for rows in (rows_of(trial.history), trial.exact)
         )

@@ -56,7 +56,7 @@ _ALIASES = {
 
 
 def sure_recall(alone: int, unknown: int) -> float:
-    """At least this share of the rows that a join gives alone was delivered.
+    """At least this share of the rows that a join gives alone was delivered, if no row was late.
 
     An unknown row may belong to them or not. So the exact join has at most all of them besides: this is no estimate.
 

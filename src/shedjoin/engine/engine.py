@@ -876,7 +876,8 @@ class Engine(Running):
     def sure_recall(self) -> float | None:
         """At least this share of the rows that the join gives alone was delivered; None in inner joins.
 
-        It counts rows that were delivered, were shed, or have left their windows.
+        It counts rows that were delivered, were shed, or have left their windows. It does not know of partners that came too
+        late: with late rows the share may be lower.
 
         Examples
         --------

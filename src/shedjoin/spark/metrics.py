@@ -196,7 +196,7 @@ class Summary:
 
     @property
     def sure_recall(self) -> float | None:
-        """At least this share of the rows that the join gives alone was delivered in these batches; None in inner joins."""
+        """At least this share of the rows given alone was delivered in these batches, if none was late; None in inner joins."""
         return None if self.alone is None or self.unknown is None else sure_recall(self.alone, self.unknown)
 
     @property

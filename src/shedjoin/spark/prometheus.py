@@ -157,7 +157,7 @@ class QueryCollector:
         judged = [row for row in rows if row.get("alone") is not None]
         if judged:
             share = sure_recall(sum(row["alone"] for row in judged), sum(row["unknown"] for row in judged))
-            what = "At least this share of the rows that the join gives alone was delivered."
+            what = "At least this share of the rows that the join gives alone was delivered, if no row was late."
             yield self._gauge("sure_recall", what, [((), share)])
         yield from self._what_if(rows)
         yield from self._recall(rows, "recall", "since the beginning, or since a change of shards")
