@@ -363,9 +363,10 @@ def check_level(level: object) -> None:
 def _limited(columns: _Columns, group: NDArray[np.int64], sums: _Sums, level: float, fewest: float) -> Estimates:
     """Limits of sums of rows that are left to chance.
 
-    The variance is itself an estimate, and low where the sum is: rows with a large share were missed. If it rises with the sum
-    by `slope`, a true sum m has the variance v + slope (m - sum), and the farthest m within so many standard errors are the
-    roots of a quadratic equation, as in Wilson's interval. On either side the limit is the farther one of that and the usual one.
+    The variance is itself an estimate. It is low where the sum is low, because rows with a large share were missed. Let it rise
+    with the sum by `slope`: a true sum m then has the variance v + slope (m - sum). The farthest m within the given number of
+    standard errors are the roots of a quadratic equation, as in Wilson's interval. Each limit is the farther one of this and the
+    usual limit.
 
     Weights of several stored rows are products: sums of them have long tails, so their limits are those of Chebyshev.
     """

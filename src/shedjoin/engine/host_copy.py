@@ -24,7 +24,7 @@ from shedjoin.engine.trying import COLUMN, FORESIGHT
 from shedjoin.errors import SnapshotError
 
 FORMAT = 8
-#: What is told of an engine, with its numbers; and its arrays.
+#: Two files of a copy: the engine's settings and numbers, and its arrays.
 META, ARRAYS = "engine", "arrays"
 #: Arrays begin where a cache line does.
 LINE = 64
